@@ -1,0 +1,77 @@
+# From a fresh clone: `make serve` runs the hub, `make test` runs the whole suite.
+# Everything lives in .venv; uv is used when it is installed, plain pip otherwise.
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+UV      := $(shell command -v uv 2>/dev/null)
+PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
+             $(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
+WORKERS ?= auto
+ARGS    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test test-full check suite coverage docs-check fuzz bench fmt docs lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
+	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
+
+test: check suite ## Checks and the whole suite, under five minutes
+
+suite: $(VENV)/dev.stamp
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests/core -m "not long" -q
+	$(BIN)/coverage report
+	$(BIN)/pytest -m "not long" -n $(WORKERS) $(ARGS)
+
+test-full: $(VENV)/dev.stamp ## The long tiers: deep properties, fuzz, soak
+	FOLKMOOT_TEST_PROFILE=deep $(BIN)/pytest -n $(WORKERS) --timeout 900 $(ARGS)
+	$(MAKE) fuzz
+
+check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m docs.generate --check
+
+fuzz: $(VENV)/dev.stamp ## Bounded fuzz run over the decoders (SECONDS=60)
+	$(BIN)/python -m tests.fuzz.decoders --seconds $(or $(SECONDS),60)
+
+bench: $(VENV)/dev.stamp ## Ratios against floors, in one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+fmt: $(VENV)/dev.stamp ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/dev.stamp ## Write the generated reference pages anew
+	$(BIN)/python -m docs.generate
+
+lock: ## Resolve the exact versions anew (needs uv)
+	@test -n "$(UV)" || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
+	$(UV) pip compile $(LOCK) --extra build -o constraints.txt pyproject.toml
+	$(UV) pip compile $(LOCK) --all-extras -c constraints.txt -o constraints-dev.txt pyproject.toml
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove the environment and every cache; never the hub's data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/run.stamp: constraints.txt pyproject.toml
+$(VENV)/dev.stamp: constraints-dev.txt pyproject.toml
+$(VENV)/%.stamp:
+	@test -n "$(PYTHON)" || { echo "Folkmoot needs Python 3.11 or later; none was found (set PYTHON=/path/to/python3)"; exit 1; }
+ifneq ($(UV),)
+	@test -x $(BIN)/python || $(UV) venv --quiet --python "$(PYTHON)" $(VENV)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+else
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+endif
+	@touch $@

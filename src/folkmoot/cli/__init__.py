@@ -1,0 +1,5 @@
+"""The `folkmoot` command."""
+
+
+def main() -> None:
+    """Run the command line."""

@@ -1,0 +1,394 @@
+"""One tree of errors; every leaf knows its code and its JSON-RPC, HTTP and WebSocket form.
+
+FolkmootError
+├── MessageError            the bytes are not a message
+│   ├── MessageTooLarge, InvalidUtf8, InvalidJson, LoneSurrogate, DuplicateKey,
+│   │   NestingTooDeep, NumberOutOfRange
+│   ├── BatchRefused, NotAnObject
+│   └── InvalidVersion, InvalidId, InvalidMethod, InvalidParams, InvalidResponse, Unclassifiable
+├── KindError               the kind is wrong, or does not fit its payload
+│   ├── KindTooLong, KindSyntax, KindNeedsMethod, UnknownOperation, ReservedKind
+│   ├── MethodMismatch, ContextMismatch, ContextNotAllowed, FormatMismatch
+│   ├── PayloadMissing, PayloadInvalid, PayloadIdInvalid, PayloadIdForbidden, ResultXorError
+│   └── RecipientRequired, CorrelationRequired, CorrelationForbidden, ReasonRequired
+├── CapabilityError         a capability pattern cannot be compiled or granted
+│   ├── PatternSyntax, ConstraintSyntax, CapabilityReserved
+│   └── GrantExceedsRights
+├── PolicyError             the message is well formed, and not allowed
+│   ├── CapabilityDenied, ProposalRequired
+│   └── BlockedByInterceptor
+├── SettingsError           the configuration cannot be used
+├── StoreError              the database cannot do what it was asked
+│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, MigrationFailed
+│   └── StoreOverloaded, StoreClosed
+├── BusError                an event cannot be carried
+│   └── EventTooLarge, BusClosed
+├── DataFolderError         the data folder cannot be used
+│   └── DataFolderUnwritable, DataFolderInUse, KeyUnusable, KeyMismatch
+├── ServeError              the hub cannot listen
+│   └── PortTaken, AddressUnusable
+└── ControlError            the control socket cannot do what it was asked
+    └── HubNotRunning, UnknownCommand, CommandFailed
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, ClassVar
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+NOT_ALLOWED = -32003
+
+
+class CloseCode(IntEnum):
+    """WebSocket close codes of `protocol.md` §8, with the standard ones we use."""
+
+    TOO_BIG = 1009
+    INTERNAL = 1011
+    RESTARTING = 1012
+    TOO_SLOW = 4008
+    REPLACED = 4009
+    OVER_RATE = 4029
+    BAD_REQUEST = 4400
+    NOT_AUTHENTICATED = 4401
+    NOT_ALLOWED = 4403
+    NO_SUCH_ROOM = 4404
+    PONG_TIMEOUT = 4408
+
+
+CLOSE_REASONS: dict[CloseCode, str] = {
+    CloseCode.TOO_BIG: "A frame was larger than the hub accepts.",
+    CloseCode.INTERNAL: "The hub failed; resume and go on.",
+    CloseCode.RESTARTING: "The hub is restarting; resume in a moment.",
+    CloseCode.TOO_SLOW: "The connection could not keep up; it may resume.",
+    CloseCode.REPLACED: "The same connection id came back on another connection.",
+    CloseCode.OVER_RATE: "Too many messages in too short a time.",
+    CloseCode.BAD_REQUEST: "The request or message could not be understood.",
+    CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
+    CloseCode.NOT_ALLOWED: "The participant may not do this.",
+    CloseCode.NO_SUCH_ROOM: "There is no such room.",
+    CloseCode.PONG_TIMEOUT: "No pong came in time.",
+}
+
+
+class FolkmootError(Exception):
+    """The root of every error Folkmoot raises on purpose.
+
+    The message is a clear sentence for the one who caused it; `data` holds what a program may want.
+    """
+
+    code: ClassVar[str] = "error"
+    jsonrpc: ClassVar[int] = INTERNAL_ERROR
+    http: ClassVar[int] = 500
+    close: ClassVar[CloseCode] = CloseCode.INTERNAL
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: str | None = None,
+        jsonrpc: int | None = None,
+        http: int | None = None,
+        close: CloseCode | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        if jsonrpc is not None:
+            cls.jsonrpc = jsonrpc
+        if http is not None:
+            cls.http = http
+        if close is not None:
+            cls.close = close
+        if code is not None:
+            cls.code = code
+            ERRORS[code] = cls
+
+    def as_jsonrpc(self) -> dict[str, Any]:
+        """The JSON-RPC error object: the number for machines, our code and data beside it."""
+        return {
+            "code": self.jsonrpc,
+            "message": self.message,
+            "data": {"code": self.code, **self.data},
+        }
+
+    def as_http(self) -> dict[str, Any]:
+        """The JSON body of the HTTP answer with status `http`."""
+        return {"error": {"code": self.code, "message": self.message, **self.data}}
+
+
+ERRORS: dict[str, type[FolkmootError]] = {}
+"""Every leaf of the tree by its code: the table the reference page is made from."""
+
+
+class MessageError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
+    """The bytes are not a message."""
+
+
+class MessageTooLarge(MessageError, code="message_too_large", http=413, close=CloseCode.TOO_BIG):
+    """The message has more bytes than the limit allows."""
+
+
+class InvalidUtf8(MessageError, code="invalid_utf8", jsonrpc=PARSE_ERROR):
+    """The bytes are not valid UTF-8."""
+
+
+class InvalidJson(MessageError, code="invalid_json", jsonrpc=PARSE_ERROR):
+    """The text is not one JSON value."""
+
+
+class LoneSurrogate(MessageError, code="lone_surrogate", jsonrpc=PARSE_ERROR):
+    r"""A string holds half of a surrogate pair, such as `\ud800`."""
+
+
+class DuplicateKey(MessageError, code="duplicate_key", jsonrpc=PARSE_ERROR):
+    """An object, at any depth, names the same member twice."""
+
+
+class NestingTooDeep(MessageError, code="nesting_too_deep", jsonrpc=PARSE_ERROR):
+    """Objects and arrays lie deeper inside each other than the limit allows."""
+
+
+class NumberOutOfRange(MessageError, code="number_out_of_range", jsonrpc=PARSE_ERROR):
+    """A number is NaN, infinite or too large to be kept exactly."""
+
+
+class BatchRefused(MessageError, code="batch_refused"):
+    """The message is an array; JSON-RPC batches are not accepted."""
+
+
+class NotAnObject(MessageError, code="not_an_object"):
+    """The message is a JSON value, but not an object."""
+
+
+class InvalidVersion(MessageError, code="invalid_jsonrpc_version"):
+    """`jsonrpc` is missing or is not the string "2.0"."""
+
+
+class InvalidId(MessageError, code="invalid_id"):
+    """`id` is not a string or an integer of 64 bits."""
+
+
+class InvalidMethod(MessageError, code="invalid_method"):
+    """`method` is not a string that is not empty."""
+
+
+class InvalidParams(MessageError, code="invalid_params"):
+    """`params` is not an object or an array."""
+
+
+class InvalidResponse(MessageError, code="invalid_response"):
+    """A response has no id, both result and error or neither, or an error of the wrong shape."""
+
+
+class Unclassifiable(MessageError, code="unclassifiable"):
+    """The object is neither request, notification nor response, or is several at once."""
+
+
+class KindError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
+    """The kind is wrong, or does not fit its payload."""
+
+
+class KindTooLong(KindError, code="kind_too_long"):
+    """The kind, or one of its parts, is longer than the grammar allows."""
+
+
+class KindSyntax(KindError, code="kind_syntax"):
+    """The kind does not follow `protocol.operation[.method[:context]]`."""
+
+
+class KindNeedsMethod(KindError, code="kind_needs_method"):
+    """A kind of the protocol `mcp` names no method."""
+
+
+class UnknownOperation(KindError, code="unknown_operation"):
+    """The protocol is known and has no such operation."""
+
+
+class ReservedKind(KindError, code="kind_reserved", http=403, close=CloseCode.NOT_ALLOWED):
+    """The kind belongs to the gateway; no participant may send it."""
+
+
+class MethodMismatch(KindError, code="method_mismatch"):
+    """The kind names one method and the payload another."""
+
+
+class ContextMismatch(KindError, code="context_mismatch"):
+    """The kind names one tool, prompt or resource and the payload another."""
+
+
+class ContextNotAllowed(KindError, code="context_not_allowed"):
+    """The method takes no context, and the kind has one."""
+
+
+class FormatMismatch(KindError, code="format_mismatch"):
+    """A chat message claims one format in its kind and another in its payload."""
+
+
+class PayloadMissing(KindError, code="payload_missing"):
+    """The kind needs a payload that is an object, and there is none."""
+
+
+class PayloadInvalid(KindError, code="payload_invalid"):
+    """The payload lacks a member its kind requires, or the member has the wrong type."""
+
+
+class PayloadIdInvalid(KindError, code="payload_id_invalid"):
+    """`payload.id` is missing or is not a string or an integer."""
+
+
+class PayloadIdForbidden(KindError, code="payload_id_forbidden"):
+    """A notification or proposal carries a `payload.id`."""
+
+
+class ResultXorError(KindError, code="result_xor_error"):
+    """A response carries both `result` and `error`, or neither."""
+
+
+class RecipientRequired(KindError, code="recipient_required"):
+    """A request must name exactly one recipient; a response must name the requester."""
+
+
+class CorrelationRequired(KindError, code="correlation_required"):
+    """The kind must name, in `correlation_id`, the message it belongs to."""
+
+
+class CorrelationForbidden(KindError, code="correlation_forbidden"):
+    """A proposal begins something new and may not correlate an earlier message."""
+
+
+class ReasonRequired(KindError, code="reason_required"):
+    """A rejection must say why, in `payload.reason`."""
+
+
+class CapabilityError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):
+    """A capability pattern cannot be compiled or granted."""
+
+
+class PatternSyntax(CapabilityError, code="pattern_syntax"):
+    """The pattern is not a kind pattern."""
+
+
+class ConstraintSyntax(CapabilityError, code="constraint_syntax"):
+    """The payload constraint is not an object of exact values, wildcards and alternatives."""
+
+
+class CapabilityReserved(CapabilityError, code="capability_reserved", http=403):
+    """The pattern names `system.*`, which nobody but the gateway can hold."""
+
+
+class GrantExceedsRights(CapabilityError, code="grant_exceeds_rights", http=403):
+    """The granter does not hold everything the granted pattern allows."""
+
+
+class PolicyError(FolkmootError, jsonrpc=NOT_ALLOWED, http=403, close=CloseCode.NOT_ALLOWED):
+    """The message is well formed, and not allowed."""
+
+
+class CapabilityDenied(PolicyError, code="capability_denied"):
+    """No capability of the sender's covers the message, or a deny does."""
+
+
+class ProposalRequired(PolicyError, code="proposal_required"):
+    """The sender may not do this, but may propose it."""
+
+
+class BlockedByInterceptor(PolicyError, code="blocked"):
+    """An interceptor stopped the message."""
+
+
+class SettingsError(FolkmootError, code="settings_invalid"):
+    """The configuration cannot be used; the message names file, line and setting."""
+
+
+class StoreError(FolkmootError, http=503):
+    """The database cannot do what it was asked."""
+
+
+class DatabaseNewer(StoreError, code="database_newer"):
+    """The database was written by a newer Folkmoot; this one leaves it alone."""
+
+
+class DatabaseCorrupt(StoreError, code="database_corrupt"):
+    """The file is not a database, or its integrity check failed."""
+
+
+class DatabaseLocked(StoreError, code="database_locked"):
+    """Another program holds the database for longer than we wait."""
+
+
+class MigrationFailed(StoreError, code="migration_failed"):
+    """A migration failed and was undone as a whole."""
+
+
+class StoreOverloaded(StoreError, code="store_overloaded"):
+    """More writes are waiting than the queue holds; try again in a moment."""
+
+
+class StoreClosed(StoreError, code="store_closed", close=CloseCode.RESTARTING):
+    """The store is closing or closed."""
+
+
+class BusError(FolkmootError, http=503):
+    """An event cannot be carried."""
+
+
+class EventTooLarge(BusError, code="event_too_large"):
+    """An event has more bytes than the bus carries."""
+
+
+class BusClosed(BusError, code="bus_closed", close=CloseCode.RESTARTING):
+    """The bus is closing or closed."""
+
+
+class DataFolderError(FolkmootError):
+    """The data folder cannot be used."""
+
+
+class DataFolderUnwritable(DataFolderError, code="data_folder_unwritable"):
+    """The data folder cannot be made or written."""
+
+
+class DataFolderInUse(DataFolderError, code="data_folder_in_use"):
+    """Another hub is running on this data folder."""
+
+
+class KeyUnusable(DataFolderError, code="key_unusable"):
+    """The master key is missing beside an existing database, malformed, or readable by others."""
+
+
+class KeyMismatch(DataFolderError, code="key_mismatch"):
+    """The master key is not the one this database was made with."""
+
+
+class ServeError(FolkmootError):
+    """The hub cannot listen."""
+
+
+class PortTaken(ServeError, code="port_taken"):
+    """Another program listens on the port."""
+
+
+class AddressUnusable(ServeError, code="address_unusable"):
+    """The host is not an address of this machine, or the port is not allowed."""
+
+
+class ControlError(FolkmootError):
+    """The control socket cannot do what it was asked."""
+
+
+class HubNotRunning(ControlError, code="hub_not_running"):
+    """No hub is running on the data folder."""
+
+
+class UnknownCommand(ControlError, code="unknown_command"):
+    """The running hub does not know the command."""
+
+
+class CommandFailed(ControlError, code="command_failed"):
+    """The running hub could not carry the command out; the message says why."""
