@@ -1,0 +1,45 @@
+"""For every test: the Hypothesis profile, and the check of requirement marks at collection."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+from tests.interaction.manifest import ManifestError, load
+from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
+
+PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
+
+# The everyday profile tries the same examples in every run, so that a red run can be repeated;
+# the deep one looks for new ones and prints how to repeat what it found.
+PROFILES = {
+    "default": settings(max_examples=100, deadline=None, database=None, derandomize=True),
+    "deep": settings(max_examples=5000, deadline=None, database=None, print_blob=True),
+}
+for _name, _profile in PROFILES.items():
+    settings.register_profile(_name, _profile)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    name = os.environ.get(PROFILE_VARIABLE, "default")
+    if name not in PROFILES:
+        raise pytest.UsageError(f"{PROFILE_VARIABLE} is {name!r}; use {' or '.join(PROFILES)}.")
+    settings.load_profile(name)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    try:
+        proved = check_marks(items, load())
+    except (ManifestError, MarkError) as error:
+        if not hasattr(config, "workerinput"):
+            raise pytest.UsageError(str(error)) from error
+        # An exception in a pytest-xdist worker reaches nobody; a reason to stop does.
+        session.shouldfail = str(error)
+        items.clear()
+    else:
+        config.stash[COLLECTED] = Collected(proved, why_partial(config))

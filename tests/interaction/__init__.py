@@ -1,0 +1,1 @@
+"""Tests that go through the whole, and the manifest of what must be proved."""
