@@ -5,30 +5,40 @@ FolkmootError
 │   ├── MessageTooLarge, InvalidUtf8, InvalidJson, LoneSurrogate, DuplicateKey,
 │   │   NestingTooDeep, NumberOutOfRange
 │   ├── BatchRefused, NotAnObject
-│   └── InvalidVersion, InvalidId, InvalidMethod, InvalidParams, InvalidResponse, Unclassifiable
+│   ├── InvalidVersion, InvalidId, InvalidMethod, InvalidParams, InvalidResponse, Unclassifiable
+│   └── UnsupportedProtocol, InvalidEnvelope
 ├── KindError               the kind is wrong, or does not fit its payload
-│   ├── KindTooLong, KindSyntax, KindNeedsMethod, UnknownOperation, ReservedKind
+│   ├── KindTooLong, KindSyntax, KindNeedsMethod, UnknownOperation, WrongOperation, ReservedKind
 │   ├── MethodMismatch, ContextMismatch, ContextNotAllowed, FormatMismatch
 │   ├── PayloadMissing, PayloadInvalid, PayloadIdInvalid, PayloadIdForbidden, ResultXorError
 │   └── RecipientRequired, CorrelationRequired, CorrelationForbidden, ReasonRequired
+├── SessionError            a session cannot go where it was told
+│   └── SessionTransition
 ├── CapabilityError         a capability pattern cannot be compiled or granted
-│   ├── PatternSyntax, ConstraintSyntax, CapabilityReserved
+│   ├── PatternSyntax, ConstraintSyntax, CapabilityReserved, TooManyCapabilities
 │   └── GrantExceedsRights
 ├── PolicyError             the message is well formed, and not allowed
 │   ├── CapabilityDenied, ProposalRequired
 │   └── BlockedByInterceptor
 ├── SettingsError           the configuration cannot be used
 ├── StoreError              the database cannot do what it was asked
-│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, MigrationFailed
+│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
+│   ├── MigrationFailed, MigrationEdited, BackupFailed
+│   ├── DiskFull, DiskFailed
+│   ├── ConstraintViolated, StatementFailed, UnitSuspended
 │   └── StoreOverloaded, StoreClosed
 ├── BusError                an event cannot be carried
-│   └── EventTooLarge, BusClosed
+│   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusClosed
 ├── DataFolderError         the data folder cannot be used
 │   └── DataFolderUnwritable, DataFolderInUse, KeyUnusable, KeyMismatch
 ├── ServeError              the hub cannot listen
 │   └── PortTaken, AddressUnusable
-└── ControlError            the control socket cannot do what it was asked
-    └── HubNotRunning, UnknownCommand, CommandFailed
+├── ControlError            the control socket cannot do what it was asked
+│   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed
+├── RequestError            the HTTP request cannot be served
+│   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
+│   └── HostNotAllowed, OriginNotAllowed, HubStopping
+└── InternalError           the hub failed; the log tells more under the error's id
 """
 
 from __future__ import annotations
@@ -190,6 +200,14 @@ class Unclassifiable(MessageError, code="unclassifiable"):
     """The object is neither request, notification nor response, or is several at once."""
 
 
+class UnsupportedProtocol(MessageError, code="unsupported_protocol"):
+    """`protocol` is not the version of MCPx this hub speaks."""
+
+
+class InvalidEnvelope(MessageError, code="invalid_envelope"):
+    """A member of an MCPx message is missing, too long or of the wrong type."""
+
+
 class KindError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
     """The kind is wrong, or does not fit its payload."""
 
@@ -208,6 +226,10 @@ class KindNeedsMethod(KindError, code="kind_needs_method"):
 
 class UnknownOperation(KindError, code="unknown_operation"):
     """The protocol is known and has no such operation."""
+
+
+class WrongOperation(KindError, code="wrong_operation"):
+    """A request or proposal names a `notifications/…` method, or a notification another one."""
 
 
 class ReservedKind(KindError, code="kind_reserved", http=403, close=CloseCode.NOT_ALLOWED):
@@ -243,7 +265,7 @@ class PayloadIdInvalid(KindError, code="payload_id_invalid"):
 
 
 class PayloadIdForbidden(KindError, code="payload_id_forbidden"):
-    """A notification or proposal carries a `payload.id`."""
+    """A notification carries a `payload.id`."""
 
 
 class ResultXorError(KindError, code="result_xor_error"):
@@ -266,6 +288,14 @@ class ReasonRequired(KindError, code="reason_required"):
     """A rejection must say why, in `payload.reason`."""
 
 
+class SessionError(FolkmootError, jsonrpc=INVALID_REQUEST, http=409):
+    """A session cannot go where it was told."""
+
+
+class SessionTransition(SessionError, code="session_transition"):
+    """The session's state does not lead to the one asked for."""
+
+
 class CapabilityError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):
     """A capability pattern cannot be compiled or granted."""
 
@@ -280,6 +310,10 @@ class ConstraintSyntax(CapabilityError, code="constraint_syntax"):
 
 class CapabilityReserved(CapabilityError, code="capability_reserved", http=403):
     """The pattern names `system.*`, which nobody but the gateway can hold."""
+
+
+class TooManyCapabilities(CapabilityError, code="too_many_capabilities"):
+    """More capabilities are held than one principal can have."""
 
 
 class GrantExceedsRights(CapabilityError, code="grant_exceeds_rights", http=403):
@@ -322,8 +356,40 @@ class DatabaseLocked(StoreError, code="database_locked"):
     """Another program holds the database for longer than we wait."""
 
 
+class DatabaseUnwritable(StoreError, code="database_unwritable"):
+    """The database cannot be opened or written with the rights this program has."""
+
+
 class MigrationFailed(StoreError, code="migration_failed"):
     """A migration failed and was undone as a whole."""
+
+
+class MigrationEdited(StoreError, code="migration_edited"):
+    """A migration this database already has differs from the one in this program."""
+
+
+class BackupFailed(StoreError, code="backup_failed"):
+    """The backup could not be written; nothing was left behind."""
+
+
+class DiskFull(StoreError, code="disk_full", http=507):
+    """The disk has no room for what was to be written."""
+
+
+class DiskFailed(StoreError, code="disk_failed"):
+    """The disk failed while the database was read or written."""
+
+
+class ConstraintViolated(StoreError, code="constraint_violated", http=409):
+    """A statement broke a rule of the schema, such as uniqueness."""
+
+
+class StatementFailed(StoreError, code="statement_failed", http=500):
+    """A statement could not be run; the fault is in the program."""
+
+
+class UnitSuspended(StoreError, code="unit_suspended", http=500):
+    """A unit awaited something other than its transaction; the fault is in the program."""
 
 
 class StoreOverloaded(StoreError, code="store_overloaded"):
@@ -336,6 +402,14 @@ class StoreClosed(StoreError, code="store_closed", close=CloseCode.RESTARTING):
 
 class BusError(FolkmootError, http=503):
     """An event cannot be carried."""
+
+
+class SubjectInvalid(BusError, code="subject_invalid", http=500):
+    """A subject or pattern is not made of tokens joined by dots."""
+
+
+class EventUnencodable(BusError, code="event_unencodable", http=500):
+    """An event cannot be written as JSON."""
 
 
 class EventTooLarge(BusError, code="event_too_large"):
@@ -386,9 +460,51 @@ class HubNotRunning(ControlError, code="hub_not_running"):
     """No hub is running on the data folder."""
 
 
+class CommandInvalid(ControlError, code="command_invalid"):
+    """The request, or one of its arguments, is not what the command takes."""
+
+
 class UnknownCommand(ControlError, code="unknown_command"):
     """The running hub does not know the command."""
 
 
 class CommandFailed(ControlError, code="command_failed"):
     """The running hub could not carry the command out; the message says why."""
+
+
+class RequestError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
+    """The HTTP request cannot be served."""
+
+
+class NotFound(RequestError, code="not_found", http=404):
+    """Nothing is served at this path."""
+
+
+class MethodNotAllowed(RequestError, code="method_not_allowed", http=405):
+    """The path does not take this method; `Allow` names those it takes."""
+
+
+class BodyTooLarge(RequestError, code="body_too_large", http=413, close=CloseCode.TOO_BIG):
+    """The request's body has more bytes than the limit allows."""
+
+
+class BodyTimeout(RequestError, code="body_timeout", http=408):
+    """The rest of the request's body did not arrive in time."""
+
+
+class HostNotAllowed(RequestError, code="host_not_allowed", http=421, close=CloseCode.NOT_ALLOWED):
+    """The request is addressed to a host name this hub does not answer to."""
+
+
+class OriginNotAllowed(
+    RequestError, code="origin_not_allowed", http=403, close=CloseCode.NOT_ALLOWED
+):
+    """A web page of another origin sent the request."""
+
+
+class HubStopping(RequestError, code="hub_stopping", http=503, close=CloseCode.RESTARTING):
+    """The hub is stopping and could not finish the request in time."""
+
+
+class InternalError(FolkmootError, code="internal_error"):
+    """The hub failed; the log tells more under the id in the answer."""

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import msgspec
+
+if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.transport import TransportContext
 
 T = TypeVar("T")
 
@@ -20,6 +27,35 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start that never run backwards."""
+        ...
+
+
+class Transport(Protocol):
+    """The plain transport: messages out, messages in, and nothing said about them."""
+
+    async def receive(self) -> ProtocolMessage:
+        """The next message."""
+        ...
+
+    async def send(self, message: ProtocolMessage) -> None:
+        """Send a message."""
+        ...
+
+
+@runtime_checkable
+class TransportWithContext(Transport, Protocol):
+    """A transport whose messages keep their context."""
+
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next message with full context."""
+        ...
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Send a message with its context preserved, as far as the transport can."""
+        ...
+
+    def current_context(self) -> TransportContext:
+        """What the transport can say of itself now."""
         ...
 
 
@@ -42,7 +78,9 @@ class Tx(Protocol):
 Unit: TypeAlias = Callable[[Tx], Awaitable[T]]
 """One user-visible action: everything it does with its `Tx` happens, or none of it.
 
-A unit awaits nothing but its `Tx`: an engine may drive it from a thread without a loop.
+A unit awaits nothing but its `Tx`, since an engine may drive it from a thread without a loop, and
+changes nothing else, since it may be run again when its transaction was lost to no fault of its
+own. A unit that catches the error of a statement must still end with one.
 """
 
 
@@ -58,15 +96,31 @@ class Store(Protocol):
         ...
 
 
-class Subscription(Protocol):
-    """The events of one subscriber, in order, through a bounded queue."""
+class Event(msgspec.Struct, frozen=True):
+    """Something that was published, as plain JSON values."""
 
-    def __aiter__(self) -> AsyncIterator[tuple[str, Any]]:
-        """Subject and event, one after the other, until the subscription is closed."""
+    subject: str
+    data: Any
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Events were dropped at this place in the order: re-read the store from the last cursor."""
+
+    count: int
+
+
+class Subscription(Protocol):
+    """The events of one subscriber, in order, through a bounded queue.
+
+    When the queue is full the oldest event is dropped, and one `Missed` stands for the gap.
+    """
+
+    def __aiter__(self) -> AsyncIterator[Event | Missed]:
+        """What was published since, one after the other, until subscription or bus is closed."""
         ...
 
     async def close(self) -> None:
-        """Stop receiving; what waits in the queue is dropped."""
+        """Stop receiving; what waits in the queue is dropped and the iteration ends."""
         ...
 
 
@@ -79,4 +133,8 @@ class Bus(Protocol):
 
     async def subscribe(self, pattern: str) -> Subscription:
         """Receive what is published from now on; `*` stands for one token, `>` for the rest."""
+        ...
+
+    async def close(self) -> None:
+        """Close every subscription; whoever publishes or subscribes afterwards is refused."""
         ...

@@ -1,0 +1,207 @@
+"""ProtocolMessage: what JSON-RPC says, as Request, Response or Notification.
+
+A message is told apart by which of `id`, `method`, `result` and `error` are there. Members we do
+not know are kept, and a decoded message keeps its bytes, so that one nobody changes is passed on
+as it came. `replace` is the way to change one: it lets go of the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from folkmoot.core import strict
+from folkmoot.core.equality import same
+from folkmoot.core.errors import (
+    InvalidId,
+    InvalidMethod,
+    InvalidParams,
+    InvalidResponse,
+    InvalidVersion,
+    Unclassifiable,
+)
+from folkmoot.core.strict import DEFAULT_LIMITS, Limits
+
+MessageId: TypeAlias = str | int
+Params: TypeAlias = dict[str, Any] | list[Any] | UnsetType | None
+
+JSONRPC: Final = "2.0"
+
+
+class _Message(msgspec.Struct, frozen=True, gc=False, eq=False, kw_only=True):
+    extra: dict[str, Any] | None = None
+    """Members that JSON-RPC does not name, in their order."""
+    raw: bytes | None = msgspec.field(default=None)
+    """The bytes the message came as; no part of its value."""
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in type and in every member, ids and numbers with their type."""
+        return type(self) is type(other) and same(members(self), members(other))  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Who and what, never the params: a message in a log must not tell what was said."""
+        names = ("id", "method") if not isinstance(self, Response) else ("id",)
+        shown = ", ".join(f"{n}={getattr(self, n)!r}" for n in names if hasattr(self, n))
+        return f"{type(self).__name__}({shown})"
+
+
+class Request(_Message, frozen=True, gc=False, eq=False):
+    """A call that wants an answer."""
+
+    id: MessageId = msgspec.field()
+    method: str = msgspec.field()
+    params: Params = UNSET
+
+
+class Notification(_Message, frozen=True, gc=False, eq=False):
+    """A call that wants none."""
+
+    method: str = msgspec.field()
+    params: Params = UNSET
+
+
+class ErrorObject(msgspec.Struct, frozen=True, gc=False):
+    """Why a request failed."""
+
+    code: int
+    message: str
+    data: Any = UNSET
+    extra: dict[str, Any] | None = None
+
+
+class Response(_Message, frozen=True, gc=False, eq=False):
+    """The answer to a request: a result or an error, never both.
+
+    `id` is None only in an error that could not be tied to a request.
+    """
+
+    id: MessageId | None = msgspec.field()
+    result: Any = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+
+ProtocolMessage: TypeAlias = Request | Response | Notification
+M = TypeVar("M", Request, Response, Notification)
+
+_CALL_MEMBERS = frozenset(("jsonrpc", "id", "method", "params"))
+_RESPONSE_MEMBERS = frozenset(("jsonrpc", "id", "result", "error"))
+_ERROR_MEMBERS = frozenset(("code", "message", "data"))
+_PARAMS = (dict, list, type(None), UnsetType)
+
+
+def decode_message(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> ProtocolMessage:
+    """Decode the bytes of one message, strictly, and keep them beside it."""
+    return message_from(strict.decode_object(raw, limits), raw)
+
+
+def message_from(value: dict[str, Any], raw: bytes | None = None) -> ProtocolMessage:
+    """Classify a decoded object by the presence of `id`, `method`, `result` and `error`."""
+    if value.get("jsonrpc") != JSONRPC:
+        raise InvalidVersion('"jsonrpc" must be "2.0".')
+    if "method" in value:
+        if "result" in value or "error" in value:
+            raise Unclassifiable("A message has either a method or a result or error, not both.")
+        return _call_from(value, raw)
+    if "result" in value or "error" in value:
+        return _response_from(value, raw)
+    raise Unclassifiable("A message needs a method, a result or an error.")
+
+
+def encode_message(message: ProtocolMessage) -> bytes:
+    """The bytes to pass on: those that came, or new ones where the message is ours or changed."""
+    return message.raw if message.raw is not None else strict.encode(members(message))
+
+
+def replace(message: M, **changes: Any) -> M:
+    """A changed copy, which no longer claims the bytes of the original."""
+    return msgspec.structs.replace(message, raw=None, **changes)
+
+
+def members(message: ProtocolMessage) -> dict[str, Any]:
+    """The message as the JSON object it is on the wire."""
+    value: dict[str, Any] = {"jsonrpc": JSONRPC}
+    if isinstance(message, Response):
+        value["id"] = message.id
+        if message.result is not UNSET:
+            value["result"] = message.result
+        if isinstance(message.error, ErrorObject):
+            value["error"] = _error_members(message.error)
+    else:
+        if isinstance(message, Request):
+            value["id"] = message.id
+        value["method"] = message.method
+        if message.params is not UNSET:
+            value["params"] = message.params
+    if message.extra:
+        value.update(message.extra)
+    return value
+
+
+def is_message_id(value: Any) -> bool:
+    """Whether a value may be the id of a request: a string, or an integer of 64 bits, no bool."""
+    kind = type(value)
+    return kind is str or (kind is int and -(2**63) <= value < 2**63)
+
+
+def same_id(a: MessageId | None, b: MessageId | None) -> bool:
+    """Whether two ids are one: `1` and `"1"` are not."""
+    return type(a) is type(b) and a == b
+
+
+def _call_from(value: dict[str, Any], raw: bytes | None) -> Request | Notification:
+    method = value["method"]
+    if type(method) is not str or not method:
+        raise InvalidMethod('"method" must be a string that is not empty.')
+    params = value.get("params", UNSET)
+    if type(params) not in _PARAMS:
+        raise InvalidParams('"params" must be an object or an array.')
+    known = 2 + (params is not UNSET)
+    if "id" not in value:
+        extra = None if len(value) == known else _others(value, _CALL_MEMBERS)
+        return Notification(method=method, params=params, extra=extra, raw=raw)
+    identity = value["id"]
+    if not is_message_id(identity):
+        raise InvalidId('"id" must be a string or an integer of at most 64 bits.')
+    extra = None if len(value) == known + 1 else _others(value, _CALL_MEMBERS)
+    return Request(id=identity, method=method, params=params, extra=extra, raw=raw)
+
+
+def _response_from(value: dict[str, Any], raw: bytes | None) -> Response:
+    result = value.get("result", UNSET)
+    failed = "error" in value
+    if failed and result is not UNSET:
+        raise InvalidResponse("A response has either a result or an error, not both.")
+    identity = value.get("id")
+    if identity is None:
+        if not failed:
+            raise InvalidResponse("A result must carry the id of its request.")
+    elif not is_message_id(identity):
+        raise InvalidId('"id" must be a string or an integer of at most 64 bits.')
+    error = _error_from(value["error"]) if failed else UNSET
+    extra = _others(value, _RESPONSE_MEMBERS) or None
+    return Response(id=identity, result=result, error=error, extra=extra, raw=raw)
+
+
+def _error_from(value: Any) -> ErrorObject:
+    if type(value) is not dict:
+        raise InvalidResponse('"error" must be an object.')
+    code, message = value.get("code"), value.get("message")
+    if type(code) is not int or type(message) is not str:
+        raise InvalidResponse('"error" must have an integer "code" and a string "message".')
+    extra = _others(value, _ERROR_MEMBERS) or None
+    return ErrorObject(code, message, value.get("data", UNSET), extra)
+
+
+def _error_members(error: ErrorObject) -> dict[str, Any]:
+    value: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not UNSET:
+        value["data"] = error.data
+    return value | (error.extra or {})
+
+
+def _others(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {name: member for name, member in value.items() if name not in known}

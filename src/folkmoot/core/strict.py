@@ -1,0 +1,160 @@
+"""Strict JSON: what one reader accepts, every strict reader accepts, and with the same meaning.
+
+The fast way decodes with msgspec and then *proves* that nothing was dropped; only input that the
+proof does not reach, or that msgspec refused, is read again slowly with the standard library.
+Cost grows with the bytes of the message alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from folkmoot.core.errors import (
+    BatchRefused,
+    DuplicateKey,
+    InvalidJson,
+    InvalidUtf8,
+    LoneSurrogate,
+    MessageTooLarge,
+    NestingTooDeep,
+    NotAnObject,
+    NumberOutOfRange,
+)
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False):
+    """How much one message may ask of its reader."""
+
+    message_bytes: int = 1024 * 1024
+    nesting: int = 64
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
+    """Decode one strict JSON value: valid UTF-8, no duplicate names, within the limits."""
+    if len(raw) > limits.message_bytes:
+        raise MessageTooLarge(
+            f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
+        )
+    try:
+        value = _decode(raw)
+    except RecursionError:
+        raise _too_deep(limits) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as refusal:
+        _explain(raw, limits, refusal)
+    if raw.count(b"{") + raw.count(b"[") > limits.nesting and _depth(value) > limits.nesting:
+        raise _too_deep(limits)
+    encoded = _encode(value)
+    if encoded != raw and not _kept_every_string(raw, encoded):
+        _read_slowly(raw, limits)
+    return value
+
+
+def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+    """Decode one strict JSON object; an array, which would be a JSON-RPC batch, is refused."""
+    value = decode(raw, limits)
+    if type(value) is dict:
+        return value
+    if type(value) is list:
+        raise BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
+    raise NotAnObject("The message must be one JSON object.")
+
+
+def encode(value: Any) -> bytes:
+    """Encode a value compactly, members in their order."""
+    return _encode(value)
+
+
+def _kept_every_string(raw: bytes, encoded: bytes) -> bool:
+    """Whether the quotes prove that decoding dropped no member.
+
+    A dropped duplicate takes at least the two quotes of its name with it, and no string has more
+    quotes when it is encoded again, unless one of its quotes was written as an escape.
+    """
+    return raw.count(b'"') == encoded.count(b'"') and b"\\u0022" not in raw
+
+
+def _depth(value: Any) -> int:
+    depth = 0
+    level = [value]
+    while level:
+        deeper: list[Any] = []
+        containers = 0
+        for item in level:
+            if type(item) is dict:
+                containers += 1
+                deeper.extend(item.values())
+            elif type(item) is list:
+                containers += 1
+                deeper.extend(item)
+        if not containers:
+            break
+        depth += 1
+        level = deeper
+    return depth
+
+
+def _too_deep(limits: Limits) -> NestingTooDeep:
+    return NestingTooDeep(
+        f"Objects and arrays are nested deeper than {limits.nesting} levels.",
+        nesting=limits.nesting,
+    )
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            shown = name if len(name) <= 64 else name[:64] + "…"
+            raise DuplicateKey(
+                f"The member {json.dumps(shown)} stands twice in one object.", member=shown
+            )
+        members[name] = value
+    return members
+
+
+def _constant(name: str) -> NoReturn:
+    raise NumberOutOfRange(f"{name} is not a JSON number.")
+
+
+_SLOW = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _read_slowly(raw: bytes, limits: Limits) -> None:
+    """Read with the standard library, which can be asked to notice duplicates."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidUtf8(
+            f"The message is not valid UTF-8 (byte {error.start}).", position=error.start
+        ) from None
+    try:
+        value = _SLOW.decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            f"The message is not valid JSON: {error.msg} (character {error.pos}).",
+            position=error.pos,
+        ) from None
+    except RecursionError:
+        raise _too_deep(limits) from None
+    except ValueError:
+        raise NumberOutOfRange("A number is too large to be kept exactly.") from None
+    if "\\ud" in text.lower() and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        raise LoneSurrogate("A string holds half of a surrogate pair.")
+
+
+def _explain(raw: bytes, limits: Limits, refusal: Exception) -> NoReturn:
+    """Say why msgspec refused the message, as exactly as a second, slower reading can tell."""
+    _read_slowly(raw, limits)
+    fault = NumberOutOfRange if isinstance(refusal, msgspec.ValidationError) else InvalidJson
+    raise fault(f"The message cannot be read: {refusal}.") from None

@@ -1,0 +1,70 @@
+"""The error tree."""
+
+from __future__ import annotations
+
+import inspect
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core import errors
+from folkmoot.core.errors import CLOSE_REASONS, ERRORS, CloseCode, DuplicateKey, FolkmootError
+
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
+LEAVES = [c for c in CLASSES if not c.__subclasses__()]
+
+
+@pytest.mark.requirement("error.one-tree")
+def test_every_error_belongs_to_one_tree() -> None:
+    assert all(issubclass(c, FolkmootError) for c in CLASSES)
+
+
+@pytest.mark.requirement("error.code")
+def test_every_leaf_has_a_code_of_its_own_and_stands_in_the_table() -> None:
+    codes = [leaf.code for leaf in LEAVES]
+    assert len(set(codes)) == len(codes)
+    assert {leaf.code: leaf for leaf in LEAVES} == ERRORS
+
+
+def test_the_tree_drawn_at_the_top_names_every_class_and_no_other() -> None:
+    drawn = errors.__doc__ or ""
+    words = {word.strip(",") for word in drawn.split() if word[0].isupper()}
+    named = {word for word in words if word.isidentifier() and hasattr(errors, word)}
+    assert named == {c.__name__ for c in CLASSES}
+
+
+@pytest.mark.requirement("error.forms")
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.code)
+def test_every_leaf_knows_its_forms(leaf: type[FolkmootError]) -> None:
+    assert -32768 <= leaf.jsonrpc <= -32000
+    assert 400 <= HTTPStatus(leaf.http) < 600
+    assert leaf.close in CLOSE_REASONS
+    assert leaf.__doc__
+
+
+def test_the_forms_carry_code_sentence_and_data() -> None:
+    error = DuplicateKey("Twice.", member="a")
+    assert str(error) == "Twice."
+    assert error.as_jsonrpc() == {
+        "code": -32700,
+        "message": "Twice.",
+        "data": {"code": "duplicate_key", "member": "a"},
+    }
+    assert error.as_http() == {
+        "error": {"code": "duplicate_key", "message": "Twice.", "member": "a"}
+    }
+
+
+@pytest.mark.requirement("error.close-codes")
+def test_the_close_codes_are_those_of_the_protocol() -> None:
+    protocol = {4400, 4401, 4403, 4404, 4408, 4008, 4009, 4029, 1012}
+    assert protocol <= {int(code) for code in CloseCode}
+    assert set(CLOSE_REASONS) == set(CloseCode)
+
+
+@pytest.mark.requirement("error.documented")
+def test_the_reference_page_lists_every_code_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/errors.md").read_text()
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert {row for row in rows if not row.isdigit()} == set(ERRORS)

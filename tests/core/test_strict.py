@@ -1,0 +1,215 @@
+"""Strict JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from folkmoot.core import strict
+from folkmoot.core.equality import same
+from folkmoot.core.errors import (
+    BatchRefused,
+    DuplicateKey,
+    InvalidJson,
+    InvalidUtf8,
+    LoneSurrogate,
+    MessageError,
+    MessageTooLarge,
+    NestingTooDeep,
+    NotAnObject,
+    NumberOutOfRange,
+)
+from folkmoot.core.strict import Limits
+from tests.core.strategies import JSON, TEXT
+
+
+@given(JSON)
+def test_whatever_is_encoded_decodes_to_itself(value: Any) -> None:
+    assert same(strict.decode(strict.encode(value)), value)
+
+
+@given(JSON, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_white_space_and_escapes_do_not_matter(value: Any, indent: Any, ascii_only: bool) -> None:
+    raw = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
+    assert same(strict.decode(raw), value)
+
+
+@pytest.mark.requirement("json.own-errors-only")
+@given(st.binary(max_size=60))
+@example(b'{"a":"\\u')
+@example(b"\xef\xbb\xbf{}")
+def test_no_bytes_make_it_raise_anything_but_its_own_errors(raw: bytes) -> None:
+    try:
+        strict.decode(raw)
+    except MessageError:
+        return
+
+
+@given(JSON, st.data())
+def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data: Any) -> None:
+    raw = bytearray(json.dumps(value).encode())
+    at = data.draw(st.integers(0, len(raw) - 1))
+    raw[at] = data.draw(st.integers(0, 255))
+    try:
+        decoded = strict.decode(bytes(raw))
+    except MessageError:
+        return
+    assert same(decoded, json.loads(raw))
+
+
+@pytest.mark.requirement("json.duplicate-keys", "json.duplicate-keys-decoded")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        rb'{"a":1,"a":1}',
+        rb'{"a":1,"a":2}',
+        rb'{"a": 1, "b": {"c": [1, {"d": 2, "d": 3}]}}',
+        rb'[[{"":1,"":2}]]',
+        rb'{"seq":1,"\u0073eq":2}',
+        rb'{"a":1e5,"a":100000.0}',
+        rb'{"a":"\u0022","a":"b"}',
+        rb'{"a":"\u0022\u0022\u0022\u0022","a":""}',
+        rb'{"a":10000000000000000000000.0,"b":1E5,"a":3}',
+        '{"ä":1,"\\u00e4":2}'.encode(),
+    ],
+)
+def test_a_duplicate_key_is_refused_at_any_depth_and_in_any_spelling(raw: bytes) -> None:
+    with pytest.raises(DuplicateKey, match="stands twice"):
+        strict.decode(raw)
+
+
+@given(st.dictionaries(TEXT, JSON, min_size=1, max_size=4), JSON, st.booleans())
+def test_a_planted_duplicate_is_always_found(
+    members: dict[str, Any], value: Any, ascii_only: bool
+) -> None:
+    planted = next(iter(members))
+    inside = json.dumps(members, ensure_ascii=ascii_only)[1:-1]
+    raw = f"{{{inside},{json.dumps(planted)}:{json.dumps(value)}}}".encode()
+    with pytest.raises(DuplicateKey):
+        strict.decode(raw)
+
+
+def test_a_long_duplicate_is_named_in_part_only() -> None:
+    name = "k" * 500
+    with pytest.raises(DuplicateKey) as caught:
+        strict.decode(json.dumps({name: 1})[:-1].encode() + f',"{name}":2}}'.encode())
+    assert len(str(caught.value)) < 150
+
+
+def test_a_quote_written_as_an_escape_is_no_duplicate() -> None:
+    assert strict.decode(rb'{"a":"\u0022","b":"x"}') == {"a": '"', "b": "x"}
+
+
+@pytest.mark.requirement("json.utf8")
+@pytest.mark.parametrize(
+    "bad", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"]
+)
+def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes) -> None:
+    for raw in (
+        bad,
+        b'{"a":"' + bad + b'"}',
+        b'{"' + bad + b'":1}',
+        b'{"payload":{"params":["' + bad + b'"]}}',
+    ):
+        with pytest.raises(InvalidUtf8, match="not valid UTF-8"):
+            strict.decode(raw)
+
+
+@pytest.mark.requirement("json.no-nan")
+@pytest.mark.parametrize(
+    "number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000]
+)
+def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes) -> None:
+    for raw in number, b'{"a":[' + number + b"]}":
+        with pytest.raises(NumberOutOfRange):
+            strict.decode(raw)
+
+
+@pytest.mark.requirement("json.no-lone-surrogate")
+@pytest.mark.parametrize(
+    "raw",
+    [rb'"\ud800"', rb'{"a":["\udc00"]}', rb'{"\uD83D":1}', rb'{"a":"\ud83dx"}', rb'"\ude00\ud83d"'],
+)
+def test_a_lone_surrogate_is_refused(raw: bytes) -> None:
+    with pytest.raises(LoneSurrogate):
+        strict.decode(raw)
+
+
+def test_a_surrogate_pair_is_one_letter() -> None:
+    assert strict.decode(rb'"\ud83d\ude00"') == "😀"
+
+
+def test_big_integers_keep_their_value() -> None:
+    assert strict.decode(b"[18446744073709551616,-123456789012345678901234567890]") == [
+        2**64,
+        -123456789012345678901234567890,
+    ]
+
+
+@pytest.mark.requirement("json.one-object")
+@pytest.mark.parametrize(
+    "raw", [b"", b" ", b"{} {}", b'{"a":1}x', b'{"a":01}', b'{"a"}', b'"\x00"']
+)
+def test_what_is_not_one_json_value_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidJson):
+        strict.decode_object(raw)
+
+
+@pytest.mark.requirement("json.one-object")
+@pytest.mark.parametrize("raw", [b"1", b'"x"', b"null", b"true"])
+def test_a_value_that_is_no_object_is_refused(raw: bytes) -> None:
+    with pytest.raises(NotAnObject):
+        strict.decode_object(raw)
+
+
+@pytest.mark.requirement("json.batch-refused")
+@pytest.mark.parametrize("raw", [b"[]", b'[{"jsonrpc":"2.0","method":"x"}]'])
+def test_a_batch_is_refused(raw: bytes) -> None:
+    with pytest.raises(BatchRefused):
+        strict.decode_object(raw)
+
+
+def test_an_object_is_answered() -> None:
+    assert strict.decode_object(b' {"a" : 1}\n') == {"a": 1}
+
+
+@pytest.mark.requirement("json.size-limit")
+def test_the_size_limit_passes_and_one_byte_more_does_not() -> None:
+    limits = Limits(message_bytes=10)
+    assert strict.decode(b'"12345678"', limits) == "12345678"
+    with pytest.raises(MessageTooLarge, match="11 bytes; at most 10"):
+        strict.decode(b'"123456789"', limits)
+    assert strict.DEFAULT_LIMITS.message_bytes == 1024 * 1024
+
+
+@pytest.mark.requirement("json.depth-limit")
+@pytest.mark.parametrize(
+    ("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
+)
+def test_the_depth_limit_passes_and_one_level_more_does_not(opening: bytes, closing: bytes) -> None:
+    levels = 6 if opening != b'[{"a":' else 3
+    limits = Limits(nesting=6)
+    strict.decode(opening * levels + b"1" + closing * levels, limits)
+    with pytest.raises(NestingTooDeep, match="deeper than 6"):
+        strict.decode(opening * (levels + 1) + b"1" + closing * (levels + 1), limits)
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    assert strict.decode(b"[" + b",".join([b"[]", b"{}"] * 500) + b"]", Limits(nesting=2))
+
+
+@pytest.mark.requirement("json.nesting-bomb")
+@pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[{"])
+def test_a_nesting_bomb_is_refused_like_any_deep_message(unit: bytes) -> None:
+    with pytest.raises(NestingTooDeep if unit != b"[{" else MessageError):
+        strict.decode(unit * (1024 * 1024 // len(unit)))
+
+
+def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one() -> None:
+    """An unfinished escape stops the first reading early; the second meets the depth."""
+    with pytest.raises(MessageError):
+        strict.decode(b'["\\ud800",' + b"[" * 200_000)
