@@ -1,0 +1,134 @@
+"""MessageEnvelope: a message and the context it travels in.
+
+The direction is set where a message enters and never guessed from its method. Contexts are frozen
+and shared: the session and transport of a connection are one object each for all its messages, so
+putting a message into its envelope costs the same whatever they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from folkmoot.core.errors import InvalidResponse
+from folkmoot.core.message import Request, Response, same_id
+from folkmoot.core.session import ANONYMOUS, Era, SessionContext
+from folkmoot.core.timing import TimingContext
+from folkmoot.core.transport import UNKNOWN, TransportContext
+
+M = TypeVar("M")
+N = TypeVar("N")
+
+NO_EXTENSIONS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class MessageDirection(Enum):
+    """Which way a message flows."""
+
+    CLIENT_TO_SERVER = "client_to_server"
+    SERVER_TO_CLIENT = "server_to_client"
+    INTERNAL = "internal"
+    UNKNOWN = "unknown"
+
+    def should_forward_to_server(self) -> bool:
+        """Whether the message is on its way to the server."""
+        return self is MessageDirection.CLIENT_TO_SERVER
+
+    def should_send_to_client(self) -> bool:
+        """Whether the message is on its way to the client."""
+        return self is MessageDirection.SERVER_TO_CLIENT
+
+    def reverse(self) -> MessageDirection:
+        """The way an answer goes; internal and unknown have no other side."""
+        return _REVERSED.get(self, self)
+
+    @classmethod
+    def _missing_(cls, _value: object) -> MessageDirection:
+        return cls.UNKNOWN
+
+
+_REVERSED: Final = {
+    MessageDirection.CLIENT_TO_SERVER: MessageDirection.SERVER_TO_CLIENT,
+    MessageDirection.SERVER_TO_CLIENT: MessageDirection.CLIENT_TO_SERVER,
+}
+
+
+class MessageContext(msgspec.Struct, frozen=True, gc=False):
+    """Everything about a message that is not the message."""
+
+    timing: TimingContext
+    direction: MessageDirection = MessageDirection.UNKNOWN
+    session: SessionContext = ANONYMOUS
+    transport: TransportContext = UNKNOWN
+    extensions: Mapping[str, Any] = NO_EXTENSIONS
+
+    @classmethod
+    def minimal(cls, timing: TimingContext) -> MessageContext:
+        """Only the time is known: for messages from before the envelope."""
+        return cls(timing)
+
+    def is_complete(self) -> bool:
+        """Whether the message can be routed: a direction, and a session where its era has them."""
+        return self.direction is not MessageDirection.UNKNOWN and (
+            self.session.session_id is not None or self.session.era is Era.STATELESS
+        )
+
+
+class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
+    """The complete message: what is said, and all that is needed to carry it."""
+
+    message: M
+    context: MessageContext
+
+    @classmethod
+    def new(cls, message: M, timing: TimingContext) -> MessageEnvelope[M]:
+        """An envelope with minimal context."""
+        return cls(message, MessageContext(timing))
+
+    def with_message(self, message: N) -> MessageEnvelope[N]:
+        """The same context around another message."""
+        return MessageEnvelope(message, self.context)
+
+    def with_direction(self, direction: MessageDirection) -> MessageEnvelope[M]:
+        """The same message, flowing another way."""
+        c = self.context
+        context = MessageContext(c.timing, direction, c.session, c.transport, c.extensions)
+        return MessageEnvelope(self.message, context)
+
+    def with_session(self, session: SessionContext) -> MessageEnvelope[M]:
+        """The same message, in a session."""
+        c = self.context
+        context = MessageContext(c.timing, c.direction, session, c.transport, c.extensions)
+        return MessageEnvelope(self.message, context)
+
+    def with_transport(self, transport: TransportContext) -> MessageEnvelope[M]:
+        """The same message, on a transport."""
+        c = self.context
+        context = MessageContext(c.timing, c.direction, c.session, transport, c.extensions)
+        return MessageEnvelope(self.message, context)
+
+    def with_timing(self, timing: TimingContext) -> MessageEnvelope[M]:
+        """The same message, at another stage of its way."""
+        c = self.context
+        context = MessageContext(timing, c.direction, c.session, c.transport, c.extensions)
+        return MessageEnvelope(self.message, context)
+
+    def with_extension(self, name: str, value: Any) -> MessageEnvelope[M]:
+        """The same message, with one more thing said about it; the original map stays as it is."""
+        c = self.context
+        extensions = MappingProxyType({**c.extensions, name: value})
+        context = MessageContext(c.timing, c.direction, c.session, c.transport, extensions)
+        return MessageEnvelope(self.message, context)
+
+    def answered_by(self, response: Response, timing: TimingContext) -> MessageEnvelope[Response]:
+        """The envelope of the answer to this request: the same session, the direction reversed."""
+        request = self.message
+        if not isinstance(request, Request) or not same_id(request.id, response.id):
+            raise InvalidResponse("The response does not carry the id of this request.")
+        c = self.context
+        context = MessageContext(timing, c.direction.reverse(), c.session, c.transport)
+        return MessageEnvelope(response, context)
