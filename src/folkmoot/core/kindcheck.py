@@ -1,0 +1,318 @@
+"""Kind against payload: nobody claims one thing and does another.
+
+Everything that can be told from the message alone is checked here, in one pass, before anyone else
+sees it; what depends on who is in the room and which requests are open is the room's to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from folkmoot.core.errors import (
+    ContextMismatch,
+    ContextNotAllowed,
+    CorrelationForbidden,
+    CorrelationRequired,
+    FormatMismatch,
+    KindError,
+    MethodMismatch,
+    PayloadIdForbidden,
+    PayloadIdInvalid,
+    PayloadInvalid,
+    PayloadMissing,
+    ReasonRequired,
+    RecipientRequired,
+    ReservedKind,
+    ResultXorError,
+    UnknownOperation,
+    WrongOperation,
+)
+from folkmoot.core.kinds import (
+    KNOWN_KINDS,
+    OPEN_PROTOCOLS,
+    Kind,
+    check_context,
+    is_reserved,
+    make,
+)
+from folkmoot.core.message import JSONRPC, ProtocolMessage, Request, Response, is_message_id
+
+Payload: TypeAlias = dict[str, Any]
+Rule: TypeAlias = Callable[[Kind, Payload, Sequence[str], Sequence[str]], Kind]
+
+NOTIFICATIONS: Final = "notifications/"
+CHAT_NOTIFICATION: Final = "notifications/chat/message"
+CHAT_TOOL: Final = "chat.say"
+CHAT_FORMATS: Final = {"plain": "plain", "text": "plain", "markdown": "markdown"}
+"""What a chat kind's method or a payload's format may say, and what it means."""
+
+
+def check(
+    kind: Kind,
+    payload: Payload | None,
+    to: Sequence[str] = (),
+    correlation_id: Sequence[str] = (),
+) -> Kind:
+    """Check a participant's message against its kind and answer its effective kind."""
+    rule = _RULES.get((kind.protocol, kind.operation))
+    if rule is None:
+        if is_reserved(kind):
+            raise ReservedKind(f"{kind.base} belongs to the gateway.", attempted_kind=str(kind))
+        if kind.protocol in _INTERPRETED:
+            raise UnknownOperation(
+                f"The protocol {kind.protocol} has no operation {kind.operation}.",
+                attempted_kind=str(kind),
+            )
+        return kind
+    if type(payload) is not dict:
+        if payload is None and rule is _carry:
+            return kind
+        raise PayloadMissing(f"A message of kind {kind.base} needs an object as its payload.")
+    return rule(kind, payload, to, correlation_id)
+
+
+def effective(kind: Kind, payload: Payload) -> Kind:
+    """The kind with the context its payload has, whether or not the sender wrote one.
+
+    A context that disagrees with the payload, or that the method does not take, is refused.
+    """
+    context_of = _CONTEXTS.get(kind.method or "")
+    if context_of is None:
+        if kind.context is not None:
+            raise ContextNotAllowed(f"The method {kind.method} takes no context.")
+        return kind
+    context = context_of(payload.get("params"))
+    if context == kind.context:
+        return kind
+    if kind.context is not None:
+        raise ContextMismatch(
+            "The kind names another tool, prompt or resource than the payload.",
+            attempted_kind=str(kind),
+        )
+    try:
+        check_context(context)
+    except KindError as error:
+        raise PayloadInvalid(f"The payload names nothing a kind can hold: {error}") from None
+    return kind.with_context(context)
+
+
+def kind_of(message: ProtocolMessage) -> Kind | None:
+    """The effective kind of a plain MCP message; a response's is its request's, so it has none."""
+    if isinstance(message, Response):
+        return None
+    operation = "request" if isinstance(message, Request) else "notification"
+    kind = make("mcp", operation, message.method)
+    return effective(kind, {"params": message.params})
+
+
+def spellings_of_chat(kind: Kind, payload: Payload) -> tuple[Kind, ...]:
+    """Every kind that says the same chat: a deny on one of them is a deny on all."""
+    said_format = _CHAT_BASES.get(kind.base)
+    if said_format is None or kind.context not in _CHAT_CONTEXTS:
+        return ()
+    return _CHAT_SPELLINGS[said_format(kind, payload)]
+
+
+def _format_of_kind(kind: Kind, _payload: Payload) -> str:
+    return CHAT_FORMATS.get(kind.method or "plain", "plain")
+
+
+def _format_of_notification(_kind: Kind, payload: Payload) -> str:
+    return _format_in(payload.get("params"))
+
+
+def _format_of_tool(_kind: Kind, payload: Payload) -> str:
+    params = payload.get("params")
+    return _format_in(params.get("arguments") if type(params) is dict else None)
+
+
+def _format_in(params: Any) -> str:
+    said = params.get("format") if type(params) is dict else None
+    return CHAT_FORMATS.get(said, "plain") if type(said) is str else "plain"
+
+
+_CHAT_BASES: Final[dict[str, Callable[[Kind, Payload], str]]] = {
+    "chat.message": _format_of_kind,
+    **{f"chat.message.{word}": _format_of_kind for word in CHAT_FORMATS},
+    f"mcp.notification.{CHAT_NOTIFICATION}": _format_of_notification,
+    "mcp.request.tools/call": _format_of_tool,
+}
+"""The bases under which chat is said, and where each keeps its format; `tools/call` is chat only
+with the context `chat.say`."""
+_CHAT_CONTEXTS: Final = (None, CHAT_TOOL)
+
+
+_CHAT_SPELLINGS: Final = {
+    said: (
+        make("mcp", "notification", CHAT_NOTIFICATION),
+        *(make("chat", "message", word) for word, means in CHAT_FORMATS.items() if means == said),
+    )
+    for said in ("plain", "markdown")
+}
+
+
+def _request(kind: Kind, payload: Payload, to: Sequence[str], _about: Sequence[str]) -> Kind:
+    if payload.get("jsonrpc") != JSONRPC:
+        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+    if not is_message_id(payload.get("id")):
+        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+    if len(to) != 1:
+        raise RecipientRequired("A request must name exactly one recipient in its 'to'.")
+    return _call(kind, payload)
+
+
+def _notification(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
+    if payload.get("jsonrpc") != JSONRPC:
+        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+    if "id" in payload:
+        raise PayloadIdForbidden("A notification has no id.")
+    return _call(kind, payload)
+
+
+def _proposal(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
+    if payload.get("jsonrpc", JSONRPC) != JSONRPC:
+        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+    if "id" in payload and not is_message_id(payload["id"]):
+        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+    if about:
+        raise CorrelationForbidden("A proposal correlates nothing.")
+    return _call(kind, payload)
+
+
+def _call(kind: Kind, payload: Payload) -> Kind:
+    """What every message that names a method has in common."""
+    method: str = kind.method  # type: ignore[assignment]  # a kind of mcp has one
+    if payload.get("method") != method:
+        raise MethodMismatch(
+            "The kind names another method than the payload.", attempted_kind=str(kind)
+        )
+    if (kind.operation == "notification") is not method.startswith(NOTIFICATIONS):
+        raise WrongOperation(f"The method {method} is not for a {kind.operation}.")
+    if "result" in payload or "error" in payload:
+        raise PayloadInvalid("A call has no result and no error.")
+    if type(payload.get("params", _NO_PARAMS)) is not dict:
+        raise PayloadInvalid('"payload.params" must be an object.')
+    return effective(kind, payload)
+
+
+_NO_PARAMS: Final[Payload] = {}
+
+
+def _response(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[str]) -> Kind:
+    if payload.get("jsonrpc") != JSONRPC:
+        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+    if not is_message_id(payload.get("id")):
+        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+    if ("result" in payload) is ("error" in payload):
+        raise ResultXorError("A response has either a result or an error.")
+    if "method" in payload:
+        raise PayloadInvalid("A response has no method.")
+    if "error" in payload:
+        error = payload["error"]
+        if (
+            type(error) is not dict
+            or type(error.get("code")) is not int
+            or type(error.get("message")) is not str
+        ):
+            raise PayloadInvalid('"payload.error" needs an integer "code" and a string "message".')
+    if not about:
+        raise CorrelationRequired("A response must name its request in 'correlation_id'.")
+    if not to:
+        raise RecipientRequired("A response must name the requester in its 'to'.")
+    if kind.context is not None and kind.method not in _CONTEXTS:
+        raise ContextNotAllowed(f"The method {kind.method} takes no context.")
+    return kind
+
+
+def _withdraw(kind: Kind, _payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
+    return _about_proposal(kind, about)
+
+
+def _reject(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
+    reason = payload.get("reason")
+    if type(reason) is not str or not reason.strip():
+        raise ReasonRequired("A rejection must say why, in 'payload.reason'.")
+    return _about_proposal(kind, about)
+
+
+def _about_proposal(kind: Kind, about: Sequence[str]) -> Kind:
+    if kind.method != "proposal":
+        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes a proposal.")
+    if kind.context is not None:
+        raise ContextNotAllowed(f"{kind.base} takes no context.")
+    if len(about) != 1:
+        raise CorrelationRequired("Exactly one proposal must be named in 'correlation_id'.")
+    return kind
+
+
+def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
+    if type(payload.get("text")) is not str:
+        raise PayloadInvalid('"payload.text" must be a string.')
+    if kind.context is not None:
+        raise ContextNotAllowed("A chat message takes no context.")
+    said = payload.get("format")
+    if said is not None and (type(said) is not str or said not in CHAT_FORMATS):
+        raise PayloadInvalid('"payload.format" must be "plain" or "markdown".')
+    if kind.method is None:
+        return kind if said is None else make("chat", "message", said)
+    if kind.method not in CHAT_FORMATS:
+        raise UnknownOperation(f"There is no chat format {kind.method}.")
+    if said is not None and CHAT_FORMATS[said] != CHAT_FORMATS[kind.method]:
+        raise FormatMismatch("The kind names another format than the payload.")
+    return kind
+
+
+def _carry(kind: Kind, _payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
+    """Nothing more is asked of the message than that its payload is an object."""
+    return kind
+
+
+def _named(params: Any) -> str:
+    name = params.get("name") if type(params) is dict else None
+    if type(name) is not str:
+        raise PayloadInvalid('"params.name" must be a string.')
+    return name
+
+
+def _located(params: Any) -> str:
+    uri = params.get("uri") if type(params) is dict else None
+    if type(uri) is not str:
+        raise PayloadInvalid('"params.uri" must be a string.')
+    return uri
+
+
+def _referenced(params: Any) -> str:
+    ref = params.get("ref") if type(params) is dict else None
+    if type(ref) is not dict or ("name" in ref) is ("uri" in ref):
+        raise PayloadInvalid('"params.ref" must be an object with either a name or a uri.')
+    return _named(ref) if "name" in ref else _located(ref)
+
+
+_CONTEXTS: Final[dict[str, Callable[[Any], str]]] = {
+    "tools/call": _named,
+    "prompts/get": _named,
+    "resources/read": _located,
+    "resources/subscribe": _located,
+    "resources/unsubscribe": _located,
+    "completion/complete": _referenced,
+}
+"""Where the context of a method stands in its params; a method that is not here takes none."""
+
+_MADE_FOR: Final[dict[tuple[str, str], Rule]] = {
+    ("mcp", "request"): _request,
+    ("mcp", "response"): _response,
+    ("mcp", "notification"): _notification,
+    ("mcp", "proposal"): _proposal,
+    ("mcpx", "withdraw"): _withdraw,
+    ("mcpx", "reject"): _reject,
+    ("chat", "message"): _chat,
+}
+
+_RULES: Final[dict[tuple[str, str], Rule]] = {
+    (protocol, operation): _MADE_FOR.get((protocol, operation), _carry)
+    for known in KNOWN_KINDS
+    if known.sender == "participant"
+    for protocol, operation in [known.kind.split(".")[:2]]
+}
+_INTERPRETED: Final = frozenset(protocol for protocol, _ in _RULES) - OPEN_PROTOCOLS

@@ -1,0 +1,203 @@
+"""Kinds: `protocol.operation[.method[:context]]`, the grammar and the table of those we know.
+
+The context is cut off at the first `:`, then the rest is split at the first two dots. Dots are for
+hierarchy, the colon for context; a slash stays inside a method, as MCP writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, Literal
+
+import msgspec
+
+from folkmoot.core.errors import KindNeedsMethod, KindSyntax, KindTooLong
+
+MAX_KIND_BYTES: Final = 1280
+MAX_NAME: Final = 32
+MAX_METHOD: Final = 128
+MAX_CONTEXT_BYTES: Final = 1024
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_METHOD = re.compile(r"[!-9;-~]+")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Kind(msgspec.Struct, frozen=True, gc=False):
+    """What a message is. Made by `parse` or `make`, which keep `base` true to the parts."""
+
+    protocol: str
+    operation: str
+    method: str | None
+    context: str | None
+    base: str
+    """The kind without its context."""
+
+    def __str__(self) -> str:
+        return self.base if self.context is None else f"{self.base}:{self.context}"
+
+    def with_context(self, context: str | None) -> Kind:
+        """The same kind with another context, which must be a valid one."""
+        return Kind(self.protocol, self.operation, self.method, context, self.base)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Kind:
+    """Read a kind; whatever is wrong with it is a `KindError`."""
+    if len(text) > MAX_KIND_BYTES:
+        raise KindTooLong(f"A kind has at most {MAX_KIND_BYTES:,} bytes.")
+    base, colon, context = text.partition(":")
+    kind = _parse_base(base)
+    if not colon:
+        return kind
+    if kind.method is None:
+        raise KindSyntax("Only a kind with a method can have a context.")
+    check_context(context)
+    return Kind(kind.protocol, kind.operation, kind.method, context, base)
+
+
+def make(
+    protocol: str, operation: str, method: str | None = None, context: str | None = None
+) -> Kind:
+    """A kind from its parts, held to the same grammar as one that is read."""
+    base = f"{protocol}.{operation}" if method is None else f"{protocol}.{operation}.{method}"
+    kind = parse(base if context is None else f"{base}:{context}")
+    if (kind.protocol, kind.operation, kind.method) != (protocol, operation, method):
+        raise KindSyntax("A part of a kind holds a separator that belongs between parts.")
+    return kind
+
+
+def check_context(context: str) -> None:
+    """Refuse a context that is empty, too long or holds control characters."""
+    if context.isascii() and context.isprintable():
+        if 0 < len(context) <= MAX_CONTEXT_BYTES:
+            return
+    elif _CONTROL.search(context):
+        raise KindSyntax("A context has no control characters.")
+    if not context:
+        raise KindSyntax("A context must not be empty.")
+    if len(context.encode()) > MAX_CONTEXT_BYTES:
+        raise KindTooLong(f"A context has at most {MAX_CONTEXT_BYTES:,} bytes.")
+
+
+def _parse_base(base: str) -> Kind:
+    protocol, *rest = base.split(".", 2)
+    if not rest:
+        raise KindSyntax("A kind needs a protocol and an operation: protocol.operation.")
+    operation = rest[0]
+    for name in (protocol, operation):
+        if not _NAME.fullmatch(name):
+            raise KindSyntax(
+                "Protocol and operation are lower-case letters, digits and hyphens, "
+                "and begin with a letter."
+            )
+        if len(name) > MAX_NAME:
+            raise KindTooLong(f"Protocol and operation have at most {MAX_NAME} characters.")
+    method = rest[1] if len(rest) > 1 else None
+    if method is not None:
+        if not _METHOD.fullmatch(method):
+            raise KindSyntax("A method is printable ASCII without spaces, and not empty.")
+        if len(method) > MAX_METHOD:
+            raise KindTooLong(f"A method has at most {MAX_METHOD} characters.")
+    elif protocol == "mcp":
+        raise KindNeedsMethod("A kind of the protocol mcp needs a method: mcp.operation.method.")
+    return Kind(protocol, operation, method, None, base)
+
+
+class KnownKind(msgspec.Struct, frozen=True):
+    """One row of the table: a kind, or the beginning of one, that the gateway interprets."""
+
+    kind: str
+    meaning: str
+    sender: Literal["participant", "gateway"] = "participant"
+
+
+KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
+    KnownKind("mcp.request", "An MCP request to exactly one participant."),
+    KnownKind("mcp.response", "The answer to an open request, from the one who was asked."),
+    KnownKind("mcp.notification", "An MCP notification; may be broadcast."),
+    KnownKind("mcp.proposal", "A request that someone who may is asked to make."),
+    KnownKind("mcpx.withdraw.proposal", "Takes back one's own open proposal."),
+    KnownKind("mcpx.reject.proposal", "Says no to someone else's open proposal, with a reason."),
+    KnownKind(
+        "system.welcome", "First message on a connection, and after a change of rights.", "gateway"
+    ),
+    KnownKind("system.presence", "Someone came or went: `.join`, `.leave`.", "gateway"),
+    KnownKind("system.error", "A message was refused; goes to its sender alone.", "gateway"),
+    KnownKind("chat.message", "Room chat in its short form; the method may name the format."),
+    KnownKind("chat.acknowledge", "A chat message was seen."),
+    KnownKind("chat.cancel", "A chat message needs no answer any more."),
+    KnownKind("capability.grant", "Gives a participant capabilities the sender holds."),
+    KnownKind("capability.revoke", "Takes granted capabilities back."),
+    KnownKind("capability.grant-ack", "The gateway carried a grant out.", "gateway"),
+    KnownKind("room.invite", "Invites someone into the room."),
+    KnownKind(
+        "room.invite-ack", "The gateway's answer to an invitation, to its sender alone.", "gateway"
+    ),
+    KnownKind("room.kick", "Removes a participant from the room."),
+    KnownKind("reasoning.start", "A participant begins to think aloud."),
+    KnownKind("reasoning.thought", "One thought."),
+    KnownKind("reasoning.conclusion", "What the thinking came to."),
+    KnownKind("reasoning.cancel", "The thinking was given up."),
+    KnownKind("participant.pause", "Asks a participant to stop for now."),
+    KnownKind("participant.resume", "Asks a participant to go on."),
+    KnownKind("participant.request-status", "Asks a participant how it is."),
+    KnownKind("participant.status", "Says how a participant is."),
+    KnownKind("participant.forget", "Asks a participant to forget part of its memory."),
+    KnownKind("participant.compact", "Asks a participant to condense its memory."),
+    KnownKind("participant.compact-done", "The memory was condensed."),
+    KnownKind("participant.clear", "Asks a participant to forget everything."),
+    KnownKind("participant.restart", "Asks a participant to start anew."),
+    KnownKind("participant.shutdown", "Asks a participant to end."),
+    KnownKind("stream.open", "The gateway opened a stream.", "gateway"),
+)
+
+OPEN_PROTOCOLS: Final = frozenset(("stream",))
+"""Protocols of which we know only a part; what else they have is carried like any other."""
+
+
+def is_reserved(kind: Kind) -> bool:
+    """Whether only the gateway may send it: `system.*`, every `*-ack` and what the table says."""
+    return (
+        kind.protocol == "system"
+        or kind.operation.endswith("-ack")
+        or f"{kind.protocol}.{kind.operation}" in _GATEWAY_KINDS
+    )
+
+
+_GATEWAY_KINDS: Final = frozenset(known.kind for known in KNOWN_KINDS if known.sender == "gateway")
+
+
+_OLD_WHOLE: Final = {
+    "chat": "chat.message",
+    "proposal/withdraw": "mcpx.withdraw.proposal",
+    "proposal/reject": "mcpx.reject.proposal",
+    "mcp/proposal:withdraw": "mcpx.withdraw.proposal",
+    "mcp/proposal:reject": "mcpx.reject.proposal",
+    "system/welcome": "system.welcome",
+    "system/presence": "system.presence",
+    "system/error": "system.error",
+}
+_OLD_MCP: Final = re.compile(r"mcp/(request|response|notification|proposal):(.+)", re.DOTALL)
+_OLD_PATTERNS: Final = {
+    "mcp/*": "mcp.*",
+    "mcp/request:*": "mcp.request.*",
+    "mcp/response:*": "mcp.response.*",
+    "mcp/proposal:*": "mcp.proposal.*",
+    "proposal/*": "mcpx.*",
+    "system/*": "system.*",
+}
+
+
+def migrate(text: str) -> str:
+    """The present spelling of a kind or capability pattern of the older specification.
+
+    What is spelled the present way already stays as it is, so migrating twice changes nothing.
+    """
+    if text in _OLD_WHOLE:
+        return _OLD_WHOLE[text]
+    if text in _OLD_PATTERNS:
+        return _OLD_PATTERNS[text]
+    old = _OLD_MCP.fullmatch(text)
+    return f"mcp.{old[1]}.{old[2]}" if old else text

@@ -1,0 +1,404 @@
+"""Kind against payload: every spoof, and every way to be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core import errors
+from folkmoot.core.errors import KindError
+from folkmoot.core.kindcheck import check, effective, kind_of, spellings_of_chat
+from folkmoot.core.kinds import parse
+from folkmoot.core.message import Notification, Request, Response
+from tests.core.strategies import JSON, OBJECTS, kind_texts
+
+READ = {"name": "read_file", "arguments": {"path": "a"}}
+
+
+def request(method: str = "tools/call", params: Any = READ, **more: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params, **more}
+
+
+def without(payload: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name not in names}
+
+
+def checked(kind: str, payload: Any, to: Any = ("files",), about: Any = ()) -> str:
+    return str(check(parse(kind), payload, to, about))
+
+
+CALL = "mcp.request.tools/call"
+READING = f"{CALL}:read_file"
+NOTIFIED = "mcp.notification.notifications/progress"
+PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
+FAILURE = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
+
+
+@pytest.mark.requirement(
+    "check.context-name",
+    "check.context-uri",
+    "check.context-completion",
+    "check.context-whole",
+    "check.context-optional",
+    "kind.effective-context-from-payload",
+)
+@pytest.mark.parametrize(
+    ("method", "params", "context"),
+    [
+        ("tools/call", {"name": "read_file"}, "read_file"),
+        ("tools/call", {"name": "github:create_issue"}, "github:create_issue"),
+        ("tools/call", {"name": "chat.say"}, "chat.say"),
+        ("prompts/get", {"name": "greet"}, "greet"),
+        ("resources/read", {"uri": "docs://guides/intro"}, "docs://guides/intro"),
+        ("resources/subscribe", {"uri": "docs://a"}, "docs://a"),
+        ("resources/unsubscribe", {"uri": "docs://a"}, "docs://a"),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "greet"}}, "greet"),
+        ("completion/complete", {"ref": {"type": "ref/resource", "uri": "d://{x}"}}, "d://{x}"),
+    ],
+)
+def test_the_effective_context_is_the_payloads(
+    method: str, params: dict[str, Any], context: str
+) -> None:
+    for operation, more in ("request", ()), ("proposal", ()):
+        whole = f"mcp.{operation}.{method}:{context}"
+        payload = request(method, params)
+        assert checked(whole, payload, about=more) == whole
+        assert checked(f"mcp.{operation}.{method}", payload, about=more) == whole
+        with pytest.raises(errors.ContextMismatch):
+            checked(f"mcp.{operation}.{method}:other", payload, about=more)
+        with pytest.raises(errors.ContextMismatch):
+            checked(whole + "x", payload, about=more)
+
+
+WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
+    # the spoofs of the ADR, and those that come to mind
+    (
+        "mcp.request.tools/read",
+        request(params={"name": "write_file"}),
+        ["f"],
+        [],
+        errors.MethodMismatch,
+    ),
+    (READING, request(params={"name": "write_file"}), ["f"], [], errors.ContextMismatch),
+    (CALL, request("Tools/Call"), ["f"], [], errors.MethodMismatch),
+    (CALL, request("tools/call "), ["f"], [], errors.MethodMismatch),
+    ("chat.message", request(), [], [], errors.PayloadInvalid),
+    ("mcp.notification.tools/call", without(request(), "id"), [], [], errors.WrongOperation),
+    (
+        "mcp.notification.notifications/x",
+        request("notifications/x", {}),
+        [],
+        [],
+        errors.PayloadIdForbidden,
+    ),
+    (
+        "mcp.request.notifications/x",
+        request("notifications/x", {}),
+        ["f"],
+        [],
+        errors.WrongOperation,
+    ),
+    ("mcp.proposal.notifications/x", request("notifications/x", {}), [], [], errors.WrongOperation),
+    (CALL, request(result={}), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(error={}), ["f"], [], errors.PayloadInvalid),
+    (
+        "mcp.response.tools/call",
+        {**ANSWER, "method": "tools/call"},
+        ["a"],
+        ["1"],
+        errors.PayloadInvalid,
+    ),
+    # requests
+    (CALL, without(request(), "jsonrpc"), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(jsonrpc="1.0"), ["f"], [], errors.PayloadInvalid),
+    (CALL, without(request(), "id"), ["f"], [], errors.PayloadIdInvalid),
+    (CALL, request(id=None), ["f"], [], errors.PayloadIdInvalid),
+    (CALL, request(id=True), ["f"], [], errors.PayloadIdInvalid),
+    (CALL, request(id=1.0), ["f"], [], errors.PayloadIdInvalid),
+    (CALL, request(), [], [], errors.RecipientRequired),
+    (CALL, request(), ["a", "b"], [], errors.RecipientRequired),
+    (CALL, without(request(), "method"), ["f"], [], errors.MethodMismatch),
+    (CALL, without(request(), "params"), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params=[1]), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params=None), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params={"name": 1}), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params={"name": ""}), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params={"name": "a\n"}), ["f"], [], errors.PayloadInvalid),
+    (CALL, request(params={"name": "a" * 2000}), ["f"], [], errors.PayloadInvalid),
+    (
+        "mcp.request.resources/read",
+        request("resources/read", {"uri": None}),
+        ["f"],
+        [],
+        errors.PayloadInvalid,
+    ),
+    (
+        "mcp.request.completion/complete",
+        request("completion/complete", {}),
+        ["f"],
+        [],
+        errors.PayloadInvalid,
+    ),
+    (
+        "mcp.request.completion/complete",
+        request("completion/complete", {"ref": {"name": "a", "uri": "b"}}),
+        ["f"],
+        [],
+        errors.PayloadInvalid,
+    ),
+    ("mcp.request.tools/list:x", request("tools/list", {}), ["f"], [], errors.ContextNotAllowed),
+    ("mcp.other.tools/call", request(), ["f"], [], errors.UnknownOperation),
+    (CALL, None, ["f"], [], errors.PayloadMissing),
+    (CALL, [], ["f"], [], errors.PayloadMissing),
+    # notifications
+    (f"{NOTIFIED}:x", PROGRESS, [], [], errors.ContextNotAllowed),
+    (NOTIFIED, without(PROGRESS, "jsonrpc"), [], [], errors.PayloadInvalid),
+    (NOTIFIED, {**PROGRESS, "id": None}, [], [], errors.PayloadIdForbidden),
+    # responses
+    ("mcp.response.tools/call", without(ANSWER, "jsonrpc"), ["a"], ["1"], errors.PayloadInvalid),
+    ("mcp.response.tools/call", ANSWER, ["a"], [], errors.CorrelationRequired),
+    ("mcp.response.tools/call", ANSWER, [], ["1"], errors.RecipientRequired),
+    ("mcp.response.tools/call", {**ANSWER, **FAILURE}, ["a"], ["1"], errors.ResultXorError),
+    ("mcp.response.tools/call", without(ANSWER, "result"), ["a"], ["1"], errors.ResultXorError),
+    ("mcp.response.tools/call", {**ANSWER, "id": True}, ["a"], ["1"], errors.PayloadIdInvalid),
+    ("mcp.response.tools/call", {**FAILURE, "error": []}, ["a"], ["1"], errors.PayloadInvalid),
+    (
+        "mcp.response.tools/call",
+        {**FAILURE, "error": {"code": "1", "message": ""}},
+        ["a"],
+        ["1"],
+        errors.PayloadInvalid,
+    ),
+    (
+        "mcp.response.tools/call",
+        {**FAILURE, "error": {"code": 1}},
+        ["a"],
+        ["1"],
+        errors.PayloadInvalid,
+    ),
+    ("mcp.response.tools/list:x", ANSWER, ["a"], ["1"], errors.ContextNotAllowed),
+    # proposals and what becomes of them
+    ("mcp.proposal.tools/call", request(jsonrpc="1"), [], [], errors.PayloadInvalid),
+    ("mcp.proposal.tools/call", request(id=None), [], [], errors.PayloadIdInvalid),
+    ("mcp.proposal.tools/call", request(), [], ["m1"], errors.CorrelationForbidden),
+    ("mcp.proposal.tools/call", request("tools/list"), [], [], errors.MethodMismatch),
+    ("mcpx.withdraw.proposal", {}, [], [], errors.CorrelationRequired),
+    ("mcpx.withdraw.proposal", {}, [], ["a", "b"], errors.CorrelationRequired),
+    ("mcpx.withdraw.other", {}, [], ["a"], errors.UnknownOperation),
+    ("mcpx.withdraw", {}, [], ["a"], errors.UnknownOperation),
+    ("mcpx.withdraw.proposal:x", {}, [], ["a"], errors.ContextNotAllowed),
+    ("mcpx.reject.proposal", {"reason": "no"}, [], [], errors.CorrelationRequired),
+    ("mcpx.reject.proposal", {}, [], ["a"], errors.ReasonRequired),
+    ("mcpx.reject.proposal", {"reason": " "}, [], ["a"], errors.ReasonRequired),
+    ("mcpx.accept.proposal", {}, [], ["a"], errors.UnknownOperation),
+    # what is the gateway's
+    ("system.welcome", {}, [], [], errors.ReservedKind),
+    ("system.made-up", {}, [], [], errors.ReservedKind),
+    ("system.error.capability", {}, [], [], errors.ReservedKind),
+    ("capability.grant-ack", {}, [], [], errors.ReservedKind),
+    ("room.invite-ack", {}, [], [], errors.ReservedKind),
+    ("anyone.said-ack", {}, [], [], errors.ReservedKind),
+    ("stream.open", {}, [], [], errors.ReservedKind),
+    # chat and the rest
+    ("chat.message", {}, [], [], errors.PayloadInvalid),
+    ("chat.message", {"text": 1}, [], [], errors.PayloadInvalid),
+    ("chat.message", {"text": "x", "format": "html"}, [], [], errors.PayloadInvalid),
+    ("chat.message", {"text": "x", "format": 1}, [], [], errors.PayloadInvalid),
+    ("chat.message.html", {"text": "x"}, [], [], errors.UnknownOperation),
+    ("chat.message.plain", {"text": "x", "format": "markdown"}, [], [], errors.FormatMismatch),
+    ("chat.message.plain:x", {"text": "x"}, [], [], errors.ContextNotAllowed),
+    ("chat.message", None, [], [], errors.PayloadMissing),
+    ("chat.shout", {}, [], [], errors.UnknownOperation),
+    ("participant.pause", [1], [], [], errors.PayloadMissing),
+]
+
+
+@pytest.mark.requirement(
+    "check.request-jsonrpc",
+    "check.request-method",
+    "check.method-case",
+    "check.request-id",
+    "check.request-one-recipient",
+    "check.request-not-notification",
+    "check.context-not-taken",
+    "check.notification-method",
+    "check.notification-no-id",
+    "check.response-correlates",
+    "check.response-id",
+    "check.response-result-xor-error",
+    "check.response-recipient",
+    "check.proposal-correlates-nothing",
+    "check.withdraw-correlates",
+    "check.reject-correlates",
+    "check.reject-reason",
+    "check.system-reserved",
+    "check.ack-reserved",
+    "check.chat-text",
+    "check.chat-format",
+    "check.spoof-other-method",
+    "check.spoof-other-tool",
+    "check.spoof-two-levels",
+    "kind.mcp-operations",
+)
+@pytest.mark.parametrize(
+    ("kind", "payload", "to", "about", "error"),
+    WRONG,
+    ids=[f"{row[0]}-{row[4].code}-{n}" for n, row in enumerate(WRONG)],
+)
+def test_each_way_to_be_wrong_is_refused(
+    kind: str, payload: Any, to: Any, about: Any, error: type[KindError]
+) -> None:
+    with pytest.raises(error) as caught:
+        checked(kind, payload, to, about)
+    assert type(caught.value) is error
+
+
+@pytest.mark.requirement("check.error-codes")
+def test_the_codes_are_these_and_stay_these() -> None:
+    assert {row[4].code for row in WRONG} == {
+        "method_mismatch",
+        "context_mismatch",
+        "context_not_allowed",
+        "format_mismatch",
+        "payload_missing",
+        "payload_invalid",
+        "payload_id_invalid",
+        "payload_id_forbidden",
+        "result_xor_error",
+        "recipient_required",
+        "correlation_required",
+        "correlation_forbidden",
+        "reason_required",
+        "unknown_operation",
+        "wrong_operation",
+        "kind_reserved",
+    }
+
+
+@pytest.mark.requirement(
+    "check.notification-broadcast",
+    "check.proposal-broadcast",
+    "check.proposal-no-id",
+    "check.proposal-like-request",
+    "kind.unknown-protocol-carried",
+    "kind.effective-without-context",
+)
+@pytest.mark.parametrize(
+    ("kind", "payload", "to", "about", "answer"),
+    [
+        (NOTIFIED, PROGRESS, [], [], NOTIFIED),
+        (NOTIFIED, without(PROGRESS, "params"), [], [], NOTIFIED),
+        ("mcp.request.tools/list", request("tools/list", {}), ["f"], [], "mcp.request.tools/list"),
+        ("mcp.response.tools/call:x", ANSWER, ["a"], ["1"], "mcp.response.tools/call:x"),
+        ("mcp.response.tools/call", FAILURE, ["a", "b"], ["1"], "mcp.response.tools/call"),
+        (CALL, request(), ["f"], ["p1"], READING),
+        (
+            "mcp.proposal.tools/call",
+            without(request(), "id", "jsonrpc"),
+            [],
+            [],
+            "mcp.proposal.tools/call:read_file",
+        ),
+        ("mcp.proposal.tools/call", request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
+        ("mcpx.withdraw.proposal", {}, [], ["p1"], "mcpx.withdraw.proposal"),
+        ("mcpx.reject.proposal", {"reason": "too dear"}, [], ["p1"], "mcpx.reject.proposal"),
+        ("chat.message", {"text": "hi"}, [], [], "chat.message"),
+        ("chat.message", {"text": "hi", "format": "markdown"}, [], [], "chat.message.markdown"),
+        ("chat.message.text", {"text": "hi", "format": "plain"}, [], [], "chat.message.text"),
+        ("participant.pause", None, ["bot"], [], "participant.pause"),
+        ("participant.pause", {"reason": "x"}, ["bot"], [], "participant.pause"),
+        ("game.move", {"method": "tools/call", "id": True}, [], [], "game.move"),
+        ("game.move.e2:e4", None, [], [], "game.move.e2:e4"),
+        ("stream.data", [1], [], [], "stream.data"),
+    ],
+)
+def test_what_is_right_passes_with_its_effective_kind(
+    kind: str, payload: Any, to: Any, about: Any, answer: str
+) -> None:
+    assert checked(kind, payload, to, about) == answer
+
+
+@pytest.mark.requirement("check.own-errors-only")
+@given(
+    kind_texts() | st.sampled_from([row[0] for row in WRONG if row[0] != "mcpx.withdraw"]),
+    st.none()
+    | OBJECTS
+    | st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            ("jsonrpc", "id", "method", "params", "text", "reason", "result", "error", "format"),
+            JSON,
+        ),
+    ),
+    st.lists(st.text(max_size=3), max_size=2),
+    st.lists(st.text(max_size=3), max_size=2),
+)
+def test_no_message_makes_it_raise_anything_but_its_own_errors(
+    kind: str, payload: Any, to: list[str], about: list[str]
+) -> None:
+    try:
+        checked(kind, payload, to, about)
+    except KindError:
+        return
+
+
+@pytest.mark.requirement("check.stateless")
+def test_the_answer_does_not_depend_on_what_came_before() -> None:
+    for _ in range(2):
+        assert checked(CALL, request()) == READING
+        with pytest.raises(errors.ContextMismatch):
+            checked(READING, request(params={"name": "write_file"}))
+
+
+def test_a_plain_message_has_an_effective_kind_too() -> None:
+    assert str(kind_of(Request(id=1, method="tools/call", params=READ))) == READING
+    assert str(kind_of(Request(id=1, method="tools/list"))) == "mcp.request.tools/list"
+    assert (
+        str(kind_of(Notification(method="notifications/x"))) == "mcp.notification.notifications/x"
+    )
+    assert kind_of(Response(id=1, result={})) is None
+    with pytest.raises(errors.PayloadInvalid):
+        kind_of(Request(id=1, method="tools/call"))
+    with pytest.raises(errors.KindSyntax):
+        kind_of(Request(id=1, method="no spaces"))
+
+
+def test_the_effective_kind_can_be_asked_for_alone() -> None:
+    assert str(effective(parse(CALL), {"params": READ})) == READING
+
+
+PLAIN = {"mcp.notification.notifications/chat/message", "chat.message.plain", "chat.message.text"}
+MARKDOWN = {"mcp.notification.notifications/chat/message", "chat.message.markdown"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "spellings"),
+    [
+        ("chat.message", {"text": "x"}, PLAIN),
+        ("chat.message.text", {"text": "x"}, PLAIN),
+        ("chat.message.markdown", {"text": "x"}, MARKDOWN),
+        ("mcp.notification.notifications/chat/message", {"params": {"text": "x"}}, PLAIN),
+        (
+            "mcp.notification.notifications/chat/message",
+            {"params": {"format": "markdown"}},
+            MARKDOWN,
+        ),
+        (
+            "mcp.notification.notifications/chat/message",
+            {"params": {"format": ["markdown"]}},
+            PLAIN,
+        ),
+        ("mcp.notification.notifications/chat/message", {"params": None}, PLAIN),
+        (f"{CALL}:chat.say", {"params": {"arguments": {"format": "markdown"}}}, MARKDOWN),
+        (f"{CALL}:chat.say", {}, PLAIN),
+        (f"{CALL}:other", {}, set()),
+        ("chat.cancel", {}, set()),
+        ("mcp.request.tools/list", {}, set()),
+    ],
+)
+def test_chat_has_several_spellings(kind: str, payload: Any, spellings: set[str]) -> None:
+    assert {str(k) for k in spellings_of_chat(parse(kind), payload)} == spellings

@@ -1,0 +1,132 @@
+"""Messages of a room, as they are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.errors import (
+    DuplicateKey,
+    InvalidEnvelope,
+    KindError,
+    MessageError,
+    UnsupportedProtocol,
+)
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.strict import encode
+from tests.core.strategies import JSON
+
+SENT = {
+    "protocol": "mcpx/v1",
+    "id": "m1",
+    "from": "alice",
+    "to": ["files"],
+    "kind": "mcp.request.tools/call:read",
+    "correlation_id": ["p1"],
+    "context": "thread",
+    "payload": {"method": "tools/call"},
+}
+
+
+def decoded(**more: Any) -> McpxMessage:
+    return decode_mcpx(encode({**SENT, **more}))
+
+
+def test_every_member_is_recognised() -> None:
+    message = decoded(extra=1)
+    assert str(message.kind) == SENT["kind"]
+    assert (message.id, message.sender, message.context) == ("m1", "alice", "thread")
+    assert message.to == ("files",)
+    assert message.correlation_id == ("p1",)
+    assert message.payload == SENT["payload"]
+    assert message.members["extra"] == 1
+    assert message.raw == encode({**SENT, "extra": 1})
+    assert message.claims == ()
+
+
+def test_what_is_absent_is_empty() -> None:
+    message = decode_mcpx(b'{"protocol":"mcpx/v1","kind":"chat.message"}')
+    assert (message.id, message.sender, message.context, message.payload) == (None,) * 4
+    assert message.to == message.correlation_id == ()
+    assert decoded(to=None, correlation_id=None).to == ()
+
+
+def test_a_lone_string_becomes_a_list() -> None:
+    message = decoded(correlation_id="p1", to="files")
+    assert message.correlation_id == ("p1",)
+    assert message.to == ("files",)
+
+
+@pytest.mark.requirement("json.members-decoded", "json.duplicate-keys-decoded")
+def test_members_are_recognised_in_the_decoded_form() -> None:
+    raw = encode(SENT)[:-1]
+    assert decode_mcpx(raw + rb',"\u0073eq":7}').claims == ("seq",)
+    assert decode_mcpx(raw + rb',"\u0073eq":7,"t\u0073":1}').claims == ("seq", "ts")
+    for again in rb',"\u0066rom":"bob"}', rb',"fro\u006d":"bob"}', rb',"kin\u0064":"chat.message"}':
+        with pytest.raises(DuplicateKey):
+            decode_mcpx(raw + again)
+
+
+@pytest.mark.parametrize("protocol", [None, "mcpx/v2", "MCPX/v1", ""])
+def test_another_protocol_is_refused(protocol: Any) -> None:
+    with pytest.raises(UnsupportedProtocol):
+        decoded(protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("protocol", 1),
+        ("kind", None),
+        ("kind", 1),
+        ("id", 1),
+        ("id", ""),
+        ("id", "x" * 129),
+        ("from", []),
+        ("to", {}),
+        ("to", [1]),
+        ("to", [""]),
+        ("to", ["x"] * 65),
+        ("correlation_id", [None]),
+        ("context", 1),
+        ("payload", []),
+        ("payload", "x"),
+    ],
+)
+def test_a_member_of_the_wrong_type_is_refused_by_name(member: str, value: Any) -> None:
+    with pytest.raises(InvalidEnvelope) as caught:
+        decoded(**{member: value})
+    assert member in str(caught.value)
+    assert caught.value.data["member"].startswith(member)
+
+
+def test_a_message_without_a_kind_is_refused() -> None:
+    with pytest.raises(InvalidEnvelope, match="kind"):
+        decode_mcpx(b'{"protocol":"mcpx/v1"}')
+
+
+def test_old_spellings_are_accepted_only_when_asked_for() -> None:
+    raw = encode({**SENT, "kind": "mcp/request:tools/call"})
+    with pytest.raises(KindError):
+        decode_mcpx(raw)
+    assert str(decode_mcpx(raw, accept_old_spellings=True).kind) == "mcp.request.tools/call"
+
+
+@given(
+    st.fixed_dictionaries(
+        {"protocol": st.just("mcpx/v1")},
+        optional=dict.fromkeys({*SENT, "seq"} - {"protocol"}, JSON),
+    )
+)
+def test_no_message_makes_it_raise_anything_but_its_own_errors(sent: dict[str, Any]) -> None:
+    try:
+        decode_mcpx(encode(sent))
+    except (MessageError, KindError):
+        return
+
+
+def test_what_was_said_does_not_show_in_the_repr() -> None:
+    assert "secret" not in repr(decoded(payload={"text": "secret"}))
