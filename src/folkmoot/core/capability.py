@@ -1,0 +1,263 @@
+"""Capabilities: patterns over kinds, compiled once, and the rights a principal has by them.
+
+A pattern is read part by part, like a kind; `*` stands for any run of characters of its part, and
+a part that is left out for anything. So a pattern covers what lies below it. `!pattern` denies, and
+a deny always wins. `system.*` is the gateway's: nobody else can hold it, not even with `*`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from folkmoot.core.constraint import Constraint
+from folkmoot.core.errors import (
+    CapabilityReserved,
+    ConstraintSyntax,
+    KindError,
+    PatternSyntax,
+    TooManyCapabilities,
+)
+from folkmoot.core.glob import Glob, glob
+from folkmoot.core.kinds import MAX_KIND_BYTES, MAX_METHOD, MAX_NAME, Kind, check_context
+
+MAX_CAPABILITIES: Final = 4096
+MAX_CACHED: Final = 512
+
+Source: TypeAlias = str | dict[str, Any]
+"""How a capability is written: a pattern, or a pattern with a payload constraint."""
+
+_NAME = re.compile(r"[a-z0-9*-]+")
+_METHOD = re.compile(r"[!-9;-~]+")
+
+
+class Capability(msgspec.Struct, frozen=True, eq=False):
+    """One compiled capability: a glob for each part of a kind, and perhaps a constraint."""
+
+    source: Source
+    denies: bool
+    protocol: Glob
+    operation: Glob
+    method: Glob
+    context: Glob
+    constraint: Constraint | None = None
+
+    def matches(self, kind: Kind, payload: Any = None) -> bool:
+        """Whether it speaks of this kind and payload. Nothing speaks of `system.*`."""
+        return (
+            self.protocol.matches(kind.protocol)
+            and self.operation.matches(kind.operation)
+            and self.method.matches(kind.method or "")
+            and self.context.matches(kind.context or "")
+            and kind.protocol != "system"
+            and (self.constraint is None or self.constraint.matches(payload))
+        )
+
+    def covers(self, other: Capability) -> bool:
+        """Whether everything the other speaks of is spoken of here."""
+        return all(a.covers(b) for a, b in zip(self._globs(), other._globs(), strict=True)) and (
+            self.constraint is None
+            or (other.constraint is not None and self.constraint.covers(other.constraint))
+        )
+
+    def intersects(self, other: Capability) -> bool:
+        """Whether both may speak of one message; constraints are taken to agree."""
+        return all(a.intersects(b) for a, b in zip(self._globs(), other._globs(), strict=True))
+
+    def _globs(self) -> tuple[Glob, Glob, Glob, Glob]:
+        return self.protocol, self.operation, self.method, self.context
+
+
+def capability(source: Source | Capability) -> Capability:
+    """Compile a capability; whatever is wrong with it is a `CapabilityError`."""
+    if isinstance(source, Capability):
+        return source
+    if isinstance(source, str):
+        return _compile(source, source, None)
+    if type(source) is not dict or not {"kind"} <= source.keys() <= {"kind", "payload"}:
+        raise ConstraintSyntax('A capability is a pattern or {"kind": pattern, "payload": {…}}.')
+    if not isinstance(source["kind"], str):
+        raise PatternSyntax('"kind" must be a pattern.')
+    constraint = Constraint(source["payload"]) if "payload" in source else None
+    return _compile(source["kind"], source, constraint)
+
+
+def covers(a: Source | Capability, b: Source | Capability) -> bool:
+    """Whether the capability `a` allows everything that `b` allows."""
+    return capability(a).covers(capability(b))
+
+
+def _compile(text: str, source: Source, constraint: Constraint | None) -> Capability:
+    denies = text.startswith("!")
+    pattern = text[1:] if denies else text
+    fault = _fault(pattern)
+    if fault:
+        shown = text if len(text) <= 80 else text[:80] + "…"
+        raise PatternSyntax(f"{shown!r} is no capability pattern: {fault}", pattern=shown)
+    base, colon, context = pattern.partition(":")
+    protocol, operation, method = (*base.split(".", 2), "*", "*")[:3]
+    if protocol == "system" and not denies:
+        raise CapabilityReserved("system.* belongs to the gateway; nobody else can hold it.")
+    return Capability(
+        source,
+        denies,
+        glob(protocol),
+        glob(operation),
+        glob(method),
+        glob(context if colon else "*"),
+        constraint,
+    )
+
+
+def _fault(pattern: str) -> str | None:
+    """What is wrong with a pattern, if anything is."""
+    if len(pattern) > MAX_KIND_BYTES:
+        return f"it has more than {MAX_KIND_BYTES:,} characters."
+    base, colon, context = pattern.partition(":")
+    parts = base.split(".", 2)
+    if not all(_NAME.fullmatch(name) and len(name) <= MAX_NAME for name in parts[:2]):
+        return (
+            "protocol and operation are lower-case letters, digits, hyphens and *, "
+            f"1 to {MAX_NAME} of them."
+        )
+    if parts[2:] and not (_METHOD.fullmatch(parts[2]) and len(parts[2]) <= MAX_METHOD):
+        return f"the method is printable ASCII without spaces, 1 to {MAX_METHOD} characters."
+    if not colon:
+        return None
+    if len(parts) < 3:
+        return "only a pattern with a method can have a context."
+    try:
+        check_context(context)
+    except KindError as error:
+        return str(error)
+    return None
+
+
+class Rights:
+    """What a principal may do: the capabilities it holds, indexed and cached.
+
+    A verdict costs the same however many capabilities there are: those that speak of a kind's base
+    are found by index once and kept in a bounded cache. Contexts are no part of the cache's key, so
+    made-up ones cannot fill it. Rights never change: other rights are another object.
+    """
+
+    __slots__ = ("_cache", "_index", "capabilities")
+
+    def __init__(self, sources: Iterable[Source | Capability] = ()) -> None:
+        compiled: list[Capability] = []
+        for source in sources:
+            if len(compiled) == MAX_CAPABILITIES:
+                raise TooManyCapabilities(f"At most {MAX_CAPABILITIES:,} capabilities can be held.")
+            compiled.append(capability(source))
+        self.capabilities = tuple(compiled)
+        self._cache: dict[str, bool | _Undecided] = {}
+        self._index: dict[str, list[Capability]] = {}
+        for held in self.capabilities:
+            self._index.setdefault(_index_key(held), []).append(held)
+
+    def __iter__(self) -> Iterator[Source]:
+        """The capabilities as they were written."""
+        return (held.source for held in self.capabilities)
+
+    def allows(self, kind: Kind, payload: Any = None) -> bool:
+        """Whether an allow speaks of the message and no deny does."""
+        verdict = self._cache.get(kind.base)
+        if verdict is None:
+            verdict = self._judge(kind)
+        if verdict is True or verdict is False:
+            return verdict
+        return verdict.allows(kind.context or "", payload)
+
+    def denies(self, kind: Kind, payload: Any = None) -> bool:
+        """Whether a deny speaks of the message."""
+        return any(held.denies and held.matches(kind, payload) for held in self._about(kind))
+
+    def covers(self, source: Source | Capability) -> bool:
+        """Whether all that a capability allows is held: nobody grants what they do not have.
+
+        One allow must cover it whole and no deny may touch it. A deny gives nothing away.
+        """
+        asked = capability(source)
+        if asked.denies:
+            return True
+        return any(
+            not held.denies and held.covers(asked) for held in self.capabilities
+        ) and not any(held.denies and held.intersects(asked) for held in self.capabilities)
+
+    def _about(self, kind: Kind) -> Iterator[Capability]:
+        for key in (kind.base, f"{kind.protocol}.{kind.operation}", kind.protocol, ""):
+            yield from self._index.get(key, ())
+
+    def _judge(self, kind: Kind) -> bool | _Undecided:
+        speaking = [
+            held
+            for held in self._about(kind)
+            if held.protocol.matches(kind.protocol)
+            and held.operation.matches(kind.operation)
+            and held.method.matches(kind.method or "")
+        ]
+        verdict = _verdict(speaking) if kind.protocol != "system" else False
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        self._cache[kind.base] = verdict
+        return verdict
+
+
+def _index_key(held: Capability) -> str:
+    """The longest literal beginning of a pattern, in whole parts."""
+    if not held.protocol.is_literal:
+        return ""
+    if not held.operation.is_literal:
+        return held.protocol.pattern
+    base = f"{held.protocol.pattern}.{held.operation.pattern}"
+    return f"{base}.{held.method.pattern}" if held.method.is_literal else base
+
+
+def _verdict(speaking: list[Capability]) -> bool | _Undecided:
+    allows = [held for held in speaking if not held.denies]
+    denies = [held for held in speaking if held.denies]
+    if not allows or any(_always(held) for held in denies):
+        return False
+    if not denies and any(_always(held) for held in allows):
+        return True
+    return _Undecided(allows, denies)
+
+
+def _always(held: Capability) -> bool:
+    return held.context.is_any and held.constraint is None
+
+
+class _Undecided:
+    """What is left to ask once the base of a kind is known: its context and payload."""
+
+    __slots__ = ("_allow_names", "_allows", "_denies", "_deny_names")
+
+    def __init__(self, allows: list[Capability], denies: list[Capability]) -> None:
+        self._allow_names, self._allows = _split(allows)
+        self._deny_names, self._denies = _split(denies)
+
+    def allows(self, context: str, payload: Any) -> bool:
+        for matches, constraint in self._denies:
+            if matches(context) and (constraint is None or constraint.matches(payload)):
+                return False
+        if context in self._deny_names:
+            return False
+        if context in self._allow_names:
+            return True
+        for matches, constraint in self._allows:
+            if matches(context) and (constraint is None or constraint.matches(payload)):
+                return True
+        return False
+
+
+_Asked: TypeAlias = tuple[tuple[Callable[[str], bool], Constraint | None], ...]
+
+
+def _split(held: list[Capability]) -> tuple[frozenset[str], _Asked]:
+    """Plain contexts are looked up; only the rest is gone through."""
+    plain = [h for h in held if h.context.is_literal and h.constraint is None]
+    names = frozenset(h.context.pattern for h in plain)
+    return names, tuple((h.context.matches, h.constraint) for h in held if h not in plain)

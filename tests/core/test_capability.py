@@ -1,0 +1,340 @@
+"""Capabilities and rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core import capability as module
+from folkmoot.core.capability import MAX_CACHED, MAX_CAPABILITIES, Rights, capability, covers
+from folkmoot.core.errors import (
+    CapabilityError,
+    CapabilityReserved,
+    ConstraintSyntax,
+    PatternSyntax,
+    TooManyCapabilities,
+)
+from folkmoot.core.kindcheck import check
+from folkmoot.core.kinds import parse
+from tests.core.strategies import kind_texts, small_kinds, small_patterns
+
+SIGNED = st.builds(lambda deny, pattern: "!" * deny + pattern, st.booleans(), small_patterns())
+SETS = st.lists(SIGNED, max_size=5)
+
+
+def allows(patterns: list[Any], kind: str, payload: Any = None) -> bool:
+    return Rights(patterns).allows(parse(kind), payload)
+
+
+@pytest.mark.requirement(
+    "capability.everything",
+    "capability.subtree",
+    "capability.star-in-part",
+    "capability.star-in-context",
+    "capability.star-many",
+    "capability.below",
+    "capability.not-beside",
+    "capability.star-includes-parent",
+    "capability.adr-intents",
+)
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (
+            "*",
+            ["chat.message", "mcp.request.tools/call:x", "other.thing"],
+            ["system.welcome", "system.error.x"],
+        ),
+        (
+            "mcp.*",
+            ["mcp.request.x", "mcp.proposal.tools/call:y"],
+            ["mcpx.withdraw.proposal", "chat.message"],
+        ),
+        ("mcp", ["mcp.request.x"], ["mcpx.withdraw.proposal"]),
+        ("mcp.request.*", ["mcp.request.tools/call:x"], ["mcp.response.x", "mcp.proposal.x"]),
+        (
+            "mcp.request.tools/*",
+            ["mcp.request.tools/call:x", "mcp.request.tools/list"],
+            ["mcp.request.prompts/get"],
+        ),
+        ("mcpx.withdraw.*", ["mcpx.withdraw.proposal"], ["mcpx.reject.proposal"]),
+        ("chat.*", ["chat.message", "chat.cancel", "chat.message.text"], ["mcp.request.x"]),
+        (
+            "mcp.request.tools/call",
+            ["mcp.request.tools/call:read_file", "mcp.request.tools/call"],
+            ["mcp.request.tools/callback"],
+        ),
+        ("chat.message", ["chat.message.text", "chat.message"], ["chat.cancel"]),
+        ("chat.message.*", ["chat.message", "chat.message.text"], ["chat.acknowledge"]),
+        ("chat.message.text", ["chat.message.text"], ["chat.message", "chat.message.texts"]),
+        (
+            "mcp.request.tools/call:github:*",
+            ["mcp.request.tools/call:github:a.b/c:d"],
+            ["mcp.request.tools/call:gitlab:x"],
+        ),
+        (
+            "mcp.request.tools/call:*issue*s",
+            ["mcp.request.tools/call:github:issue_lists"],
+            ["mcp.request.tools/call:issue"],
+        ),
+        (
+            "mcp.request.tools/call:*",
+            ["mcp.request.tools/call:x", "mcp.request.tools/call"],
+            ["mcp.request.tools/list"],
+        ),
+        (
+            "mcp.*.tools/call",
+            ["mcp.request.tools/call", "mcp.proposal.tools/call:x"],
+            ["mcp.request.tools/list"],
+        ),
+        ("mcp.re*", ["mcp.request.x", "mcp.response.x"], ["mcp.notification.x"]),
+        ("*.message", ["chat.message"], ["chat.cancel", "system.message"]),
+        ("mcp.request.a.b", ["mcp.request.a.b"], ["mcp.request.a", "mcp.request.axb"]),
+    ],
+)
+def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(
+    pattern: str, yes: list[str], no: list[str]
+) -> None:
+    for kind in yes:
+        assert allows([pattern], kind), kind
+        assert not allows(["*", f"!{pattern}"], kind), kind
+    for kind in no:
+        assert not allows([pattern], kind), kind
+
+
+@pytest.mark.requirement("capability.deny", "capability.deny-wins")
+@pytest.mark.parametrize(
+    "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["!mcp.request.tools/call:rm", "mcp.*"]]
+)
+def test_a_deny_wins_whatever_the_order(patterns: list[str]) -> None:
+    assert not allows(patterns, "mcp.request.tools/call:rm")
+    assert allows(patterns, "mcp.request.tools/call:ls")
+    assert Rights(patterns).denies(parse("mcp.request.tools/call:rm"))
+    assert not Rights(patterns).denies(parse("mcp.request.tools/call:ls"))
+
+
+@pytest.mark.requirement("capability.effective-kind")
+@pytest.mark.parametrize(
+    "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["mcp.request.tools/call:ls"]]
+)
+def test_leaving_the_context_out_gains_nothing(patterns: list[str]) -> None:
+    payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "rm"}}
+    effective = check(parse("mcp.request.tools/call"), payload, ["files"])
+    assert not Rights(patterns).allows(effective, payload)
+
+
+@pytest.mark.requirement("capability.system-not-held")
+@pytest.mark.parametrize("pattern", ["system.*", "system.welcome", "system", "system.error.x"])
+def test_nobody_can_hold_system(pattern: str) -> None:
+    with pytest.raises(CapabilityReserved):
+        capability(pattern)
+    for wide in "*", "s*.*", "*.welcome", "sys*":
+        assert not allows([wide], "system.welcome")
+        assert not capability(wide).matches(parse("system.welcome"))
+    assert not allows([f"!{pattern}", "*"], "system.welcome")
+
+
+@pytest.mark.requirement("capability.syntax")
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "!",
+        "!!a.b",
+        ".",
+        "a.",
+        "a..b",
+        ".b",
+        "A.b",
+        "a.B",
+        "a b.c",
+        "a.b.",
+        "a.b.c d",
+        "a.b.é",
+        "a.b:c",
+        "a.b.c:",
+        "a.b.c:\n",
+        "a\n",
+        "a.b\n",
+        "a" * 33,
+        "a.b." + "c" * 129,
+        "a" * 2000,
+    ],
+)
+def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(PatternSyntax) as caught:
+        capability(pattern)
+    assert repr(pattern[:80])[:-1] in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "source", [None, 1, ["a.b"], {}, {"payload": {}}, {"kind": "a.b", "other": 1}]
+)
+def test_a_capability_is_a_pattern_or_an_object(source: Any) -> None:
+    with pytest.raises(ConstraintSyntax):
+        capability(source)
+    with pytest.raises(PatternSyntax):
+        capability({"kind": 1})
+
+
+@given(st.text(max_size=30) | st.text(st.sampled_from("ab*.:!/"), max_size=10))
+def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text: str) -> None:
+    try:
+        capability(text)
+    except CapabilityError:
+        return
+
+
+LIMITED = {
+    "kind": "mcp.request.tools/call:read",
+    "payload": {"params": {"arguments": {"path": "docs/*"}}},
+}
+
+
+def reading(path: str) -> dict[str, Any]:
+    return {"params": {"name": "read", "arguments": {"path": path}}}
+
+
+@pytest.mark.requirement("capability.payload-and", "capability.cache-not-for-payload")
+def test_a_constraint_is_asked_of_every_payload_anew() -> None:
+    rights = Rights([LIMITED])
+    kind = parse("mcp.request.tools/call:read")
+    for path, allowed in [("docs/a", True), ("etc/passwd", False), ("docs/b", True)]:
+        assert rights.allows(kind, reading(path)) is allowed
+    assert not rights.allows(parse("mcp.request.tools/call:write"), reading("docs/a"))
+    assert not rights.allows(kind)
+
+
+def test_a_deny_may_have_a_constraint_too() -> None:
+    rights = Rights(
+        ["mcp.*", {"kind": "!mcp.request.tools/call:read", "payload": reading("etc/*")}]
+    )
+    kind = parse("mcp.request.tools/call:read")
+    assert rights.allows(kind, reading("docs/a"))
+    assert not rights.allows(kind, reading("etc/passwd"))
+    assert rights.denies(kind, reading("etc/passwd"))
+
+
+@pytest.mark.requirement("capability.matching-total")
+@given(SETS, kind_texts() | small_kinds())
+def test_a_verdict_is_always_yes_or_no(patterns: list[str], kind: str) -> None:
+    assert allows(patterns, kind) in (True, False)
+
+
+@pytest.mark.requirement("capability.index-agrees")
+@given(SETS, st.lists(small_kinds(), min_size=1, max_size=4))
+def test_the_index_says_what_trying_every_pattern_would(
+    patterns: list[str], kinds: list[str]
+) -> None:
+    rights = Rights(patterns)
+    for kind in map(parse, kinds * 2):
+        speaking = [held for held in rights.capabilities if held.matches(kind)]
+        expected = bool(speaking) and not any(held.denies for held in speaking)
+        assert rights.allows(kind) is expected
+        assert rights.denies(kind) is any(held.denies for held in speaking)
+
+
+@pytest.mark.requirement("policy.adding-allow-never-denies", "policy.adding-deny-never-allows")
+@given(SETS, small_patterns(), small_kinds())
+def test_more_allows_never_deny_and_more_denies_never_allow(
+    patterns: list[str], more: str, kind: str
+) -> None:
+    before = allows(patterns, kind)
+    assert allows([*patterns, more], kind) >= before
+    assert allows([*patterns, f"!{more}"], kind) <= before
+
+
+@pytest.mark.requirement("capability.covers-agrees")
+@given(small_patterns(), small_patterns(), small_kinds())
+def test_what_a_covered_pattern_allows_is_allowed(a: str, b: str, kind: str) -> None:
+    if covers(a, b) and capability(b).matches(parse(kind)):
+        assert capability(a).matches(parse(kind))
+
+
+@pytest.mark.requirement("capability.covers", "capability.covers-agrees")
+@given(SETS, small_patterns(), small_kinds())
+def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: str) -> None:
+    if Rights(patterns).covers(pattern) and capability(pattern).matches(parse(kind)):
+        assert allows(patterns, kind)
+
+
+@pytest.mark.requirement("capability.covers")
+@pytest.mark.parametrize(
+    ("held", "asked", "covered"),
+    [
+        (["*"], "*", True),
+        (["mcp.*"], "mcp.request.tools/call:x", True),
+        (["mcp.request.tools/call:x"], "mcp.request.tools/call", False),
+        (["chat.message.*"], "chat.message", True),
+        (["*", "!mcp.request.tools/call:rm"], "mcp.request.*", False),
+        (["*", "!mcp.request.tools/call:rm*"], "mcp.request.tools/call:read", True),
+        (["*", "!mcp.request.tools/call:rm*"], "mcp.request.tools/call:*", False),
+        (["a.b"], "!c.d", True),
+        ([], "a.b", False),
+        ([LIMITED], LIMITED, True),
+        ([LIMITED], "mcp.request.tools/call:read", False),
+        (["mcp.*"], LIMITED, True),
+        ([LIMITED], {"kind": LIMITED["kind"], "payload": reading("docs/x")}, True),
+        ([LIMITED], {"kind": LIMITED["kind"], "payload": reading("*")}, False),
+        (["*", {"kind": "!a.b", "payload": {"x": 1}}], "a.b", False),
+    ],
+)
+def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covered: bool) -> None:
+    assert Rights(held).covers(asked) is covered
+
+
+@pytest.mark.requirement("capability.cache-bounded")
+def test_the_cache_has_a_bound() -> None:
+    rights = Rights(["*"])
+    for n in range(3 * MAX_CACHED):
+        assert rights.allows(parse(f"mcp.request.made-up-{n}"))
+        assert len(rights._cache) <= MAX_CACHED
+
+
+@pytest.mark.requirement("capability.cache-not-thrashed")
+def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    original = Rights._judge
+    monkeypatch.setattr(
+        Rights, "_judge", lambda self, kind: judged.append(kind.base) or original(self, kind)
+    )
+    rights = Rights(["chat.*", "mcp.request.tools/call:read_*"])
+    assert rights.allows(parse("chat.message"))
+    for n in range(3 * MAX_CACHED):
+        assert rights.allows(parse(f"mcp.request.tools/call:read_{n}"))
+    assert rights.allows(parse("chat.message"))
+    assert judged == ["chat.message", "mcp.request.tools/call"]
+
+
+@pytest.mark.requirement("capability.cache-dropped")
+def test_other_rights_judge_anew() -> None:
+    kind = parse("chat.message")
+    before = Rights(["chat.*"])
+    assert before.allows(kind)
+    assert not Rights([*before, "!chat.message"]).allows(kind)
+    assert before.allows(kind)
+
+
+def test_rights_tell_how_they_were_written() -> None:
+    assert list(Rights(["chat.*", LIMITED, capability("!a.b")])) == ["chat.*", LIMITED, "!a.b"]
+
+
+def test_rights_have_a_limit() -> None:
+    with pytest.raises(TooManyCapabilities):
+        Rights("a.b" for _ in range(MAX_CAPABILITIES + 1))
+
+
+def test_plain_contexts_are_looked_up() -> None:
+    rights = Rights(
+        [f"mcp.request.tools/call:t{n}" for n in range(1000)] + ["!mcp.request.tools/call:t7"]
+    )
+    assert rights.allows(parse("mcp.request.tools/call:t999"))
+    assert not rights.allows(parse("mcp.request.tools/call:t7"))
+    assert not rights.allows(parse("mcp.request.tools/call:t1000"))
+    undecided = rights._cache["mcp.request.tools/call"]
+    assert isinstance(undecided, module._Undecided)
+    assert not undecided._allows
