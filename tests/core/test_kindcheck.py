@@ -363,8 +363,9 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
     assert kind_of(Response(id=1, result={})) is None
     with pytest.raises(errors.PayloadInvalid):
         kind_of(Request(id=1, method="tools/call"))
-    with pytest.raises(errors.KindSyntax):
-        kind_of(Request(id=1, method="no spaces"))
+    for method in "no spaces", "tools/call:read_file":
+        with pytest.raises(errors.KindSyntax):
+            kind_of(Request(id=1, method=method, params=READ))
 
 
 def test_the_effective_kind_can_be_asked_for_alone() -> None:

@@ -7,9 +7,20 @@ from typing import Any
 import pytest
 
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, ProposalRequired
+from folkmoot.core.errors import CapabilityDenied, ContextMismatch, ProposalRequired
 from folkmoot.core.kinds import parse
-from folkmoot.core.policy import ALLOWED, Decision, Principal, PrincipalType, Verdict, decide
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.message import Notification, Request, Response
+from folkmoot.core.policy import (
+    ALLOWED,
+    Decision,
+    Principal,
+    PrincipalType,
+    Verdict,
+    decide,
+    judge,
+)
+from folkmoot.core.strict import encode
 
 ALICE = Principal("account-1", "alice")
 GATEWAY = Principal("gateway", "gateway", PrincipalType.GATEWAY)
@@ -24,7 +35,7 @@ MEMBER = [
 
 
 def verdict(rights: list[Any], kind: str, payload: Any = None, who: Principal = ALICE) -> Verdict:
-    return decide(who, Rights(rights), parse(kind), payload)
+    return judge(who, Rights(rights), parse(kind), payload)
 
 
 @pytest.mark.requirement("policy.allow")
@@ -108,3 +119,30 @@ def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(
 ) -> None:
     for deny in "!chat.message.markdown", "!chat.cancel", "!mcp.request.tools/call:other":
         assert verdict([*MEMBER, deny], kind, payload) is ALLOWED
+
+
+def in_room(kind: str, name: str) -> bytes:
+    payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}}
+    return encode({"protocol": "mcpx/v1", "kind": kind, "to": ["files"], "payload": payload})
+
+
+@pytest.mark.requirement("capability.effective-kind")
+def test_a_whole_message_is_judged_by_what_it_does() -> None:
+    rights = Rights(["mcp.request.tools/call:read"])
+    bare = "mcp.request.tools/call"
+    assert decide(ALICE, rights, decode_mcpx(in_room(bare, "read"))) is ALLOWED
+    assert decide(ALICE, rights, decode_mcpx(in_room(bare, "rm"))).decision is Decision.DENY
+    with pytest.raises(ContextMismatch):
+        decide(ALICE, rights, decode_mcpx(in_room(f"{bare}:read", "rm")))
+
+
+def test_a_plain_message_is_judged_by_the_same_rights() -> None:
+    rights = Rights(["mcp.request.tools/call:read", "mcp.notification.*"])
+    assert (
+        decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "read"}))
+        is ALLOWED
+    )
+    refused = decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "rm"}))
+    assert refused.decision is Decision.DENY
+    assert decide(ALICE, rights, Notification(method="notifications/x")) is ALLOWED
+    assert decide(ALICE, Rights(), Response(id=1, result={})) is ALLOWED

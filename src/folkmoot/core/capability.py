@@ -258,6 +258,11 @@ _Asked: TypeAlias = tuple[tuple[Callable[[str], bool], Constraint | None], ...]
 
 def _split(held: list[Capability]) -> tuple[frozenset[str], _Asked]:
     """Plain contexts are looked up; only the rest is gone through."""
-    plain = [h for h in held if h.context.is_literal and h.constraint is None]
-    names = frozenset(h.context.pattern for h in plain)
-    return names, tuple((h.context.matches, h.constraint) for h in held if h not in plain)
+    names: set[str] = set()
+    asked: list[tuple[Callable[[str], bool], Constraint | None]] = []
+    for h in held:
+        if h.context.is_literal and h.constraint is None:
+            names.add(h.context.pattern)
+        else:
+            asked.append((h.context.matches, h.constraint))
+    return frozenset(names), tuple(asked)

@@ -16,6 +16,7 @@ from folkmoot.core.errors import (
     CorrelationRequired,
     FormatMismatch,
     KindError,
+    KindSyntax,
     MethodMismatch,
     PayloadIdForbidden,
     PayloadIdInvalid,
@@ -32,9 +33,9 @@ from folkmoot.core.kinds import (
     KNOWN_KINDS,
     OPEN_PROTOCOLS,
     Kind,
-    check_context,
     is_reserved,
     make,
+    parse,
 )
 from folkmoot.core.message import JSONRPC, ProtocolMessage, Request, Response, is_message_id
 
@@ -91,18 +92,19 @@ def effective(kind: Kind, payload: Payload) -> Kind:
             attempted_kind=str(kind),
         )
     try:
-        check_context(context)
+        return parse(f"{kind.base}:{context}")
     except KindError as error:
         raise PayloadInvalid(f"The payload names nothing a kind can hold: {error}") from None
-    return kind.with_context(context)
 
 
 def kind_of(message: ProtocolMessage) -> Kind | None:
     """The effective kind of a plain MCP message; a response's is its request's, so it has none."""
-    if isinstance(message, Response):
+    if type(message) is Response:
         return None
-    operation = "request" if isinstance(message, Request) else "notification"
-    kind = make("mcp", operation, message.method)
+    operation = "request" if type(message) is Request else "notification"
+    kind = parse(f"mcp.{operation}.{message.method}")
+    if kind.context is not None:
+        raise KindSyntax("A method has no colon.")
     return effective(kind, {"params": message.params})
 
 

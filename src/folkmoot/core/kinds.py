@@ -37,10 +37,6 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         return self.base if self.context is None else f"{self.base}:{self.context}"
 
-    def with_context(self, context: str | None) -> Kind:
-        """The same kind with another context, which must be a valid one."""
-        return Kind(self.protocol, self.operation, self.method, context, self.base)
-
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Kind:

@@ -7,7 +7,7 @@ as it came. `replace` is the way to change one: it lets go of the bytes.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -49,6 +49,7 @@ class _Message(msgspec.Struct, frozen=True, gc=False, eq=False, kw_only=True):
         return f"{type(self).__name__}({shown})"
 
 
+@final
 class Request(_Message, frozen=True, gc=False, eq=False):
     """A call that wants an answer."""
 
@@ -57,6 +58,7 @@ class Request(_Message, frozen=True, gc=False, eq=False):
     params: Params = UNSET
 
 
+@final
 class Notification(_Message, frozen=True, gc=False, eq=False):
     """A call that wants none."""
 
@@ -73,6 +75,7 @@ class ErrorObject(msgspec.Struct, frozen=True, gc=False):
     extra: dict[str, Any] | None = None
 
 
+@final
 class Response(_Message, frozen=True, gc=False, eq=False):
     """The answer to a request: a result or an error, never both.
 
@@ -123,17 +126,18 @@ def replace(message: M, **changes: Any) -> M:
 
 def members(message: ProtocolMessage) -> dict[str, Any]:
     """The message as the JSON object it is on the wire."""
-    value: dict[str, Any] = {"jsonrpc": JSONRPC}
-    if isinstance(message, Response):
-        value["id"] = message.id
+    value: dict[str, Any]
+    if type(message) is Response:
+        value = {"jsonrpc": JSONRPC, "id": message.id}
         if message.result is not UNSET:
             value["result"] = message.result
         if isinstance(message.error, ErrorObject):
             value["error"] = _error_members(message.error)
     else:
-        if isinstance(message, Request):
-            value["id"] = message.id
-        value["method"] = message.method
+        if type(message) is Request:
+            value = {"jsonrpc": JSONRPC, "id": message.id, "method": message.method}
+        else:
+            value = {"jsonrpc": JSONRPC, "method": message.method}
         if message.params is not UNSET:
             value["params"] = message.params
     if message.extra:

@@ -9,8 +9,10 @@ import msgspec
 
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired
-from folkmoot.core.kindcheck import spellings_of_chat
-from folkmoot.core.kinds import Kind
+from folkmoot.core.kindcheck import check, kind_of, spellings_of_chat
+from folkmoot.core.kinds import Kind, parse
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import ProtocolMessage, members
 
 
 class PrincipalType(Enum):
@@ -48,7 +50,20 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 ALLOWED: Final = Verdict(Decision.ALLOW)
 
 
-def decide(principal: Principal, rights: Rights, kind: Kind, payload: Any = None) -> Verdict:
+def decide(principal: Principal, rights: Rights, message: ProtocolMessage | McpxMessage) -> Verdict:
+    """Judge a whole message: its kind is checked against its payload first.
+
+    A kind that does not fit is a `KindError`. The answer to a plain MCP request has no kind of its
+    own: whoever tracks the requests lets it through or not.
+    """
+    if isinstance(message, McpxMessage):
+        kind = check(message.kind, message.payload, message.to, message.correlation_id)
+        return judge(principal, rights, kind, message.payload)
+    effective = kind_of(message)
+    return ALLOWED if effective is None else judge(principal, rights, effective, members(message))
+
+
+def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None) -> Verdict:
     """Judge a message by its effective kind, as `kindcheck` answered it.
 
     The gateway may do everything. An open request is the right to answer it, so a response needs
@@ -77,9 +92,7 @@ def _chat_is_denied(rights: Rights, kind: Kind, payload: Any) -> bool:
 
 
 def _proposed(request: Kind) -> Kind:
-    return Kind(
-        "mcp", "proposal", request.method, request.context, f"mcp.proposal.{request.method}"
-    )
+    return parse(f"mcp.proposal{str(request).removeprefix('mcp.request')}")
 
 
 def _denied(rights: Rights, kind: Kind) -> Verdict:

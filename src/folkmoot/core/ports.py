@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.policy import Principal
     from folkmoot.core.transport import TransportContext
 
 T = TypeVar("T")
@@ -137,4 +138,27 @@ class Bus(Protocol):
 
     async def close(self) -> None:
         """Close every subscription; whoever publishes or subscribes afterwards is refused."""
+        ...
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """What a service did: the answer for the sender, and the events for everyone else."""
+
+    answer: Any = None
+    events: tuple[Event, ...] = ()
+
+
+class Interceptor(Protocol):
+    """Sees every envelope before policy does, in the order the interceptors are listed."""
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        """The envelope to go on with, changed or not; a message is stopped by raising its error."""
+        ...
+
+
+class Service(Protocol):
+    """Does what a message asks, and says what is to be told as data; it writes to no socket."""
+
+    async def perform(self, envelope: MessageEnvelope[Any], principal: Principal) -> Outcome:
+        """Do it, and return once it is committed."""
         ...
