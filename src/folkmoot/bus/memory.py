@@ -1,0 +1,131 @@
+"""The bus inside one process. It encodes and decodes as one between processes would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
+from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable
+from folkmoot.core.ports import Event, Missed
+
+MAX_EVENT = 1024 * 1024
+MAX_QUEUED = 1_024
+MAX_QUEUED_BYTES = 8 * MAX_EVENT
+
+
+class MemoryBus:
+    """`core.ports.Bus` for a hub of one process."""
+
+    def __init__(
+        self,
+        *,
+        max_event: int = MAX_EVENT,
+        max_queued: int = MAX_QUEUED,
+        max_queued_bytes: int = MAX_QUEUED_BYTES,
+    ) -> None:
+        self._index: SubjectIndex[MemorySubscription] = SubjectIndex()
+        self._open: set[MemorySubscription] = set()
+        self._limits = (max_queued, max_queued_bytes)
+        self._max_event = max_event
+        self._closed = False
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions are open."""
+        return len(self._open)
+
+    async def publish(self, subject: str, event: Any) -> None:
+        """Carry an event to everyone who subscribed to its subject, after the commit."""
+        if self._closed:
+            raise BusClosed("The bus is closed.")
+        tokens = check_subject(subject)
+        data = self._encode(subject, event)
+        for subscription in list(self._index.match(tokens)):
+            subscription.offer(subject, data)
+
+    def _encode(self, subject: str, event: Any) -> bytes:
+        try:
+            data = msgspec.json.encode(event)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error
+        if len(data) > self._max_event:
+            raise EventTooLarge(
+                f"The event on {subject} has {len(data):,} bytes; "
+                f"the bus carries at most {self._max_event:,}."
+            )
+        return data
+
+    async def subscribe(self, pattern: str) -> MemorySubscription:
+        """Receive what is published from now on; `*` stands for one token, `>` for the rest."""
+        if self._closed:
+            raise BusClosed("The bus is closed.")
+        tokens = check_pattern(pattern)
+        subscription = MemorySubscription(self, tokens, *self._limits)
+        self._index.add(tokens, subscription)
+        self._open.add(subscription)
+        return subscription
+
+    def forget(self, subscription: MemorySubscription, tokens: list[str]) -> None:
+        """Carry nothing more to a subscription."""
+        if subscription in self._open:
+            self._open.remove(subscription)
+            self._index.remove(tokens, subscription)
+
+    async def close(self) -> None:
+        """Close every subscription; whoever publishes or subscribes afterwards is refused."""
+        self._closed = True
+        for subscription in list(self._open):
+            await subscription.close()
+
+
+class MemorySubscription:
+    """`core.ports.Subscription`: bounded by events and by bytes, for one consumer."""
+
+    def __init__(
+        self, bus: MemoryBus, tokens: list[str], max_queued: int, max_queued_bytes: int
+    ) -> None:
+        self._bus = bus
+        self._tokens = tokens
+        self._queue: deque[tuple[str, bytes]] = deque()
+        self._queued_bytes = 0
+        self._max_queued = max_queued
+        self._max_queued_bytes = max_queued_bytes
+        self._missed = 0
+        self._closed = False
+        self._news = asyncio.Event()
+
+    def offer(self, subject: str, data: bytes) -> None:
+        """Queue an event; what no longer fits is dropped, the oldest first."""
+        self._queue.append((subject, data))
+        self._queued_bytes += len(data)
+        while len(self._queue) > self._max_queued or self._queued_bytes > self._max_queued_bytes:
+            self._queued_bytes -= len(self._queue.popleft()[1])
+            self._missed += 1
+        self._news.set()
+
+    async def __aiter__(self) -> AsyncIterator[Event | Missed]:
+        while True:
+            await self._news.wait()
+            if self._closed:
+                return
+            if self._missed:
+                missed, self._missed = self._missed, 0
+                yield Missed(missed)
+            elif self._queue:
+                subject, data = self._queue.popleft()
+                self._queued_bytes -= len(data)
+                yield Event(subject, msgspec.json.decode(data))
+            else:
+                self._news.clear()
+
+    async def close(self) -> None:
+        """Stop receiving; what waits in the queue is dropped and the iteration ends."""
+        self._bus.forget(self, self._tokens)
+        self._closed = True
+        self._queue.clear()
+        self._news.set()

@@ -1,0 +1,31 @@
+"""Durable state: one database, one writer, a few readers.
+
+A *unit* is one user-visible action: an async function of its *transaction* that awaits nothing
+else. The *writer* runs the units that wait, each in a savepoint of its own, and commits them
+together (*group commit*); a caller is answered after the commit that holds its unit. The *readers*
+run queries on what is committed. *Migrations* are numbered SQL files that bring a database to the
+*schema* this program knows. `sqlite.py` is the dialect: everything that is peculiar to SQLite.
+"""
+
+from __future__ import annotations
+
+from folkmoot.store.backup import Backup, copy_database
+from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database
+from folkmoot.store.meta import Identity, bind_master_key, read_identity
+from folkmoot.store.sqlite import Synchronous
+from folkmoot.store.stats import StoreStats
+from folkmoot.store.store import SqliteStore
+
+__all__ = [
+    "Backup",
+    "DatabaseInfo",
+    "Identity",
+    "SqliteStore",
+    "StoreStats",
+    "Synchronous",
+    "bind_master_key",
+    "copy_database",
+    "find_faults",
+    "inspect_database",
+    "read_identity",
+]

@@ -1,0 +1,105 @@
+"""Jobs that callers on the loop hand to threads, and the answers that come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from folkmoot.core.errors import FolkmootError, StoreClosed, StoreOverloaded
+from folkmoot.core.ports import Unit
+
+T = TypeVar("T")
+
+
+class Job(NamedTuple):
+    """A unit or query, and the caller who waits for it."""
+
+    unit: Unit[Any]
+    caller: asyncio.Future[Any]
+
+
+class Answer(NamedTuple):
+    """What a job came to: a result, or the error to raise at its caller."""
+
+    caller: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+def answer_all(jobs: Iterable[Job], error: FolkmootError) -> list[Answer]:
+    """The same error for each caller, as objects of their own: a traceback grows where it rises."""
+    return [Answer(job.caller, error=type(error)(error.message, **error.data)) for job in jobs]
+
+
+class JobQueue:
+    """A bounded queue from the loop to threads: full means refused at once, closed means drained.
+
+    Neither side ever waits for the other's lock: putting never blocks the loop, and answers that
+    come close together cross back in one wake-up.
+    """
+
+    def __init__(self, limit: int, noun: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._limit = limit
+        self._noun = noun
+        self._closed = False
+        self._answers: deque[Answer] = deque()
+        self._waking = False
+
+    @property
+    def depth(self) -> int:
+        """How many jobs wait."""
+        return self._jobs.qsize()
+
+    async def ask(self, unit: Unit[T]) -> T:
+        """Put a job in and wait for its answer."""
+        if self._closed:
+            raise StoreClosed("The database is closed.")
+        if self._jobs.qsize() >= self._limit:
+            raise StoreOverloaded(f"More than {self._limit:,} {self._noun} are waiting.")
+        caller: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(Job(unit, caller))
+        return await caller
+
+    def take(self) -> Job | None:
+        """Wait, in a thread, for the next job; nothing once the queue is closed and empty."""
+        return self._jobs.get()
+
+    def take_more(self) -> Job | None:
+        """The next job if one waits already; raises `queue.Empty` otherwise."""
+        return self._jobs.get_nowait()
+
+    def answer(self, answers: Iterable[Answer]) -> None:
+        """Hand answers to their callers, from a thread."""
+        self._answers.extend(answers)
+        if not self._waking:
+            self._waking = True
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                self._answers.clear()  # The loop is gone, and with it everyone who waited.
+
+    def _deliver(self) -> None:
+        self._waking = False
+        while self._answers:
+            caller, result, error = self._answers.popleft()
+            if caller.done():
+                continue
+            if error is None:
+                caller.set_result(result)
+            else:
+                caller.set_exception(error)
+
+    def refuse(self) -> None:
+        """Accept no more jobs."""
+        self._closed = True
+
+    def end(self, threads: int = 1) -> None:
+        """Have each thread end after what was accepted."""
+        self.refuse()
+        for _ in range(threads):
+            self._jobs.put(None)

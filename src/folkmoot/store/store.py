@@ -1,0 +1,191 @@
+"""`core.ports.Store` on SQLite: the writer, the readers, and what an operator asks of them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import apsw
+
+from folkmoot.core.errors import DatabaseCorrupt, StoreError
+from folkmoot.core.ports import Unit
+from folkmoot.store import meta
+from folkmoot.store.backup import Backup, Progress, back_up
+from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database
+from folkmoot.store.jobs import JobQueue
+from folkmoot.store.readers import Readers
+from folkmoot.store.schema import load_migrations, migrate
+from folkmoot.store.sqlite import Synchronous, connect, make_private, run, translate
+from folkmoot.store.stats import StoreStats
+from folkmoot.store.writer import Writer
+
+T = TypeVar("T")
+
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+SWITCH_INTERVAL = 0.0001
+"""Seconds a thread may keep the interpreter from another that asks for it.
+
+With Python's own 5 ms, our threads wait for as long as the loop is never idle; see decision 3.
+"""
+
+
+class Connections(NamedTuple):
+    """One connection that writes, and those that read."""
+
+    writer: apsw.Connection
+    readers: list[apsw.Connection]
+
+
+class SqliteStore:
+    """The database of one hub. Open it with `SqliteStore.open`, in the loop that will use it."""
+
+    identity: meta.Identity
+
+    def __init__(
+        self, path: Path, connections: Connections, *, queue: int, vfs: str | None
+    ) -> None:
+        self.path = path
+        self._vfs = vfs
+        self._file = file_number(path)
+        self._readers_count = len(connections.readers)
+        self._writes = JobQueue(queue, "writes")
+        self._reads = JobQueue(queue, "reads")
+        self._writer = Writer(connections.writer, self._writes)
+        self._readers = Readers(connections.readers, self._reads)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        synchronous: Synchronous = "full",
+        readers: int = 2,
+        queue: int = 10_000,
+        vfs: str | None = None,
+    ) -> SqliteStore:
+        """Open a database, made and brought to the newest schema if need be.
+
+        `queue` bounds how many writes, and how many reads, may wait; `vfs` names a registered
+        virtual file system to keep the files in.
+        """
+        sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
+        connections = await asyncio.to_thread(open_connections, path, synchronous, readers, vfs)
+        store = cls(path, connections, queue=queue, vfs=vfs)
+        try:
+            settle = meta.settle_identity(secrets.token_hex(16), secrets.token_hex(8), now())
+            store.identity = await store.write(settle)
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Run a unit and answer when it is committed; if it raises, it alone is undone.
+
+        Units are committed in the order in which they came. Whoever is cancelled while waiting
+        may find the unit committed or not.
+        """
+        return await self._writes.ask(unit)
+
+    async def read(self, query: Unit[T]) -> T:
+        """Run a query on one consistent view of what is committed."""
+        return await self._reads.ask(query)
+
+    async def ready(self) -> None:
+        """Write a mark and read it back; raises a `StoreError` when the database does not work."""
+        if await asyncio.to_thread(file_number, self.path) != self._file:
+            raise DatabaseCorrupt(f"{self.path}: was removed or replaced while the hub runs.")
+        await self.write(meta.write_probe(secrets.token_hex(8)))
+        if not await self.read(meta.read_probe):
+            raise DatabaseCorrupt(f"{self.path}: what was written cannot be read back.")
+
+    async def backup(
+        self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
+    ) -> Backup:
+        """Copy the database into one file while it is in use."""
+        return await back_up(
+            self.path, target, overwrite=overwrite, progress=progress, vfs=self._vfs
+        )
+
+    async def check(self) -> list[str]:
+        """Read the whole database and answer what is wrong with it: nothing, if it is whole."""
+        return await asyncio.to_thread(find_faults, self.path, vfs=self._vfs)
+
+    async def info(self) -> DatabaseInfo:
+        """What can be told of the database file."""
+        return await asyncio.to_thread(inspect_database, self.path, vfs=self._vfs)
+
+    def stats(self) -> StoreStats:
+        """What the store has done so far."""
+        counts = self._writer.counts
+        return StoreStats(
+            units=counts.units,
+            failed_units=counts.failed_units,
+            commits=counts.commits,
+            failed_commits=counts.failed_commits,
+            commit_seconds=counts.commit_seconds,
+            batch_sizes=tuple(counts.batch_sizes),
+            reads=self._readers.reads,
+            failed_reads=self._readers.failed,
+            checkpoints=counts.checkpoints,
+            failed_checkpoints=counts.failed_checkpoints,
+            wal_pages=counts.wal_pages,
+            write_queue_depth=self._writes.depth,
+            read_queue_depth=self._reads.depth,
+        )
+
+    async def close(self) -> None:
+        """Refuse what comes now, finish what was accepted, and close; safe to call again."""
+        self._reads.refuse()
+        self._writes.refuse()
+        # The writer is last to leave, so that the write-ahead log is copied when it closes.
+        self._reads.end(self._readers_count)
+        await asyncio.to_thread(self._readers.join)
+        self._writes.end()
+        await asyncio.to_thread(self._writer.join)
+
+
+def open_connections(
+    path: Path, synchronous: Synchronous, readers: int, vfs: str | None
+) -> Connections:
+    """Open and migrate the database; blocks."""
+    make_private(path)
+    opened: list[apsw.Connection] = []
+    try:
+        writer = connect(path, synchronous=synchronous, vfs=vfs)
+        opened.append(writer)
+        run(writer, f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        migrate(writer, load_migrations())
+        opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(readers))
+    except apsw.Error as error:
+        close_all(opened)
+        raise translate(error, path) from error
+    except StoreError:
+        close_all(opened)
+        raise
+    return Connections(writer, opened[1:])
+
+
+def close_all(connections: list[apsw.Connection]) -> None:
+    """Close what was opened before something failed."""
+    for connection in connections:
+        connection.close(force=True)
+
+
+def file_number(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that took its name."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def now() -> int:
+    """Seconds since the epoch."""
+    return int(time.time())

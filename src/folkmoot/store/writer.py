@@ -1,0 +1,197 @@
+"""The one writer: a thread that runs waiting units and commits them together.
+
+What arrives while a commit runs goes into the next one, so the cost of a sync is shared by all who
+wait for it; the more wait, the more share. The cost of a unit does not depend on what is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from queue import Empty
+from threading import Thread
+from time import perf_counter
+from typing import TypeVar
+
+import apsw
+
+from folkmoot.core.ports import Unit
+from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all
+from folkmoot.store.sqlite import BUSY_TIMEOUT_MS, SqliteTx, drive, run, translate
+from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
+
+T = TypeVar("T")
+
+LOG = logging.getLogger(__name__)
+
+MAX_BATCH = BATCH_BOUNDS[-1]
+CHECKPOINT_PAGES = 1_000
+RESTART_PAGES = 16_384
+RESTART_WAIT_MS = 100
+
+
+class Writer:
+    """Owns the writing connection and the thread that uses it."""
+
+    def __init__(self, connection: apsw.Connection, queue: JobQueue) -> None:
+        self.counts = WriterCounts()
+        self._connection = connection
+        self._queue = queue
+        self._tx = SqliteTx(connection)
+        self._checkpoint_at = CHECKPOINT_PAGES
+        connection.set_wal_hook(self._note_wal)
+        self._thread = Thread(target=self._work, name="folkmoot-writer", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the thread to end, which it does after the queue was closed and drained."""
+        self._thread.join()
+
+    def _work(self) -> None:
+        last = False
+        while not last:
+            batch, last = self._take_batch()
+            if batch:
+                self._queue.answer(self._settle(batch))
+                # After the answers, so that nobody waits for it.
+                self._checkpoint_if_due()
+        self._close()
+
+    def _take_batch(self) -> tuple[list[Job], bool]:
+        """Everything that waits, up to a limit, and whether the queue has ended."""
+        batch: list[Job] = []
+        job = self._queue.take()
+        while job is not None:
+            # Whoever went away before the unit began wants nothing done.
+            if not job.caller.cancelled():
+                batch.append(job)
+            if len(batch) == MAX_BATCH:
+                return batch, False
+            try:
+                job = self._queue.take_more()
+            except Empty:
+                return batch, False
+        return batch, True
+
+    def _settle(self, batch: list[Job]) -> list[Answer]:
+        """Commit a batch; whatever goes wrong, nobody waits for ever and the writer goes on."""
+        try:
+            return self._commit_batch(batch)
+        except apsw.Error as error:
+            LOG.exception("The writer lost a transaction.")
+            self._roll_back()
+            return answer_all(batch, translate(error))
+
+    def _commit_batch(self, batch: list[Job]) -> list[Answer]:
+        """Run and commit a batch: a unit that fails undoes itself, a commit that fails undoes all.
+
+        SQLite gives up the whole transaction when a disk fills or fails under a statement. The
+        units before it are not to blame, so they are run again, without the one that failed.
+        """
+        failed: list[Answer] = []
+        while batch:
+            done: list[Job] = []
+            answers: list[Answer] = []
+            alone = len(batch) == 1
+            try:
+                run(self._connection, "BEGIN IMMEDIATE")
+            except apsw.Error as error:
+                self.counts.failed_commits += 1
+                return failed + answer_all(batch, translate(error))
+            for position, job in enumerate(batch):
+                try:
+                    answers.append(Answer(job.caller, self._run_isolated(job.unit, alone=alone)))
+                    done.append(job)
+                except BaseException as error:  # noqa: BLE001 - whatever a unit raises is its caller's
+                    self.counts.failed_units += 1
+                    told = translate(error) if isinstance(error, apsw.Error) else error
+                    failed.append(Answer(job.caller, error=told))
+                    if not self._connection.in_transaction:
+                        batch = done + batch[position + 1 :]
+                        break
+            else:
+                return failed + self._commit(done, answers)
+        return failed
+
+    def _run_isolated(self, unit: Unit[T], *, alone: bool) -> T:
+        """Run a unit so that nothing of it remains if it raises; one alone needs no savepoint."""
+        begin, keep, undo = ALONE if alone else SHARED
+        if begin:
+            run(self._connection, begin)
+        try:
+            result = drive(unit, self._tx)
+            if keep:
+                run(self._connection, keep)
+        except BaseException:
+            self._undo(undo)
+            raise
+        return result
+
+    def _undo(self, statements: tuple[str, ...]) -> None:
+        try:
+            for statement in statements:
+                if self._connection.in_transaction:
+                    run(self._connection, statement)
+        except apsw.Error:
+            # Rather nothing of the whole batch than something of a unit that failed.
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        with suppress(apsw.Error):
+            if self._connection.in_transaction:
+                run(self._connection, "ROLLBACK")
+
+    def _commit(self, jobs: list[Job], answers: list[Answer]) -> list[Answer]:
+        """Commit what was run and answer accordingly."""
+        started = perf_counter()
+        try:
+            run(self._connection, "COMMIT")
+        except apsw.Error as error:
+            self._roll_back()
+            # A rule the schema defers is broken by one of them: let each commit alone.
+            if isinstance(error, apsw.ConstraintError) and len(jobs) > 1:
+                return [answer for job in jobs for answer in self._commit_batch([job])]
+            self.counts.failed_commits += 1
+            return answer_all(jobs, translate(error))
+        self.counts.committed(len(jobs), perf_counter() - started)
+        return answers
+
+    def _note_wal(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages < self.counts.wal_pages:
+            self._checkpoint_at = CHECKPOINT_PAGES
+        self.counts.wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint_if_due(self) -> None:
+        """Copy the write-ahead log into the database, so that the log can begin anew.
+
+        Readers that overlap without a pause keep a plain checkpoint from ever reaching the log's
+        end. Past a limit we wait for them, briefly; reads are short.
+        """
+        pages = self.counts.wal_pages
+        if pages < self._checkpoint_at:
+            return
+        self._checkpoint_at = pages + CHECKPOINT_PAGES
+        restart = pages >= RESTART_PAGES
+        mode = apsw.SQLITE_CHECKPOINT_RESTART if restart else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self._connection.set_busy_timeout(RESTART_WAIT_MS)
+        try:
+            self._connection.wal_checkpoint(mode=mode)
+            self.counts.checkpoints += 1
+        except apsw.BusyError:
+            self._checkpoint_at = pages + RESTART_PAGES
+        except apsw.Error as error:
+            self.counts.failed_checkpoints += 1
+            LOG.warning("The write-ahead log was not copied: %s", translate(error).message)
+        finally:
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+    def _close(self) -> None:
+        try:
+            self._connection.close()
+        except apsw.Error as error:
+            LOG.warning("The database was not closed cleanly: %s", translate(error).message)
+
+
+SHARED = ("SAVEPOINT unit", "RELEASE unit", ("ROLLBACK TO unit", "RELEASE unit"))
+ALONE = (None, None, ("ROLLBACK",))

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable, SubjectInvalid
+from folkmoot.core.ports import Bus, Event, Missed, Subscription
+from tests.contract.engines import BUSES, OpenBus, with_bus
+
+pytestmark = pytest.mark.parametrize("open_bus", BUSES.values(), ids=BUSES.keys())
+
+
+async def receive(subscription: Subscription, count: int) -> list[Event | Missed]:
+    found: list[Event | Missed] = []
+    async with asyncio.timeout(5):
+        async for event in subscription:
+            found.append(event)
+            if len(found) == count:
+                break
+    return found
+
+
+SUBJECTS = ["room", "room.2", "room.2.message", "room.2.message.sent", "rooms", "mail.2.message"]
+
+PATTERNS = {
+    "room": ["room"],
+    "room.2.message": ["room.2.message"],
+    "room.*": ["room.2"],
+    "room.*.message": ["room.2.message"],
+    "*.*.message": ["room.2.message", "mail.2.message"],
+    "*": ["room", "rooms"],
+    "room.>": ["room.2", "room.2.message", "room.2.message.sent"],
+    "*.2.>": ["room.2.message", "room.2.message.sent", "mail.2.message"],
+    ">": SUBJECTS,
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_matches_the_subjects_it_says_and_no_other(
+    open_bus: OpenBus, pattern: str
+) -> None:
+    async def body(bus: Bus) -> None:
+        subscription = await bus.subscribe(pattern)
+        found: list[str] = []
+        async with asyncio.timeout(5):
+            for subject in [*SUBJECTS, PATTERNS[pattern][0]]:
+                await bus.publish(subject, None)
+                if subject in PATTERNS[pattern]:
+                    [event] = await receive(subscription, 1)
+                    assert isinstance(event, Event)
+                    found.append(event.subject)
+        assert found == [*PATTERNS[pattern], PATTERNS[pattern][0]]
+
+    with_bus(open_bus, body)
+
+
+def test_events_come_in_the_order_of_publication_to_every_subscriber(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        subscriptions = [await bus.subscribe("a.*") for _ in range(3)]
+        for number in range(4):
+            await bus.publish("a.b", number)
+        for subscription in subscriptions:
+            found = await receive(subscription, 4)
+            assert found == [Event("a.b", number) for number in range(4)]
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.requirement("bus.encodes")
+def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(
+    open_bus: OpenBus,
+) -> None:
+    sent: dict[str, Any] = {"list": [1, 2], "tuple": (3,), "text": "ü"}
+
+    async def body(bus: Bus) -> None:
+        first, second = await bus.subscribe("a"), await bus.subscribe("a")
+        await bus.publish("a", sent)
+        sent["list"].append("changed after it was sent")
+        [one], [two] = await receive(first, 1), await receive(second, 1)
+        assert isinstance(one, Event)
+        assert isinstance(two, Event)
+        assert one.data == two.data == {"list": [1, 2], "tuple": [3], "text": "ü"}
+        assert one.data is not two.data
+
+    with_bus(open_bus, body)
+
+
+def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        endless: list[Any] = []
+        endless.append(endless)
+        for event in (object(), {"f": print}, "\ud800", endless):
+            with pytest.raises(EventUnencodable):
+                await bus.publish("a", event)
+
+    with_bus(open_bus, body)
+
+
+def test_an_event_over_the_size_limit_is_refused(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        await bus.publish("a", "x" * 1022)
+        with pytest.raises(EventTooLarge, match="1,025 bytes"):
+            await bus.publish("a", "x" * 1023)
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.requirement("bus.bounded")
+def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        slow = await bus.subscribe("a")
+        for number in range(7):
+            await bus.publish("a", number)
+        expected = [Missed(3), *(Event("a", number) for number in (3, 4, 5, 6))]
+        assert await receive(slow, 5) == expected
+        await bus.publish("a", 7)
+        assert await receive(slow, 1) == [Event("a", 7)]
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.requirement("bus.bounded")
+def test_a_slow_subscriber_costs_the_others_nothing(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        await bus.subscribe("a")
+        quick = await bus.subscribe("a")
+        for number in range(50):
+            await bus.publish("a", number)
+            assert await receive(quick, 1) == [Event("a", number)]
+
+    with_bus(open_bus, body)
+
+
+def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        subscription = await bus.subscribe("a")
+        await bus.publish("a", 1)
+        await subscription.close()
+        await subscription.close()
+        await bus.publish("a", 2)
+        assert await receive(subscription, 1) == []
+
+    with_bus(open_bus, body)
+
+
+def test_closing_the_bus_ends_every_iteration_that_waits(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        subscriptions = [await bus.subscribe("a") for _ in range(3)]
+        async with asyncio.TaskGroup() as tasks:
+            waiting = [tasks.create_task(receive(each, 1)) for each in subscriptions]
+            await asyncio.sleep(0)
+            await bus.close()
+        assert [task.result() for task in waiting] == [[], [], []]
+
+    with_bus(open_bus, body)
+
+
+def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        await bus.close()
+        with pytest.raises(BusClosed):
+            await bus.publish("a", 1)
+        with pytest.raises(BusClosed):
+            await bus.subscribe("a")
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "",
+        ".",
+        "a.",
+        ".a",
+        "a..b",
+        "a b",
+        "a\n",
+        "é",
+        "*",
+        "a.*",
+        ">",
+        "a.>",
+        "a*",
+        "x" * 300,
+        "a." * 20,
+    ],
+)
+def test_what_is_no_subject_is_refused(open_bus: OpenBus, subject: str) -> None:
+    async def body(bus: Bus) -> None:
+        with pytest.raises(SubjectInvalid):
+            await bus.publish(subject, 1)
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
+def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
+    async def body(bus: Bus) -> None:
+        with pytest.raises(SubjectInvalid):
+            await bus.subscribe(pattern)
+
+    with_bus(open_bus, body)

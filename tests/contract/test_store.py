@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import ConstraintViolated, StatementFailed
+from folkmoot.core.ports import Store, Tx
+from tests.contract.engines import STORES, OpenStore, with_store
+
+pytestmark = pytest.mark.parametrize("open_store", STORES.values(), ids=STORES.keys())
+
+
+async def make_table(tx: Tx) -> None:
+    await tx.execute("CREATE TABLE notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)")
+
+
+async def all_notes(tx: Tx) -> list[int]:
+    return [row[0] for row in await tx.fetch("SELECT id FROM notes ORDER BY id")]
+
+
+def insert(*numbers: int, fail: bool = False):
+    async def unit(tx: Tx) -> int:
+        for number in numbers:
+            await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, "x"))
+        if fail:
+            raise LookupError("changed my mind")
+        return len(numbers)
+
+    return unit
+
+
+def test_a_write_answers_with_what_its_unit_returned(open_store: OpenStore, tmp_path: Path) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        assert await store.write(insert(1, 2, 3)) == 3
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_what_was_written_is_read_as_soon_as_the_write_was_answered(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        for number in range(20):
+            await store.write(insert(number))
+            assert await store.read(all_notes) == list(range(number + 1))
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("store.one-transaction-per-action")
+def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        with pytest.raises(LookupError, match="changed my mind"):
+            await store.write(insert(1, 2, fail=True))
+        assert await store.read(all_notes) == []
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("store.failing-unit-alone")
+def test_units_that_fail_among_others_undo_only_themselves(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
+        results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
+        kept = [number for number in range(100) if number % 3]
+        assert [number for number in range(100) if results[number] == 2] == kept
+        assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(insert(1))
+        with pytest.raises(ConstraintViolated):
+            await store.write(insert(2, 1))
+        assert await store.read(all_notes) == [1]
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def nonsense(tx: Tx) -> int:
+        return await tx.execute("SELEKT 1")
+
+    async def body(store: Store) -> None:
+        for attempt in (store.write, store.read):
+            with pytest.raises(StatementFailed):
+                await attempt(nonsense)
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_unit_cannot_end_the_transaction_it_shares(open_store: OpenStore, tmp_path: Path) -> None:
+    async def commit(tx: Tx) -> None:
+        await tx.execute("commit")
+
+    async def body(store: Store) -> None:
+        with pytest.raises(StatementFailed, match="may not say COMMIT"):
+            await store.write(commit)
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_execute_answers_how_many_rows_it_changed(open_store: OpenStore, tmp_path: Path) -> None:
+    async def unit(tx: Tx) -> list[int]:
+        return [
+            await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'a'), (2, 'b')"),
+            await tx.execute("UPDATE notes SET body = 'c' WHERE id = ?", (2,)),
+            await tx.execute("UPDATE notes SET body = 'c' WHERE id = ?", (3,)),
+            await tx.execute("DELETE FROM notes WHERE id > ?", (0,)),
+        ]
+
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        assert await store.write(unit) == [2, 1, 0, 2]
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_fetch_one_answers_the_first_row_or_none(open_store: OpenStore, tmp_path: Path) -> None:
+    async def unit(tx: Tx) -> list[object]:
+        return [
+            await tx.fetch_one("SELECT id, body FROM notes ORDER BY id DESC"),
+            await tx.fetch_one("SELECT id FROM notes WHERE id = ?", (7,)),
+            await tx.fetch_one("INSERT INTO notes (id, body) VALUES (3, 'z') RETURNING id"),
+        ]
+
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(insert(1, 2))
+        assert await store.write(unit) == [(2, "x"), None, (3,)]
+        assert await store.read(all_notes) == [1, 2, 3]
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path) -> None:
+    text, number = "naïve ☃ \U0001f600 'quoted'", 2**53 + 1
+
+    async def unit(tx: Tx) -> None:
+        await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, text))
+
+    async def query(tx: Tx) -> object:
+        return await tx.fetch_one("SELECT id, body FROM notes")
+
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(unit)
+        assert await store.read(query) == (number, text)
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("store.readers-see-committed")
+def test_a_read_sees_one_view_however_many_statements_it_runs(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def sums(tx: Tx) -> bool:
+        first = await tx.fetch("SELECT count(*) FROM notes")
+        for _ in range(20):
+            if await tx.fetch("SELECT count(*) FROM notes") != first:
+                return False
+        return True
+
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        writes = [store.write(insert(number)) for number in range(200)]
+        reads = [store.read(sums) for _ in range(50)]
+        results = await asyncio.gather(*writes, *reads)
+        assert all(results)
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_what_is_committed_is_there_after_closing_and_opening(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def write(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(insert(1, 2))
+
+    async def read(store: Store) -> None:
+        assert await store.read(all_notes) == [1, 2]
+
+    with_store(open_store, tmp_path, write)
+    with_store(open_store, tmp_path, read)

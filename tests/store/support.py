@@ -1,0 +1,89 @@
+"""What the tests of the store share: a store, a table, and a writer to hold still."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from folkmoot.core.ports import Tx, Unit
+from folkmoot.store import SqliteStore
+
+SECONDS = 60
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(SECONDS):
+            await body
+
+    asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def opened(folder: Path, **options: Any) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(folder / "folkmoot.db", **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def make_table(tx: Tx) -> None:
+    await tx.execute(
+        "CREATE TABLE IF NOT EXISTS notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)"
+    )
+
+
+async def all_notes(tx: Tx) -> list[int]:
+    return [row[0] for row in await tx.fetch("SELECT id FROM notes ORDER BY id")]
+
+
+def insert(number: int, body: str = "x") -> Unit[int]:
+    async def unit(tx: Tx) -> int:
+        return await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, body))
+
+    return unit
+
+
+class Gate:
+    """Where a thread of the store stays until it is let go, so that others gather behind it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._entered = asyncio.Event()
+        self._leave = threading.Event()
+
+    async def unit(self, tx: Tx) -> None:
+        self.wait()
+
+    def wait(self) -> None:
+        self._loop.call_soon_threadsafe(self._entered.set)
+        if not self._leave.wait(SECONDS):
+            raise TimeoutError
+
+    async def entered(self) -> None:
+        await self._entered.wait()
+
+    def open(self) -> None:
+        self._leave.set()
+
+
+@asynccontextmanager
+async def held(ask: Callable[[Unit[None]], Awaitable[None]]) -> AsyncIterator[Gate]:
+    """Hold the writer, or a reader, still until the gate is opened or the block ends."""
+    gate = Gate()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask_unit(ask, gate))
+        await gate.entered()
+        try:
+            yield gate
+        finally:
+            gate.open()
+
+
+async def ask_unit(ask: Callable[[Unit[None]], Awaitable[None]], gate: Gate) -> None:
+    await ask(gate.unit)

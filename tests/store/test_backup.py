@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import asyncio
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from folkmoot.core.errors import BackupFailed
+from folkmoot.store import SqliteStore, backup, bind_master_key, copy_database, find_faults
+from tests.store.support import all_notes, insert, make_table, opened, run
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+async def fill(store: SqliteStore, count: int = 200) -> None:
+    await store.write(make_table)
+    await asyncio.gather(*(store.write(insert(number, "x" * 3000)) for number in range(count)))
+
+
+@pytest.mark.requirement("store.backup")
+def test_a_backup_is_one_private_whole_file_with_everything_committed(tmp_path: Path) -> None:
+    target = tmp_path / "copy" / "backup.db"
+    target.parent.mkdir()
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store)
+            made = await store.backup(target)
+        assert made.path == str(target)
+
+    run(body())
+    assert names(target.parent) == ["backup.db"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert find_faults(target) == []
+    with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchall() == [("delete",)]
+        assert connection.execute("SELECT count(*) FROM notes").fetchall() == [(200,)]
+    assert names(target.parent) == ["backup.db"]
+
+
+@pytest.mark.requirement("store.backup")
+def test_writing_goes_on_while_a_backup_is_taken_and_it_is_one_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "PAGES_A_STEP", 10)
+    target = tmp_path / "backup.db"
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store)
+            told: list[tuple[int, int]] = []
+            copying = True
+
+            async def write_on() -> int:
+                number = 1000
+                while copying:
+                    await store.write(insert(number, "x" * 3000))
+                    number += 1
+                return number
+
+            async with asyncio.TaskGroup() as tasks:
+                writing = tasks.create_task(write_on())
+                await store.backup(target, progress=lambda *pages: told.append(pages))
+                copying = False
+            assert writing.result() > 1000
+            assert len(told) > 10
+            assert told == sorted(told)
+            assert len({pages for _, pages in told}) == 1
+            assert told[-1][0] == told[-1][1]
+            numbers = await store.read(all_notes)
+        async with opened_copy(target) as copy:
+            kept = await copy.read(all_notes)
+        assert kept == numbers[: len(kept)]
+        assert len(kept) >= 200
+
+    run(body())
+
+
+def opened_copy(target: Path):
+    folder = target.parent / "restored"
+    folder.mkdir()
+    target.rename(folder / "folkmoot.db")
+    return opened(folder)
+
+
+def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            original = store.identity
+            assert await store.write(bind_master_key("0123456789abcdef")) == "0123456789abcdef"
+            made = await store.backup(tmp_path / "backup.db")
+        assert made.master_key_id == "0123456789abcdef"
+        async with opened(tmp_path) as store:
+            assert store.identity.epoch == original.epoch
+        epochs = {original.epoch}
+        for number in range(2):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (folder / "folkmoot.db").write_bytes((tmp_path / "backup.db").read_bytes())
+            for _ in range(2):
+                async with opened(folder) as restored:
+                    assert restored.identity.database_id == original.database_id
+                    assert restored.identity.master_key_id == "0123456789abcdef"
+                    epochs.add(restored.identity.epoch)
+        assert len(epochs) == 3
+
+    run(body())
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    target = tmp_path / "backup.db"
+    target.write_text("precious")
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            with pytest.raises(BackupFailed, match="exists already"):
+                await store.backup(target)
+            assert target.read_text() == "precious"
+            await store.backup(target, overwrite=True)
+            assert find_faults(target) == []
+            with pytest.raises(BackupFailed, match="is the database itself"):
+                await store.backup(store.path, overwrite=True)
+
+    run(body())
+
+
+def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            with pytest.raises(BackupFailed, match="No such file or directory"):
+                await store.backup(tmp_path / "missing" / "backup.db")
+            (tmp_path / "file").write_text("")
+            with pytest.raises(BackupFailed, match="Not a directory"):
+                await store.backup(tmp_path / "file" / "backup.db")
+        assert names(tmp_path) == ["file", "folkmoot.db"]
+
+    run(body())
+
+
+def test_a_backup_that_is_cancelled_stops_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "PAGES_A_STEP", 1)
+    folder = tmp_path / "copy"
+    folder.mkdir()
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store)
+            begun = asyncio.Event()
+            copying = asyncio.ensure_future(
+                store.backup(folder / "backup.db", progress=lambda *_: begun.set())
+            )
+            await begun.wait()
+            copying.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await copying
+            assert names(folder) == []
+
+    run(body())
+
+
+def test_a_backup_of_a_damaged_database_is_refused(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store)
+        damage(store.path)
+        with pytest.raises(BackupFailed):
+            copy_database(store.path, tmp_path / "backup.db")
+        assert not [name for name in names(tmp_path) if "backup" in name]
+
+    run(body())
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096 * 8 : 4096 * 30] = b"\xff" * 4096 * 22
+    path.write_bytes(content)
+
+
+def test_two_backups_to_one_name_leave_one_whole_file(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store, 20)
+            results = await asyncio.gather(
+                *(store.backup(tmp_path / "backup.db") for _ in range(4)), return_exceptions=True
+            )
+        failures = [result for result in results if isinstance(result, BackupFailed)]
+        assert len(failures) == 3
+        assert find_faults(tmp_path / "backup.db") == []
+        assert names(tmp_path) == ["backup.db", "folkmoot.db"]
+
+    run(body())

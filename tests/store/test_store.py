@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import apsw
+import pytest
+
+from folkmoot.core.errors import (
+    DatabaseCorrupt,
+    DatabaseUnwritable,
+    StatementFailed,
+    StoreClosed,
+    StoreError,
+    StoreOverloaded,
+)
+from folkmoot.core.ports import Tx
+from folkmoot.store import (
+    SqliteStore,
+    bind_master_key,
+    find_faults,
+    inspect_database,
+    read_identity,
+)
+from tests.store.disk import Disk
+from tests.store.support import Gate, all_notes, held, insert, make_table, opened, run
+
+
+def test_the_database_and_its_side_files_are_private(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path):
+            for name in ("folkmoot.db", "folkmoot.db-wal", "folkmoot.db-shm"):
+                assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+    previous = os.umask(0)
+    try:
+        run(body())
+    finally:
+        os.umask(previous)
+
+
+@pytest.mark.requirement("store.survives-power-loss")
+@pytest.mark.parametrize(("setting", "number"), [("full", 2), ("normal", 1)])
+def test_the_writer_syncs_as_the_setting_says(tmp_path: Path, setting: str, number: int) -> None:
+    async def settings(tx: Tx) -> list[object]:
+        names = ("synchronous", "journal_mode", "foreign_keys")
+        return [(await tx.fetch(f"PRAGMA {name}"))[0][0] for name in names]
+
+    async def body() -> None:
+        async with opened(tmp_path, synchronous=setting) as store:
+            assert await store.write(settings) == [number, "wal", 1]
+
+    run(body())
+
+
+def test_readiness_really_writes_and_reads(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            before = store.stats()
+            await store.ready()
+            after = store.stats()
+            assert after.commits == before.commits + 1
+            assert after.reads == before.reads + 1
+
+    run(body())
+
+
+@pytest.mark.parametrize("fault", ["failing", "full"])
+def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(
+    tmp_path: Path, fault: str
+) -> None:
+    async def body() -> None:
+        disk = Disk()
+        async with opened(tmp_path, vfs=disk.name) as store:
+            await store.ready()
+            setattr(disk, fault, True)
+            with pytest.raises(StoreError):
+                await store.ready()
+            setattr(disk, fault, False)
+            await store.ready()
+
+    run(body())
+
+
+def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            store.path.rename(tmp_path / "elsewhere.db")
+            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+                await store.ready()
+
+    run(body())
+
+
+@pytest.mark.requirement("store.integrity")
+def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "folkmoot.db"
+    path.write_bytes(b"Dear diary, " * 1000)
+
+    async def body() -> None:
+        with pytest.raises(DatabaseCorrupt, match="The file is not a database") as caught:
+            await SqliteStore.open(path)
+        assert str(path) in caught.value.message
+        assert "\n" not in caught.value.message
+
+    run(body())
+    assert path.read_bytes() == b"Dear diary, " * 1000
+    assert find_faults(path) != []
+    with pytest.raises(DatabaseCorrupt):
+        inspect_database(path)
+
+
+@pytest.mark.requirement("store.integrity")
+def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_there(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            await asyncio.gather(*(store.write(insert(n, "x" * 2000)) for n in range(100)))
+            assert await store.check() == []
+        content = bytearray(store.path.read_bytes())
+        content[4096 * 8 : 4096 * 40] = b"\xff" * 4096 * 32
+        store.path.write_bytes(content)
+        assert find_faults(store.path) != []
+        async with opened(tmp_path) as damaged:
+            with pytest.raises(DatabaseCorrupt, match="The database is damaged"):
+                await damaged.read(all_bodies)
+            assert await damaged.check() != []
+
+    async def all_bodies(tx: Tx) -> int:
+        return len(await tx.fetch("SELECT id, body FROM notes"))
+
+    run(body())
+
+
+def test_a_reference_to_nothing_is_found_by_the_check(tmp_path: Path) -> None:
+    async def make(tx: Tx) -> None:
+        await tx.execute("CREATE TABLE parents (id BIGINT PRIMARY KEY)")
+        await tx.execute("CREATE TABLE children (parent BIGINT REFERENCES parents (id))")
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make)
+            with apsw.Connection(str(store.path)) as careless:
+                careless.execute("PRAGMA foreign_keys = OFF; INSERT INTO children VALUES (7)")
+            careless.close()
+            assert await store.check() == ["row 1 of children refers to nothing in parents"]
+
+    run(body())
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Path) -> None:
+    async def body() -> None:
+        for path in (tmp_path / "missing" / "folkmoot.db", tmp_path):
+            with pytest.raises(DatabaseUnwritable, match=str(path)):
+                await SqliteStore.open(path)
+
+    run(body())
+
+
+def test_a_read_cannot_write(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            with pytest.raises(DatabaseUnwritable, match="may only be read"):
+                await store.read(insert(1))
+            assert await store.read(all_notes) == []
+
+    run(body())
+
+
+def test_a_full_queue_of_reads_refuses_at_once(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, queue=2, readers=1) as store:
+            await store.write(make_table)
+            async with asyncio.TaskGroup() as tasks, held(store.read):
+                for _ in range(2):
+                    tasks.create_task(store.read(all_notes))
+                leaving = tasks.create_task(store.read(all_notes))
+                leaving.cancel()
+                await asyncio.sleep(0)
+                with pytest.raises(StoreOverloaded, match="More than 2 reads"):
+                    await store.read(all_notes)
+            assert store.stats().failed_reads == 0
+
+    run(body())
+
+
+@pytest.mark.requirement("store.readers-see-committed")
+def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            writing, reading = Gate(), Gate()
+
+            async def insert_slowly(tx: Tx) -> None:
+                await insert(1)(tx)
+                await writing.unit(tx)
+
+            async def look_twice(tx: Tx) -> tuple[list[int], list[int]]:
+                first = await all_notes(tx)
+                await reading.unit(tx)
+                return first, await all_notes(tx)
+
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    tasks.create_task(store.write(insert_slowly))
+                    await writing.entered()
+                    looking = tasks.create_task(store.read(look_twice))
+                    await reading.entered()
+                    writing.open()
+                    await store.write(insert(2))
+                    assert await store.read(all_notes) == [1, 2]
+                finally:
+                    writing.open()
+                    reading.open()
+            assert looking.result() == ([], [])
+
+    run(body())
+
+
+@pytest.mark.requirement("store.loop-not-blocked")
+def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with (
+            opened(tmp_path, readers=2) as store,
+            held(store.write),
+            held(store.read),
+            held(store.read),
+        ):
+            before = store.stats()
+            # Each tick would last as long as the store is held, if it held the loop.
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert store.stats().commits == before.commits
+
+    run(body())
+
+
+def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, readers=2) as store:
+            await store.write(make_table)
+            async with held(store.read):
+                await store.write(insert(1))
+                assert await store.read(all_notes) == [1]
+
+    run(body())
+
+
+def test_a_new_database_has_an_identity_that_it_keeps(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            first = store.identity
+            assert first.master_key_id is None
+            assert await store.write(bind_master_key("aaaa")) == "aaaa"
+            assert await store.write(bind_master_key("bbbb")) == "aaaa"
+        async with opened(tmp_path) as store:
+            assert store.identity.database_id == first.database_id
+            assert store.identity.epoch == first.epoch
+            assert (await store.read(read_identity)).master_key_id == "aaaa"
+
+    run(body())
+
+
+def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_not(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(bind_master_key("aaaa"))
+            running = await store.info()
+            assert running.wal_size > 0
+        stopped = inspect_database(store.path)
+        for info in (running, stopped):
+            assert info.schema == info.newest_schema >= 1
+            assert info.master_key_id == "aaaa"
+            assert info.sqlite == apsw.sqlite_lib_version()
+        assert stopped.size > 0
+
+    run(body())
+
+
+def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+        await store.close()
+        with pytest.raises(StoreClosed):
+            await store.ready()
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    "word", ["begin", "COMMIT;", " rollback", "SAVEPOINT x", "release x", "end"]
+)
+def test_a_unit_may_not_begin_or_end_transactions(tmp_path: Path, word: str) -> None:
+    async def unit(tx: Tx) -> None:
+        for method in (tx.execute, tx.fetch, tx.fetch_one):
+            with pytest.raises(StatementFailed):
+                await method(word)
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(unit)
+
+    run(body())
