@@ -1,0 +1,122 @@
+"""Looking at a data folder without changing it: what is well, what is not, and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.datafolder.lock import running_hub
+from folkmoot.datafolder.paths import OTHERS, Paths
+
+LOW_SPACE = 512 * 1024 * 1024
+
+Level: TypeAlias = Literal["ok", "warning", "problem"]
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """What was found, and what to do about it when there is something to do."""
+
+    subject: str
+    level: Level
+    text: str
+    advice: str = ""
+
+
+def examine(path: Path, *, key_given: bool = False) -> list[Finding]:
+    """Everything that can be told of a data folder; `key_given` says the key is not in its file."""
+    paths = Paths(path.absolute())
+    folder = examine_folder(paths.folder)
+    findings = [folder, examine_space(paths.folder)]
+    if folder.level != "problem" and paths.folder.is_dir():
+        findings += [
+            examine_lock(paths),
+            *examine_files(paths),
+            examine_key(paths, given=key_given),
+        ]
+    return findings
+
+
+def examine_folder(folder: Path) -> Finding:
+    """Whether a hub could live there."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return examine_parent(folder)
+    except OSError as error:
+        return Finding("data folder", "problem", f"{folder}: {error.strerror}", OTHER_FOLDER)
+    if not stat.S_ISDIR(status.st_mode):
+        return Finding("data folder", "problem", f"{folder}: is not a folder", OTHER_FOLDER)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        text = f"{folder}: cannot be written by this user (it belongs to uid {status.st_uid})"
+        return Finding("data folder", "problem", text, OTHER_FOLDER)
+    if status.st_mode & OTHERS:
+        text = f"{folder}: others may enter (mode {stat.S_IMODE(status.st_mode):04o})"
+        return Finding("data folder", "warning", text, f"Run: chmod 700 {folder}")
+    return Finding("data folder", "ok", f"{folder}: private and writable")
+
+
+OTHER_FOLDER = "Choose another folder with --data, or run as the user it belongs to."
+
+
+def examine_parent(folder: Path) -> Finding:
+    """Whether a folder that is not there could be made."""
+    parent = nearest(folder)
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+        return Finding("data folder", "ok", f"{folder}: is made at the first start")
+    return Finding("data folder", "problem", f"{folder}: cannot be made in {parent}", OTHER_FOLDER)
+
+
+def nearest(folder: Path) -> Path:
+    """The folder itself or the nearest one above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
+
+
+def examine_space(folder: Path) -> Finding:
+    """Whether there is room to write."""
+    free = shutil.disk_usage(nearest(folder)).free
+    text = f"{free / 1024**3:,.1f} GiB free"
+    if free < LOW_SPACE:
+        return Finding("disk space", "warning", text, "Make room: a full disk stops every write.")
+    return Finding("disk space", "ok", text)
+
+
+def examine_lock(paths: Paths) -> Finding:
+    """Whether a hub runs on the folder."""
+    pid = running_hub(paths.folder)
+    if pid is None:
+        return Finding("hub", "ok", "not running")
+    return Finding("hub", "ok", f"running, process {pid}" if pid else "running")
+
+
+def examine_files(paths: Paths) -> Iterator[Finding]:
+    """Whether the files that must be private are."""
+    side = [paths.database.with_name(paths.database.name + name) for name in ("-wal", "-shm")]
+    for file in (paths.database, *side, paths.master_key, paths.control_socket):
+        try:
+            mode = stat.S_IMODE(file.stat().st_mode)
+        except OSError:
+            continue
+        if mode & OTHERS:
+            level: Level = "problem" if file == paths.master_key else "warning"
+            text = f"{file.name}: others may use it (mode {mode:04o})"
+            yield Finding("permissions", level, text, f"Run: chmod 600 {file}")
+
+
+def examine_key(paths: Paths, *, given: bool) -> Finding:
+    """Whether the key is where it must be."""
+    if given:
+        return Finding("master key", "ok", "given by FOLKMOOT_MASTER_KEY")
+    if paths.master_key.exists():
+        return Finding("master key", "ok", f"{paths.master_key.name}: present")
+    if paths.database_exists():
+        text = f"{paths.master_key.name}: missing beside a database that needs it"
+        return Finding(
+            "master key", "problem", text, "Put the key file back from where it is kept."
+        )
+    return Finding("master key", "ok", f"{paths.master_key.name}: is made at the first start")

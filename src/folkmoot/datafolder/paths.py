@@ -1,0 +1,42 @@
+"""The names of things in a data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = 0o077
+"""The rights that nobody but the owner needs."""
+
+
+class Paths(Struct, frozen=True):
+    """The names of things in a data folder, whether they are there or not."""
+
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        """The database."""
+        return self.folder / "folkmoot.db"
+
+    @property
+    def master_key(self) -> Path:
+        """The file of the master key."""
+        return self.folder / "master.key"
+
+    @property
+    def control_socket(self) -> Path:
+        """Where a running hub takes its operator's commands."""
+        return self.folder / "control.sock"
+
+    @property
+    def lock(self) -> Path:
+        """What a running hub holds; it names the hub's process."""
+        return self.folder / "hub.lock"
+
+    def database_exists(self) -> bool:
+        """Whether there is a database; an empty file is none."""
+        return self.database.exists() and self.database.stat().st_size > 0

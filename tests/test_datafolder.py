@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import DataFolderInUse, DataFolderUnwritable
+from folkmoot.datafolder import DataFolder, Paths, examine, running_hub
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def levels(folder: Path, *, key_given: bool = False) -> dict[str, str]:
+    return {finding.subject: finding.level for finding in examine(folder, key_given=key_given)}
+
+
+@pytest.fixture(autouse=True)
+def _open_mask() -> object:
+    previous = os.umask(0)
+    yield
+    os.umask(previous)
+
+
+def test_a_new_folder_and_the_parents_made_for_it_are_private(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path / "a" / "b") as folder:
+        assert mode(tmp_path / "a") == mode(tmp_path / "a" / "b") == 0o700
+        assert mode(folder.paths.lock) == 0o600
+        assert not folder.tightened
+
+
+def test_the_things_in_it_have_fixed_names(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    found = (paths.database, paths.master_key, paths.control_socket, paths.lock)
+    assert [path.name for path in found] == [
+        "folkmoot.db",
+        "master.key",
+        "control.sock",
+        "hub.lock",
+    ]
+    assert not paths.database_exists()
+    paths.database.write_bytes(b"")
+    assert not paths.database_exists()
+    paths.database.write_bytes(b"x")
+    assert paths.database_exists()
+
+
+def test_a_folder_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with DataFolder.open(tmp_path) as folder:
+        assert folder.tightened
+    assert mode(tmp_path) == 0o700
+
+
+def test_a_second_hub_is_told_who_has_the_folder(tmp_path: Path) -> None:
+    with (
+        DataFolder.open(tmp_path),
+        pytest.raises(DataFolderInUse, match=rf"another hub \(process {os.getpid()}\)") as caught,
+    ):
+        DataFolder.open(tmp_path)
+    assert caught.value.data == {"pid": os.getpid()}
+
+
+def test_a_folder_can_be_taken_again_after_it_was_closed(tmp_path: Path) -> None:
+    for _ in range(2):
+        folder = DataFolder.open(tmp_path)
+        assert folder.paths.lock.read_text() == f"{os.getpid()}\n"
+        assert running_hub(tmp_path) == os.getpid()
+        folder.close()
+        folder.close()
+        assert running_hub(tmp_path) is None
+
+
+def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys, time\n"
+        "from folkmoot.datafolder import DataFolder\n"
+        "folder = DataFolder.open(pathlib.Path(sys.argv[1]))\n"
+        "print('taken', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "taken\n"
+        assert running_hub(tmp_path) == child.pid
+        with pytest.raises(DataFolderInUse, match=str(child.pid)):
+            DataFolder.open(tmp_path)
+        child.kill()
+    DataFolder.open(tmp_path).close()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(DataFolderUnwritable, match=re.escape(f"{file}: is not a folder.")):
+        DataFolder.open(file)
+    with pytest.raises(DataFolderUnwritable, match="Not a directory"):
+        DataFolder.open(file / "below")
+    assert levels(file)["data folder"] == "problem"
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "hub.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+        DataFolder.open(tmp_path)
+    assert not (tmp_path / "precious").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(DataFolderUnwritable, match="Permission denied"):
+            DataFolder.open(tmp_path / "data")
+        with pytest.raises(DataFolderUnwritable, match="cannot be written"):
+            DataFolder.open(tmp_path)
+        assert levels(tmp_path)["data folder"] == "problem"
+        assert levels(tmp_path / "data")["data folder"] == "problem"
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_place_that_the_system_keeps_to_itself_is_refused() -> None:
+    with pytest.raises(DataFolderUnwritable, match="cannot be made"):
+        DataFolder.open(Path("/proc/folkmoot/data"))
+
+
+def test_examining_a_folder_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    assert set(levels(tmp_path / "a" / "b").values()) == {"ok"}
+    assert not (tmp_path / "a").exists()
+
+
+def test_examining_tells_what_is_open_to_others_and_how_to_mend_it(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.database.write_bytes(b"x")
+    paths.master_key.write_text("key")
+    for path, wide in ((tmp_path, 0o750), (paths.database, 0o640), (paths.master_key, 0o604)):
+        path.chmod(wide)
+    found = [(item.level, item.advice) for item in examine(tmp_path) if item.level != "ok"]
+    assert found == [
+        ("warning", f"Run: chmod 700 {tmp_path}"),
+        ("warning", f"Run: chmod 600 {paths.database}"),
+        ("problem", f"Run: chmod 600 {paths.master_key}"),
+    ]
+    assert mode(tmp_path) == 0o750
+
+
+def test_examining_tells_of_a_running_hub(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path):
+        texts = [finding.text for finding in examine(tmp_path)]
+        assert f"running, process {os.getpid()}" in texts
+    assert "not running" in [finding.text for finding in examine(tmp_path)]
+
+
+def test_examining_tells_of_a_key_that_is_missing_beside_a_database(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert levels(tmp_path)["master key"] == "ok"
+    Paths(tmp_path).database.write_bytes(b"x")
+    assert levels(tmp_path)["master key"] == "problem"
+    assert levels(tmp_path, key_given=True)["master key"] == "ok"
+
+
+def test_examining_a_socket_does_not_fail(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(Paths(tmp_path).control_socket))
+        assert levels(tmp_path)["permissions"] == "warning"

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import re
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import KeyMismatch, KeyUnusable
+from folkmoot.keys import (
+    MasterKey,
+    check_key,
+    format_key,
+    load_master_key,
+    make_key,
+    parse_key,
+    read_key,
+)
+
+SECRET = bytes(range(32))
+
+
+def load(file: Path, *, given: str | None = None, database_exists: bool = False) -> MasterKey:
+    return load_master_key(file, given=given, database_exists=database_exists)
+
+
+@pytest.mark.requirement("key.file-made-at-first-start")
+def test_the_first_start_makes_a_private_key_file_that_later_starts_read(tmp_path: Path) -> None:
+    file = tmp_path / "master.key"
+    key = load(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert load(file, database_exists=True).secret() == key.secret()
+    assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
+
+
+@pytest.mark.requirement("key.not-beside-existing-database")
+def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path) -> None:
+    with pytest.raises(KeyUnusable, match="is missing, and the database"):
+        load(tmp_path / "master.key", database_exists=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET.hex(),
+        SECRET.hex().upper(),
+        base64.urlsafe_b64encode(SECRET).decode(),
+        base64.urlsafe_b64encode(SECRET).decode().rstrip("="),
+        f"  {SECRET.hex()}\n",
+    ],
+)
+def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: str) -> None:
+    key = load(tmp_path / "master.key", given=text, database_exists=True)
+    assert key.secret() == SECRET
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.requirement("key.malformed")
+@pytest.mark.parametrize(
+    "text",
+    ["", "hunter2-hunter2", "00" * 31, "00" * 33, "é" * 43, "*" * 43, "A" * 44, "A" * 43 + "=="],
+)
+def test_what_is_no_key_is_refused_without_being_repeated(tmp_path: Path, text: str) -> None:
+    with pytest.raises(KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
+        load(tmp_path / "master.key", given=text)
+    assert not text or text not in str(caught.value)
+    file = tmp_path / "master.key"
+    file.touch(0o600)
+    file.write_text(text)
+    with pytest.raises(KeyUnusable, match="is not a master key") as caught:
+        load(file)
+    assert not text or text not in str(caught.value)
+
+
+def test_a_key_that_is_given_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "master.key"
+    made = load(file)
+    assert load(file, given=SECRET.hex()).id != made.id
+
+
+@pytest.mark.requirement("key.file-permissions")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
+def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(
+    tmp_path: Path, mode: int
+) -> None:
+    file = tmp_path / "master.key"
+    make_key(file)
+    file.chmod(mode)
+    with pytest.raises(KeyUnusable, match=re.escape(f"run: chmod 600 {file}")):
+        load(file)
+
+
+def test_what_is_not_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    file = tmp_path / "master.key"
+    os.mkfifo(file, 0o600)
+    with pytest.raises(KeyUnusable, match="is not a file"):
+        load(file)
+    file.unlink()
+    file.mkdir(0o700)
+    with pytest.raises(KeyUnusable):
+        load(file)
+    file.rmdir()
+    file.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(KeyUnusable, match="cannot be read"):
+        load(file)
+
+
+def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KeyUnusable, match="cannot be made: No such file or directory"):
+        load(tmp_path / "missing" / "master.key")
+
+
+def test_several_who_make_a_key_at_once_agree_on_one(tmp_path: Path) -> None:
+    file = tmp_path / "master.key"
+    with ThreadPoolExecutor(8) as pool:
+        ids = {key.id for key in pool.map(make_key, [file] * 8)}
+    assert ids == {read_key(file).id}
+    assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
+
+
+def test_the_id_of_a_key_is_stable_and_tells_keys_apart() -> None:
+    assert MasterKey(SECRET).id == "eadb83f8efba1d51"
+    assert MasterKey(SECRET[::-1]).id != "eadb83f8efba1d51"
+
+
+def test_a_key_shows_nothing_but_its_id() -> None:
+    key = MasterKey(SECRET)
+    for shown in (repr(key), str(key), f"{key}"):
+        assert shown == f"<MasterKey {key.id}>"
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+    assert not hasattr(key, "__dict__")
+
+
+def test_a_key_is_written_as_it_is_read() -> None:
+    assert parse_key(format_key(MasterKey(SECRET)), "x").secret() == SECRET
+
+
+def test_a_key_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(KeyUnusable, match="32 bytes"):
+        MasterKey(b"short")
+
+
+def test_a_database_made_with_another_key_is_refused_naming_both() -> None:
+    key, other = MasterKey(SECRET), MasterKey(SECRET[::-1])
+    check_key(key, key.id)
+    with pytest.raises(KeyMismatch, match=f"{key.id}.*{other.id}"):
+        check_key(key, other.id)
