@@ -1,0 +1,43 @@
+"""Settings: one TOML file, `FOLKMOOT_…` variables and command-line options, typed.
+
+A *field* is one setting with its type, bounds and description (`model`); the table of all fields
+and the one check each value passes are in `fields`; `load` merges the sources into `Loaded`, which
+holds the `Settings` and the *origin* of every value; `locate` finds the line a key stands on.
+"""
+
+from __future__ import annotations
+
+from folkmoot.settings.fields import FIELDS, SECTIONS, BadValue, Field, check, read_text, shown
+from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
+from folkmoot.settings.model import (
+    HttpSettings,
+    KindSettings,
+    LimitSettings,
+    LogSettings,
+    Settings,
+    StoreSettings,
+    TelemetrySettings,
+)
+from folkmoot.settings.schema import schema
+
+__all__ = [
+    "CONFIG_NAME",
+    "FIELDS",
+    "OTHER_VARIABLES",
+    "SECTIONS",
+    "BadValue",
+    "Field",
+    "HttpSettings",
+    "KindSettings",
+    "LimitSettings",
+    "Loaded",
+    "LogSettings",
+    "Settings",
+    "StoreSettings",
+    "TelemetrySettings",
+    "check",
+    "load",
+    "read_text",
+    "schema",
+    "shown",
+]

@@ -1,0 +1,215 @@
+"""The table of all settings, and the one check every value of theirs passes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from folkmoot.settings import shapes
+from folkmoot.settings.model import Section, Settings
+
+Shape = Callable[[str], bool]
+
+WORDS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+SHOWN_CHARACTERS = 40
+URL_SECRET = re.compile(r"(?<=//)[^/@]*(?=@)|(?<=\?).+")
+"""Where a URL may hold a password or a token; no error repeats it."""
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """One setting: where it stands, what it may be, and what it is for."""
+
+    path: str
+    section: str
+    name: str
+    type: Any
+    base: Any
+    default: Any
+    description: str
+    must_be: str
+    choices: tuple[str, ...]
+    shape: Shape
+    secret: bool
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "FOLKMOOT_" + self.path.replace(".", "_").upper()
+
+    @property
+    def option(self) -> str:
+        """The command-line option that sets it, where a command has one."""
+        return "--" + self.path.replace(".", "-").replace("_", "-")
+
+
+class BadValue(ValueError):
+    """A value a setting cannot take; the message completes the sentence "SETTING must be …"."""
+
+
+def check(field: Field, value: object) -> Any:
+    """The value as the setting's type, or `BadValue`."""
+    try:
+        converted = msgspec.convert(value, field.type)
+    except (msgspec.ValidationError, OverflowError):
+        raise refusal(field, value) from None
+    texts = converted if isinstance(converted, tuple) else (converted,)
+    for item in texts:
+        if isinstance(item, str) and not (shapes.text(item) and field.shape(item)):
+            raise refusal(field, item)
+        if isinstance(item, float) and not math.isfinite(item):
+            raise refusal(field, item)
+    return converted
+
+
+def read_text(field: Field, text: str) -> Any:
+    """The value a piece of text stands for, from the environment or the command line."""
+    return check(field, READERS.get(field.base, str)(text))
+
+
+def read_integer(text: str) -> int | str:
+    """An integer in decimal digits; other text is left for the check to refuse."""
+    digits = text.strip().removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else text
+
+
+def read_number(text: str) -> float | str:
+    """A number; other text is left for the check to refuse."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_switch(text: str) -> bool | str:
+    """True or false in the words people use."""
+    return WORDS.get(text.strip().lower(), text)
+
+
+def read_list(text: str) -> list[str]:
+    """Comma-separated items; empty text is an empty list."""
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+READERS: dict[Any, Callable[[str], Any]] = {
+    int: read_integer,
+    float: read_number,
+    bool: read_switch,
+    tuple: read_list,
+}
+
+
+def refusal(field: Field, value: object) -> BadValue:
+    """The end of the sentence: what the setting must be, and what it is instead."""
+    if field.secret:
+        return BadValue(f"must be {field.must_be}")
+    return BadValue(f"must be {field.must_be}, not {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as a settings file spells it, cut to a readable length."""
+    match value:
+        case bool():
+            spelled = "true" if value else "false"
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return "a list"
+        case str():
+            told = URL_SECRET.sub("…", value)
+            spelled = json.dumps(told, ensure_ascii=not shapes.text(told))
+        case int() if value.bit_length() > 64:
+            return "a number that large"
+        case _:
+            spelled = str(value)
+    if len(spelled) <= SHOWN_CHARACTERS:
+        return spelled
+    return spelled[:SHOWN_CHARACTERS] + "…"
+
+
+def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
+    """What a value must be, in words, from its type, its bounds and its shape."""
+    low, high = meta.get("ge"), meta.get("le")
+    if base is int or base is float:
+        noun = "an integer" if base is int else "a number"
+        return f"{noun} between {low} and {high}"
+    if base is bool:
+        return "true or false"
+    if base is Literal:
+        *others, last = (f'"{choice}"' for choice in arguments)
+        return f"{', '.join(others)} or {last}"
+    sentence = (meta["shape"].__doc__ or "").strip().rstrip(".")
+    words = sentence[0].lower() + sentence[1:]
+    if base is tuple:
+        return f"a list of at most {meta['max_length']} {words}"
+    if "max_length" in meta:
+        least = f"{meta['min_length']} to" if "min_length" in meta else "at most"
+        return f"text of {least} {meta['max_length']} printable characters"
+    return words
+
+
+def describe(section: str, name: str, hint: Any, default: Any) -> Field:
+    """The entry of one struct field, read from its annotation."""
+    meta: dict[str, Any] = {"shape": shapes.text}
+    base = unwrap(hint, meta)
+    arguments = get_args(base)
+    origin = get_origin(base) or base
+    if origin is tuple:
+        unwrap(arguments[0], meta)
+    path = f"{section}.{name}" if section else name
+    return Field(
+        path=path,
+        section=section,
+        name=name,
+        type=hint,
+        base=origin,
+        default=default,
+        description=meta["description"],
+        must_be=expectation(origin, arguments, meta),
+        choices=arguments if origin is Literal else (),
+        shape=meta["shape"],
+        secret=meta.get("secret", False),
+    )
+
+
+def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
+    """The type inside `Annotated`; what its `Meta`s say is gathered in `meta`."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    inner, *notes = get_args(hint)
+    for note in notes:
+        if isinstance(note, Meta):
+            told = {key: getattr(note, key) for key in ("ge", "le", "min_length", "max_length")}
+            told |= {"description": note.description, **(note.extra or {})}
+            meta.update({key: value for key, value in told.items() if value is not None})
+    return inner
+
+
+def table() -> dict[str, Field]:
+    """Every setting by its path, in the order of the model."""
+    fields: list[Field] = []
+    hints = get_type_hints(Settings, include_extras=True)
+    for top in msgspec.structs.fields(Settings):
+        hint = hints[top.name]
+        if isinstance(hint, type) and issubclass(hint, Section):
+            inner = get_type_hints(hint, include_extras=True)
+            fields += [
+                describe(top.name, each.name, inner[each.name], each.default)
+                for each in msgspec.structs.fields(hint)
+            ]
+        else:
+            fields.append(describe("", top.name, hint, top.default))
+    return {field.path: field for field in fields}
+
+
+FIELDS: dict[str, Field] = table()
+SECTIONS: dict[str, type[Section]] = {
+    name: hint
+    for name, hint in get_type_hints(Settings).items()
+    if isinstance(hint, type) and issubclass(hint, Section)
+}

@@ -1,0 +1,59 @@
+"""The shapes text settings take beyond their type: hosts, URLs and paths.
+
+A shape answers whether text has it; its docstring completes the sentence "… must be …".
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
+HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def text(value: str) -> bool:
+    """Text without control characters."""
+    return not CONTROL.search(value)
+
+
+def host(value: str) -> bool:
+    """A host name or an IP address."""
+    return HOST.fullmatch(value) is not None
+
+
+def host_pattern(value: str) -> bool:
+    """Host names without a port, such as `hub.example.org` or `*.example.org`."""
+    return HOST_PATTERN.fullmatch(value) is not None
+
+
+def path(value: str) -> bool:
+    """The path of a folder."""
+    if not value or not text(value):
+        return False
+    try:
+        Path(value).expanduser()
+    except RuntimeError:
+        return False
+    return True
+
+
+def http_url(value: str) -> bool:
+    """Empty, or an http:// or https:// URL without user, query or fragment."""
+    if not value:
+        return True
+    if not value.isprintable() or " " in value or "?" in value or "#" in value:
+        return False
+    try:
+        url = urlsplit(value)
+        port = url.port
+    except ValueError:
+        return False
+    return (
+        url.scheme in {"http", "https"}
+        and bool(url.hostname)
+        and port != 0
+        and "@" not in url.netloc
+    )

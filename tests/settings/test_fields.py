@@ -1,0 +1,112 @@
+"""The table of settings: complete, described, consistent with the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.settings import FIELDS, BadValue, Field, check, read_text
+from folkmoot.settings.schema import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=6,
+)
+FIELD = st.sampled_from(sorted(FIELDS.values(), key=lambda field: field.path))
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_every_setting_is_described_and_its_default_is_allowed(path: str) -> None:
+    field = FIELDS[path]
+    assert field.description.endswith(".")
+    assert check(field, field.default) == field.default
+
+
+def test_no_two_settings_share_a_variable_or_an_option() -> None:
+    assert len({field.variable for field in FIELDS.values()}) == len(FIELDS)
+    assert len({field.option for field in FIELDS.values()}) == len(FIELDS)
+
+
+@given(FIELD, ANYTHING)
+def test_any_value_is_taken_or_refused_with_a_sentence(field: Field, value: Any) -> None:
+    taken = outcome(check, field, value)
+    assert isinstance(taken, BadValue) or check(field, taken) == taken
+
+
+@given(FIELD, st.text())
+def test_any_text_is_taken_or_refused_with_a_sentence(field: Field, text: str) -> None:
+    taken = outcome(read_text, field, text)
+    assert isinstance(taken, BadValue) or check(field, taken) == taken
+
+
+def outcome(function: Callable[[Field, Any], Any], field: Field, value: Any) -> Any:
+    try:
+        return function(field, value)
+    except BadValue as error:
+        refused = error
+    assert str(refused).startswith("must be ")
+    assert "\n" not in str(refused)
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("port", "8_0"),
+        ("port", "٨٠"),
+        ("port", "+80"),
+        ("port", "0x50"),
+        ("port", ""),
+        ("port", "9" * 5000),
+        ("http.shutdown_seconds", "inf"),
+        ("http.shutdown_seconds", "-1"),
+        ("telemetry.metrics", "yes please"),
+        ("telemetry.metrics", ""),
+        ("http.allowed_hosts", "a b"),
+        ("http.allowed_hosts", "https://a"),
+        ("http.allowed_hosts", ",".join(f"h{number}" for number in range(101))),
+        ("host", ""),
+        ("host", "[::1]"),
+        ("host", "127.0.0.1\n"),
+        ("data", ""),
+        ("data", "~nobody-has-this-name/x"),
+        ("public_url", "hub.example"),
+        ("public_url", "ftp://hub.example"),
+        ("public_url", "http://"),
+        ("public_url", "http://hub.example:99999"),
+        ("public_url", "http://hub.example:0"),
+        ("public_url", "http://hub.example/?"),
+        ("public_url", "http://hub.example/#"),
+        ("public_url", "http://hub.example/a b"),
+        ("public_url", "http://hub.example\n"),
+        ("public_url", "http://[::1"),
+        ("telemetry.service_name", ""),
+        ("telemetry.service_name", "\udcff"),
+        ("store.synchronous", "Full"),
+    ],
+)
+def test_text_that_is_nearly_a_value_is_refused(path: str, text: str) -> None:
+    with pytest.raises(BadValue):
+        read_text(FIELDS[path], text)
+
+
+def test_the_schema_of_the_file_has_every_setting_but_the_secret() -> None:
+    document = schema()
+    tables = document["$defs"]
+    assert document["$schema"].startswith("https://json-schema.org/")
+    found = set()
+    for name, entry in tables["Settings"]["properties"].items():
+        if "$ref" in entry:
+            inner = tables[entry["$ref"].rpartition("/")[2]]
+            assert inner["additionalProperties"] is False
+            found |= {f"{name}.{each}" for each in inner["properties"]}
+        else:
+            found.add(name)
+    assert found == {path for path, field in FIELDS.items() if not field.secret}

@@ -1,0 +1,253 @@
+"""Which source wins, where values come from, and what is said when one is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from folkmoot.core.errors import SettingsError
+from folkmoot.settings import FIELDS, Loaded, Settings, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def load_text(text: str, environ: Mapping[str, str] | None = None, **options: object) -> Loaded:
+    Path("folkmoot.toml").write_text(text, encoding="utf-8")
+    return load("folkmoot.toml", environ=environ or {}, options=options)
+
+
+def problems(text: str, environ: Mapping[str, str] | None = None, **options: object) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load_text(text, environ, **options)
+    assert caught.value.message.splitlines() == caught.value.data["problems"]
+    return list(caught.value.data["problems"])
+
+
+def test_without_any_source_every_setting_has_its_default() -> None:
+    loaded = load(environ={})
+    assert loaded.settings == Settings()
+    assert loaded.file is None
+    assert loaded.origins == dict.fromkeys(FIELDS, "default")
+
+
+def test_the_command_line_wins_over_the_environment_over_the_file() -> None:
+    text = 'host = "::1"\nport = 1\n\n[log]\nlevel = "error"\n'
+    environ = {"FOLKMOOT_PORT": "2", "FOLKMOOT_LOG_LEVEL": "warning"}
+    loaded = load_text(text, environ, port=3)
+    assert (loaded.settings.host, loaded.origins["host"]) == ("::1", "folkmoot.toml:1")
+    assert (loaded.settings.port, loaded.origins["port"]) == (3, "--port")
+    assert loaded.settings.log.level == "warning"
+    assert loaded.origins["log.level"] == "FOLKMOOT_LOG_LEVEL"
+    assert loaded.file == "folkmoot.toml"
+
+
+def test_an_option_that_was_not_given_changes_nothing() -> None:
+    assert load_text("port = 7\n", port=None).settings.port == 7
+
+
+def test_options_may_be_text_or_values() -> None:
+    assert load_text("", port="7").settings.port == 7
+    assert load_text("", **{"log.level": "debug"}).origins["log.level"] == "--log-level"
+
+
+def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one() -> None:
+    assert len(problems('port = "abc"\n', {"FOLKMOOT_PORT": "1"})) == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "value"),
+    [
+        ("FOLKMOOT_PORT", " 80 ", "port", 80),
+        ("FOLKMOOT_HTTP_SHUTDOWN_SECONDS", "2.5", "http.shutdown_seconds", 2.5),
+        ("FOLKMOOT_TELEMETRY_METRICS", "Off", "telemetry.metrics", False),
+        ("FOLKMOOT_TELEMETRY_METRICS", "0", "telemetry.metrics", False),
+        ("FOLKMOOT_KINDS_ACCEPT_OLD_SPELLINGS", "on", "kinds.accept_old_spellings", True),
+        ("FOLKMOOT_KINDS_ACCEPT_OLD_SPELLINGS", "1", "kinds.accept_old_spellings", True),
+        ("FOLKMOOT_HTTP_ALLOWED_HOSTS", "a.example, *.b.example", "http.allowed_hosts",
+         ("a.example", "*.b.example")),
+        ("FOLKMOOT_HTTP_ALLOWED_HOSTS", "", "http.allowed_hosts", ()),
+        ("FOLKMOOT_STORE_SYNCHRONOUS", "normal", "store.synchronous", "normal"),
+        ("FOLKMOOT_PUBLIC_URL", "https://hub.example/moot", "public_url",
+         "https://hub.example/moot"),
+    ],
+)  # fmt: skip
+def test_variables_are_read_as_the_type_of_their_setting(
+    variable: str, text: str, path: str, value: object
+) -> None:
+    loaded = load(environ={variable: text})
+    section, _, name = path.rpartition(".")
+    holder = getattr(loaded.settings, section) if section else loaded.settings
+    assert getattr(holder, name) == value
+    assert loaded.origins[path] == variable
+
+
+NOT_A_PORT = "port must be an integer between 0 and 65535, not "
+NOT_A_URL = "must be empty, or an http:// or https:// URL without user, query or fragment, not "
+NOT_A_HOST = "host must be a host name or an IP address, not "
+NOT_SECONDS = "http.shutdown_seconds must be a number between 0 and 600, not "
+IN_THE_ENVIRONMENT = (
+    "is a secret and cannot be set in a file; set FOLKMOOT_MASTER_KEY in the environment"
+)
+NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('port = "abc"', f'1: {NOT_A_PORT}"abc"'),
+        ("\n\nport = 65536", f"3: {NOT_A_PORT}65536"),
+        ("port = true", f"1: {NOT_A_PORT}true"),
+        ("port = 1979-05-27", f"1: {NOT_A_PORT}1979-05-27"),
+        ("port = 0x" + "f" * 5000, f"1: {NOT_A_PORT}a number that large"),
+        ("[port]", f"1: {NOT_A_PORT}a table"),
+        ("[http]\nshutdown_seconds = nan", f"2: {NOT_SECONDS}nan"),
+        ('log.level = "loud"', f'1: {NOT_A_LEVEL}"loud"'),
+        ('log = "debug"', '1: log must be a table of settings, not "debug"'),
+        ("[[log]]", "1: log must be a table of settings, not a list"),
+        ("prot = 1", "1: unknown setting 'prot'; did you mean 'port'?"),
+        (
+            "[http]\nprot = 1",
+            "2: unknown setting 'prot' in [http]; did you mean 'port' at the top of the file?",
+        ),
+        ("level = 1", "1: unknown setting 'level'; did you mean 'level' in [log]?"),
+        ("[htpp]", "1: unknown table [htpp]; did you mean [http]?"),
+        ("zzz = 1", "1: unknown setting 'zzz'"),
+        ('public_url = "http://h/?token=pw"', f'1: public_url {NOT_A_URL}"http://h/?…"'),
+        (
+            'telemetry.otlp_endpoint = "http://me:pw@h"',
+            f'1: telemetry.otlp_endpoint {NOT_A_URL}"http://…@h"',
+        ),
+        (
+            'master_key = "hush"',
+            f"1: master_key {IN_THE_ENVIRONMENT}",
+        ),
+        (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
+    assert problems(text) == [f"folkmoot.toml:{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("port 8", ":1:6: expected '=' after a key in a key/value pair"),
+        ("\nport = 1\nport = 2\n", ":3:9: cannot overwrite a value"),
+        ("host = 'a'\nport = [1", ":2: unclosed array (at the end of the file)"),
+        ("port = " + "9" * 5000, ": a number has too many digits"),
+        ("port = " + "[" * 5000, ": lists and tables are nested too deeply"),
+    ],
+)
+def test_broken_toml_is_told_with_line_and_column(text: str, expected: str) -> None:
+    assert problems(text) == [f"folkmoot.toml{expected}"]
+
+
+def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
+    text = "[store]\nreaders = 0\n\n[http]\nnope = 1\n\n[log]\nformat = 1\n"
+    environ = {"FOLKMOOT_PORT": "x", "FOLKMOOT_LOG_LEVEl": "info"}
+    told = problems(text, environ, host="a b")
+    assert [line.split()[0] for line in told] == [
+        "folkmoot.toml:2:",
+        "folkmoot.toml:5:",
+        "folkmoot.toml:8:",
+        "FOLKMOOT_LOG_LEVEl:",
+        "FOLKMOOT_PORT",
+        "--host",
+    ]
+
+
+def test_the_number_of_problems_told_is_bounded() -> None:
+    told = problems("".join(f"x{number} = 1\n" for number in range(120)))
+    assert len(told) == 51
+    assert told[-1] == "… and 70 more"
+
+
+def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:
+    assert problems("", {"FOLKMOOT_PROT": "1"}) == [
+        "FOLKMOOT_PROT: unknown variable; did you mean 'FOLKMOOT_PORT'?"
+    ]
+
+
+def test_variables_that_are_no_settings_and_those_of_others_are_left_alone() -> None:
+    environ = {"FOLKMOOT_DEBUG": "1", "FOLKMOOT_TEST_PROFILE": "deep", "HOME": "/", "_FOLKMOOT": ""}
+    assert load(environ=environ).settings == Settings()
+
+
+def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text("port = 1")
+    (tmp_path / "two.toml").write_text("port = 2")
+    environ = {"FOLKMOOT_CONFIG": "two.toml"}
+    assert load(environ=environ).settings.port == 2
+    assert load("one.toml", environ=environ).settings.port == 1
+
+
+def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path) -> None:
+    for folder in (".folkmoot", "by_variable", "by_option"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.toml").write_text(f'telemetry.service_name = "{folder}"')
+    environ = {"FOLKMOOT_DATA": "by_variable"}
+    assert load(environ={}).settings.telemetry.service_name == ".folkmoot"
+    assert load(environ=environ).settings.telemetry.service_name == "by_variable"
+    loaded = load(environ=environ, options={"data": "by_option"})
+    assert loaded.settings.telemetry.service_name == "by_option"
+    assert loaded.file == "by_option/config.toml"
+
+
+def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Path) -> None:
+    (tmp_path / ".folkmoot").mkdir()
+    (tmp_path / ".folkmoot/config.toml").write_text('data = "elsewhere"')
+    with pytest.raises(SettingsError, match=r"^\.folkmoot/config\.toml:1: data cannot be set"):
+        load(environ={})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "folkmoot.toml: there is no such file"),
+        (b"a = 1\nb = '\xff'\n", "folkmoot.toml:2: is not UTF-8 text"),
+        (b"#" * 1_048_577, "folkmoot.toml: is larger than 1 MiB, too large for a settings file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_line(
+    tmp_path: Path, content: bytes | None, expected: str
+) -> None:
+    if content is not None:
+        (tmp_path / "folkmoot.toml").write_bytes(content)
+    with pytest.raises(SettingsError) as caught:
+        load("folkmoot.toml", environ={})
+    assert caught.value.message == expected
+
+
+def test_a_folder_is_not_a_settings_file() -> None:
+    with pytest.raises(SettingsError, match=r"^\.: is a folder, not a settings file$"):
+        load(".", environ={})
+
+
+def test_a_name_no_file_can_have_is_told_in_one_line() -> None:
+    with pytest.raises(SettingsError, match="is not a file name"):
+        load("a\0b", environ={})
+    with pytest.raises(SettingsError, match=r"there is no such file|cannot be read"):
+        load("a" * 5000, environ={})
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "folkmoot.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
+    with pytest.raises(SettingsError, match=r"^folkmoot\.toml:2: port must be"):
+        load("folkmoot.toml", environ={})
+
+
+def test_the_secret_is_in_no_error_and_no_repr() -> None:
+    settings = load(environ={"FOLKMOOT_MASTER_KEY": "hush"}).settings
+    assert settings.master_key == "hush"
+    assert "hush" not in repr(settings)
+    with pytest.raises(SettingsError) as caught:
+        load(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"})
+    assert "hush" not in caught.value.message
