@@ -1,0 +1,171 @@
+"""Logging for the whole process: one handler at the root, one redactor in front of it.
+
+Lines for people on a terminal, JSON lines otherwise. Structured values come as `extra={...}`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO, TypeAlias
+
+import msgspec
+
+from folkmoot.telemetry.clean import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
+
+LogFormat: TypeAlias = Literal["auto", "text", "json"]
+
+MESSAGE_LIMIT = 8_192
+EXCEPTION_LIMIT = 32_768
+
+_STANDARD = frozenset(
+    {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
+)
+
+
+class _Record:
+    """What both formats write of a record, already clean."""
+
+    __slots__ = ("exception", "extras", "level", "logger", "message", "moment")
+
+    def __init__(self, record: logging.LogRecord, formatter: logging.Formatter) -> None:
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - a wrong format string must not lose the record
+            message = f"{text_of(record.msg)} {text_of(record.args)}"
+        self.moment = datetime.fromtimestamp(record.created, UTC)
+        self.level = record.levelname
+        self.logger = clean(record.name, NAME_LIMIT)
+        self.message = clean(message, MESSAGE_LIMIT)
+        self.extras = fields({k: v for k, v in vars(record).items() if k not in _STANDARD})
+        self.exception = _exception(record, formatter)
+
+
+def _exception(record: logging.LogRecord, formatter: logging.Formatter) -> str:
+    parts: list[str] = []
+    if record.exc_info and record.exc_info[0] is not None:
+        try:
+            parts.append(formatter.formatException(record.exc_info))
+        except Exception:  # noqa: BLE001 - an exception may fail to describe itself
+            parts.append(record.exc_info[0].__name__)
+    elif record.exc_text:
+        parts.append(record.exc_text)
+    if record.stack_info:
+        parts.append(record.stack_info)
+    return mask("\n".join(parts), EXCEPTION_LIMIT)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    _encoder = msgspec.json.Encoder()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
+        seen = _Record(record, self)
+        line: dict[str, Any] = {
+            "level": seen.level,
+            "logger": seen.logger,
+            "message": seen.message,
+        }
+        if seen.exception:
+            line["exception"] = "\n".join(visible(part) for part in seen.exception.split("\n"))
+        for name, value in seen.extras.items():
+            line[f"{name}_" if name in line or name == "ts" else name] = value
+        rest = redactor.redact_forms(self._encoder.encode(line).decode())
+        return f'{{"ts":"{_stamp(seen.moment)}",{rest[1:]}'
+
+
+_COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people: time, level, logger, message, then `key=value`."""
+
+    def __init__(self, *, terminal: bool, colour: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+        self._colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line; a traceback follows, indented so that it cannot pose as one."""
+        seen = _Record(record, self)
+        parts = [
+            self._paint(_COLOURS.get(seen.level, "0"), f"{seen.level:<7}"),
+            self._paint("2", seen.logger),
+            seen.message,
+            *(f"{self._paint('2', f'{k}=')}{_shown(v)}" for k, v in seen.extras.items()),
+        ]
+        lines = [" ".join(parts)]
+        if seen.exception:
+            lines += [f"    | {visible(part)}" for part in seen.exception.split("\n")]
+        rest = redactor.redact_forms("\n".join(lines))
+        return f"{self._paint('2', self._time(seen.moment))} {rest}"
+
+    def _time(self, moment: datetime) -> str:
+        if self._terminal:
+            return moment.astimezone().strftime("%H:%M:%S")
+        return _stamp(moment)
+
+    def _paint(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, str) and (not text or any(char in text for char in ' "=')):
+        return msgspec.json.encode(text).decode()
+    return text
+
+
+class SafeHandler(logging.StreamHandler[TextIO]):
+    """Writes records; when that fails it says so without showing what it failed on."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Name the logger and nothing else: the standard report would show the unmasked record."""
+        try:
+            self.stream.write(
+                f"a record of {clean(record.name, NAME_LIMIT)} could not be written\n"
+            )
+        except (OSError, ValueError):
+            return
+
+
+def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:  # noqa: A002
+    """Send every logger of the process through one redacting handler on `stream` (stderr)."""
+    stream = sys.stderr if stream is None else stream
+    terminal = stream.isatty()
+    handler = SafeHandler(stream)
+    if format == "json" or (format == "auto" and not terminal):
+        handler.setFormatter(JsonFormatter())
+    else:
+        colour = terminal and not os.environ.get("NO_COLOR")
+        handler.setFormatter(TextFormatter(terminal=terminal, colour=colour))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    logging.captureWarnings(capture=True)
+    # uvicorn tells of every start and stop; the hub says that itself, in its own words.
+    quiet = logging.NOTSET if root.level <= logging.DEBUG else logging.WARNING
+    logging.getLogger("uvicorn").setLevel(quiet)
+    logging.getLogger("asyncio").setLevel(quiet)
+
+
+def capture_uncaught() -> None:
+    """Log what dies outside the loop too, so that no traceback is printed past the redactor."""
+    logger = logging.getLogger("folkmoot.uncaught")
+
+    def in_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            name = args.thread.name if args.thread else "?"
+            info = (args.exc_type, args.exc_value, args.exc_traceback)
+            logger.error("a thread ended with an error", exc_info=info, extra={"ended": name})
+
+    threading.excepthook = in_thread

@@ -1,0 +1,63 @@
+"""Metrics of the parts that keep their own numbers, read each time somebody asks."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+STORE_COUNTERS = {
+    "units": "Units of work committed.",
+    "failed_units": "Units of work that raised and were undone alone.",
+    "commits": "Commits; each holds the units that waited for it.",
+    "failed_commits": "Commits that failed and undid all their units.",
+    "commit_seconds": "Seconds spent in commits.",
+    "reads": "Queries answered.",
+    "failed_reads": "Queries that raised.",
+    "checkpoints": "Times the write-ahead log was copied into the database.",
+    "failed_checkpoints": "Times that copying failed.",
+}
+STORE_GAUGES = {
+    "wal_pages": "Pages in the write-ahead log.",
+    "write_queue_depth": "Writes that wait for their commit.",
+    "read_queue_depth": "Queries that wait for a reader.",
+}
+
+
+def store_families(values: Mapping[str, Any], bounds: Sequence[int]) -> list[Metric]:
+    """The store's numbers; `bounds` are those of the buckets in `batch_sizes`."""
+    found: list[Metric] = [
+        CounterMetricFamily(f"folkmoot_store_{name}", text, value=values[name])
+        for name, text in STORE_COUNTERS.items()
+    ]
+    found += [
+        GaugeMetricFamily(f"folkmoot_store_{name}", text, value=values[name])
+        for name, text in STORE_GAUGES.items()
+    ]
+    counts = list(accumulate(values["batch_sizes"]))
+    buckets = [(str(float(bound)), count) for bound, count in zip(bounds, counts, strict=True)]
+    found.append(
+        HistogramMetricFamily(
+            "folkmoot_store_batch_units",
+            "Units of work in one commit.",
+            buckets=[*buckets, ("+Inf", counts[-1])],
+            sum_value=values["units"],
+        )
+    )
+    return found
+
+
+def bus_families(subscriptions: int) -> list[Metric]:
+    """The bus's numbers."""
+    text = "Subscriptions that are open on the bus."
+    return [GaugeMetricFamily("folkmoot_bus_subscriptions", text, value=subscriptions)]

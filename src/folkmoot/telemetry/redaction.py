@@ -1,0 +1,152 @@
+r"""Finds secrets in text that is about to be written where people read it.
+
+Two ways lead to a secret: it has a form of its own (tokens, recovery codes, invite paths), or it
+stands behind a name that says so (`token=…`, `"token": "…"`, `Authorization: …`). Letters may also
+be spelled `%73` or `\u0073`, as they are inside URLs and JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MASK = "[redacted]"
+SHORTEST = 7
+"""Nothing shorter can hold a secret: `token=x` is the shortest that does."""
+MOST = 64
+
+NAMES = frozenset(
+    {
+        "token",
+        "access_token",
+        "refresh_token",
+        "id_token",
+        "auth_token",
+        "invite_token",
+        "recovery_code",
+        "invite_code",
+        "master_key",
+        "folkmoot_master_key",
+        "private_key",
+        "secret_key",
+        "api_key",
+        "password",
+        "passphrase",
+        "secret",
+        "client_secret",
+        "authorization",
+        "proxy_authorization",
+        "cookie",
+        "set_cookie",
+    }
+)
+"""Names whose value is a secret, whatever it looks like; `-` and `_` count as the same."""
+
+
+def _letter(char: str) -> str:
+    """A pattern for one character, plain or spelled as a percent or JSON escape."""
+    codes = {f"{ord(form):02x}" for form in (char.lower(), char.upper())}
+    digits = "|".join(sorted("".join(f"[{d}{d.upper()}]" for d in code) for code in codes))
+    plain = "".join(sorted({re.escape(char.lower()), re.escape(char.upper())}))
+    return rf"(?:[{plain}]|%(?:25){{0,4}}(?:{digits})|\\{{1,8}}u00(?:{digits}))"
+
+
+_HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
+_OTHERS = sorted((n.replace("_", "[_-]?") for n in NAMES), key=len, reverse=True)
+_BETWEEN = r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
+_QUOTED = r"(?P<quote>\\{0,8}[\"'])(?:(?!(?P=quote))[\s\S])*"
+_BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f])"
+_UPPER = "[A-HJ-NP-Z2-9]{4}"
+_ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
+_DASH, _SLASH = _letter("-"), _letter("/")
+
+
+class Form(NamedTuple):
+    """One way a secret can look: it is searched for only where one of its hints is present."""
+
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+_ESCAPES = ("%", "\\u")
+
+_BY_NAME = (
+    Form(
+        ("authorization", "cookie"),
+        re.compile(
+            rf"(?P<kept>(?i:{'|'.join(_HEADERS)}){_BETWEEN})"
+            rf"(?:{_QUOTED}|(?:(?!\\{{1,8}}[nr])[^\r\n])+)"
+        ),
+    ),
+    Form(
+        ("token", "code", "key", "pass", "secret"),
+        re.compile(
+            rf"(?P<kept>(?i:{'|'.join(_OTHERS)}){_BETWEEN})"
+            rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
+        ),
+    ),
+    Form(("bearer",), re.compile(r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}")),
+)
+"""Secrets that stand behind a name; a header's value reaches to the end of its line."""
+
+_BY_FORM = (
+    Form(_ESCAPES, re.compile("".join(map(_letter, "sk_")) + _BODY + "{8,}")),
+    Form(("sk_",), re.compile(r"(?i:(?<![a-z0-9])sk_[a-z0-9]{8,}|sk_[0-9a-f]{8,})")),
+    Form(
+        ("-", *_ESCAPES),
+        re.compile(
+            rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}"
+            rf"|(?:(?<![\w%\\-])|(?<=\\[nrt])){_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
+        ),
+    ),
+    Form(("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
+)
+"""Secrets that show by what they look like: tokens, recovery codes, invite paths."""
+
+
+def _mask(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return f"{groups.get('kept') or ''}{groups.get('quote') or ''}{MASK}"
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a value under this name is a secret whatever it looks like."""
+    return name.lower().replace("-", "_") in NAMES
+
+
+class Redactor:
+    """Replaces secrets in text. Values that no pattern knows are hidden by naming them once."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: tuple[str, ...] = ()
+        self.hide(*values)
+
+    def hide(self, *values: str) -> None:
+        """Hide these exact values from now on; very short ones are ignored."""
+        kept = dict.fromkeys((*self._values, *(v for v in values if len(v) >= SHORTEST)))
+        self._values = tuple(kept)[-MOST:]
+
+    def redact(self, text: str) -> str:
+        """The text with every secret masked, by its own form or by the name it stands behind."""
+        return self._apply((*_BY_NAME, *_BY_FORM), text)
+
+    def redact_forms(self, text: str) -> str:
+        """The text with secrets masked that show by their own form; JSON stays valid."""
+        return self._apply(_BY_FORM, text)
+
+    def _apply(self, forms: tuple[Form, ...], text: str) -> str:
+        if len(text) < SHORTEST:
+            return text
+        for value in self._values:
+            if value in text:
+                text = text.replace(value, MASK)
+        folded = text.lower()
+        for hints, pattern in forms:
+            for hint in hints:
+                if hint in folded:
+                    text = pattern.sub(_mask, text)
+                    break
+        return text

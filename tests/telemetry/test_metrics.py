@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from folkmoot.telemetry.metrics import METHODS, Metrics
+from folkmoot.telemetry.parts import (
+    STORE_COUNTERS,
+    STORE_GAUGES,
+    bus_families,
+    store_families,
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+def values(metrics: Metrics) -> dict[str, float]:
+    text, _ = metrics.exposition("")
+    found = {}
+    for family in text_string_to_metric_families(text.decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def test_uptime_and_build_are_told() -> None:
+    clock = Clock()
+    metrics = Metrics(version="1.2.3", clock=clock)
+    clock.time += 5
+    found = values(metrics)
+    assert found["folkmoot_uptime_seconds"] == 5
+    assert any("version=1.2.3" in name for name in found if name.startswith("folkmoot_build_info"))
+
+
+def test_the_process_is_measured() -> None:
+    assert values(Metrics(version="0", clock=Clock()))["process_resident_memory_bytes"] > 0
+
+
+def test_two_hubs_in_one_process_count_apart() -> None:
+    one, two = Metrics(version="0", clock=Clock()), Metrics(version="0", clock=Clock())
+    one.request_done("GET", "/", 200, 0.1)
+    name = "folkmoot_http_requests_total{method=GET,route=/,status=200}"
+    assert values(one)[name] == 1
+    assert name not in values(two)
+
+
+@pytest.mark.parametrize("method", ["GETT", "sk_" + "a" * 64, "\n", ""])
+def test_an_unknown_method_is_counted_as_other(method: str) -> None:
+    metrics = Metrics(version="0", clock=Clock())
+    metrics.request_done(method, None, 405, 0.1)
+    found = values(metrics)
+    assert found["folkmoot_http_requests_total{method=OTHER,route=other,status=405}"] == 1
+    assert "OTHER" not in METHODS
+
+
+def test_durations_fall_into_buckets() -> None:
+    metrics = Metrics(version="0", clock=Clock())
+    for seconds in (0.0005, 0.003, 70.0):
+        metrics.request_done("GET", "/health", 200, seconds)
+    found = values(metrics)
+    name = "folkmoot_http_request_duration_seconds_bucket{{le={},route=/health}}"
+    assert [found[name.format(le)] for le in ("0.001", "0.005", "60.0", "+Inf")] == [1, 2, 2, 3]
+
+
+def test_openmetrics_is_spoken_when_asked_for() -> None:
+    metrics = Metrics(version="0", clock=Clock())
+    plain, plain_type = metrics.exposition("text/plain")
+    fancy, fancy_type = metrics.exposition("application/openmetrics-text; version=1.0.0")
+    assert plain_type.startswith("text/plain")
+    assert fancy_type.startswith("application/openmetrics-text")
+    assert fancy.endswith(b"# EOF\n")
+    assert not plain.endswith(b"# EOF\n")
+
+
+def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
+    metrics = Metrics(version="0", clock=Clock())
+    numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
+    numbers |= {"batch_sizes": (3, 1), "units": 5}
+    metrics.watch(lambda: store_families(numbers, (1, 2)))
+    metrics.watch(lambda: bus_families(4))
+    found = values(metrics)
+    assert found["folkmoot_store_units_total"] == 5
+    assert found["folkmoot_store_batch_units_bucket{le=1.0}"] == 3
+    assert found["folkmoot_store_batch_units_count"] == 4
+    assert found["folkmoot_store_batch_units_sum"] == 5
+    assert found["folkmoot_bus_subscriptions"] == 4
+    numbers["units"] = 6
+    assert values(metrics)["folkmoot_store_units_total"] == 6
+
+
+def test_every_metric_is_documented() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/operations/observability.md").read_text()
+    metrics = Metrics(version="0", clock=Clock())
+    numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
+    metrics.watch(lambda: store_families({**numbers, "batch_sizes": (0,)}, (1,)))
+    metrics.watch(lambda: bus_families(0))
+    for family in metrics.registry.collect():
+        if family.name.startswith("folkmoot_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            assert name in page or f"…{name.removeprefix('folkmoot_store')}" in page

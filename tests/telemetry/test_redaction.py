@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import time
+from urllib.parse import quote
+
+import pytest
+
+from folkmoot.telemetry.redaction import MASK, Redactor, is_secret_name
+
+TOKEN = "sk_" + "0a1b2c3d" * 8
+HEX = TOKEN[3:]
+CODE = "AB3K-9TW2-HNPQ"
+
+
+def every_char_escaped(text: str, spell: str) -> str:
+    return "".join(spell.format(ord(char)) for char in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (TOKEN, HEX),
+        ("sk_12345678", "12345678"),
+        ("sk_NotHexAtAll99", "NotHexAtAll99"),
+        (f"before{TOKEN}after", HEX),
+        (f"POST /mcp?names=safe&token={TOKEN}", HEX),
+        ("/mcp?token=short&x=1", "short"),
+        ("token=hunter2", "hunter2"),
+        ('{"token": "two words"}', "two words"),
+        ("{'token': 'two words'}", "two words"),
+        (json.dumps(json.dumps({"token": "inner"})), "inner"),
+        (json.dumps(json.dumps(json.dumps({"recovery_code": "inner"}))), "inner"),
+        ("Authorization: Bearer abc.def", "abc.def"),
+        ("authorization=Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ('Authorization: Digest username="u", response="feed"', "feed"),
+        ("[(b'authorization', b'Bearer abc.def'), (b'host', b'x')]", "abc.def"),
+        ("Proxy-Authorization: Basic dXNlcg", "dXNlcg"),
+        ("Cookie: session=abc; theme=dark", "abc"),
+        ("tried bearer abcdefgh12345", "abcdefgh12345"),
+        (CODE, CODE),
+        (CODE.lower(), CODE.lower()),
+        (f"x{CODE}y", CODE),
+        (CODE.replace("-", "%2D"), "9TW2"),
+        ("recovery_code=ab3k9tw2hnpq", "ab3k9tw2hnpq"),
+        ("GET /invite/q3Yt-_9ZkLm0PqRsTuVwXy", "q3Yt-_9ZkLm0PqRsTuVwXy"),
+        (quote("/invite/q3Yt9ZkLm0PqRsTuVw", safe=""), "q3Yt9ZkLm0PqRsTuVw"),
+        ("FOLKMOOT_MASTER_KEY=c2VjcmV0", "c2VjcmV0"),
+        ("master_key: 'c2VjcmV0'", "c2VjcmV0"),
+        ("%73k_" + HEX, HEX),
+        ("sk%5F" + HEX, HEX),
+        ("%2573k%255f" + HEX, HEX),
+        ("sk\\u005f" + HEX, HEX),
+        ("\\\\u0073k_" + HEX, HEX),
+        (every_char_escaped(TOKEN, "%{:02x}"), every_char_escaped(HEX, "%{:02x}")),
+        (every_char_escaped(TOKEN, "\\u{:04x}"), every_char_escaped(HEX, "\\u{:04x}")),
+        ("sk_" + HEX[:10] + "%31%32%33%34", "%31%32"),
+        ("line\\n" + CODE.lower(), CODE.lower()),
+    ],
+)
+def test_a_secret_does_not_survive(text: str, secret: str) -> None:
+    masked = Redactor().redact(text)
+    assert secret not in masked
+    assert MASK in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "request method=GET path=/health status=200 ms=1.2 id=955717734b1e9397",
+        "the token expired and its keeper was told",
+        "task_cancelled while disk_controller and risk_assessment ran",
+        "id 6ba7b810-9dad-11d1-80b4-00c04fd430c8 at 2026-11-15T02:12:14.916Z",
+        "room folkmoot://rooms/plaza-2026-spring opened",
+        "max_tokens=500, tokens: 12",
+        "/invites and /invite are not codes",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert Redactor().redact(text) == text
+
+
+def test_what_stands_beside_a_secret_stays_readable() -> None:
+    redact = Redactor().redact
+    assert redact(f"GET /mcp?token={TOKEN}&names=safe") == f"GET /mcp?token={MASK}&names=safe"
+    assert (
+        redact('{"token": "x", "handle": "alice"}') == f'{{"token": "{MASK}", "handle": "alice"}}'
+    )
+    assert redact("GET /invite/abc123/accept") == f"GET /invite/{MASK}/accept"
+
+
+def test_masking_twice_changes_nothing() -> None:
+    redact = Redactor().redact
+    once = redact(f"token={TOKEN} Authorization: Bearer x /invite/abc {CODE}")
+    assert redact(once) == once
+
+
+def test_a_value_that_was_named_once_is_hidden_from_then_on() -> None:
+    redactor = Redactor()
+    redactor.hide("correct horse battery", "short")
+    assert redactor.redact("it was correct horse battery!") == f"it was {MASK}!"
+    assert redactor.redact("a short story") == "a short story"
+
+
+def test_forms_are_masked_in_json_without_breaking_it() -> None:
+    line = json.dumps({"a": f'say "{TOKEN}"', "b": [CODE, "sk\\u005f" + HEX], "c": "/invite/abc"})
+    masked = Redactor().redact_forms(line)
+    assert HEX not in masked
+    assert json.loads(masked) == {
+        "a": f'say "{MASK}"',
+        "b": [MASK, MASK],
+        "c": f"/invite/{MASK}",
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["token", "Authorization", "recovery-code", "MASTER_KEY", "cookie"]
+)
+def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\\" * 20_000,
+        "%" * 20_000,
+        "%25" * 7_000,
+        "token" + " " * 20_000,
+        "token" * 4_000,
+        "ABCD-" * 4_000,
+        "sk_" * 7_000,
+        "/invite" * 3_000,
+        "authorization'" * 2_000,
+        '"token": "' + "\\" * 20_000,
+    ],
+)
+def test_no_text_makes_masking_slow(hostile: str) -> None:
+    started = time.process_time()
+    Redactor().redact(hostile)
+    assert time.process_time() - started < 1.0
