@@ -1,0 +1,90 @@
+"""Errors as HTTP responses: JSON for programs, a small page for browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from folkmoot.core.errors import FolkmootError, MethodNotAllowed, NotFound, RequestError
+
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+    from starlette.types import Scope
+
+ErrorPage: TypeAlias = Callable[[int, str, str], Response]
+"""Draws a page from a status, its name and a sentence."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class JsonResponse(Response):
+    """JSON that no cache keeps."""
+
+    media_type = "application/json"
+
+    def __init__(
+        self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(_encode(content), status, {"cache-control": "no-store", **(headers or {})})
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether the one who asks is a browser that shows pages."""
+    return "text/html" in Headers(scope=scope).get("accept", "")
+
+
+class Answers:
+    """Makes the response for anything that went wrong."""
+
+    def __init__(self, error_page: ErrorPage) -> None:
+        self._error_page = error_page
+
+    def error(
+        self, scope: Scope, error: FolkmootError, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """The response for one of our errors."""
+        status = error.http
+        if not wants_page(scope):
+            return JsonResponse(error.as_http(), status, headers)
+        page = self._error_page(status, HTTPStatus(status).phrase, error.message)
+        page.headers.update(headers or {})
+        return page
+
+    async def on_error(self, request: HTTPConnection, error: Exception) -> Response:
+        """Starlette's handler for the errors of `core.errors`."""
+        if not isinstance(error, FolkmootError):
+            raise error
+        return self.error(request.scope, error)
+
+    async def on_http_exception(self, request: HTTPConnection, error: Exception) -> Response:
+        """Starlette's handler for its own exceptions: no such path, no such method."""
+        if not isinstance(error, HTTPException):
+            raise error
+        make = _STATUSES.get(error.status_code, _other)
+        headers = dict(error.headers or {})
+        if allow := headers.get("Allow"):
+            headers["Allow"] = ", ".join(sorted(allow.split(", ")))
+        answer = self.error(request.scope, make(headers.get("Allow", "")), headers)
+        answer.status_code = error.status_code
+        return answer
+
+
+def _not_found(_: str) -> FolkmootError:
+    return NotFound("There is nothing at this address.")
+
+
+def _method(allow: str) -> FolkmootError:
+    return MethodNotAllowed(f"This address answers only to {allow}.")
+
+
+def _other(_: str) -> FolkmootError:
+    return RequestError("The request cannot be served.")
+
+
+_STATUSES: dict[int, Callable[[str], FolkmootError]] = {404: _not_found, 405: _method}

@@ -1,0 +1,163 @@
+"""What a request must satisfy before any route sees it: host, origin and size of its body."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from folkmoot.core.errors import (
+    BodyTimeout,
+    BodyTooLarge,
+    HostNotAllowed,
+    OriginNotAllowed,
+    RequestError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from folkmoot.transports.answers import Answers
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+BODY_SECONDS = 30.0
+
+
+def host_of(netloc: str) -> str:
+    """The host of `host[:port]` in one spelling, or an empty string when it is not one."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        _ = parts.port
+    except ValueError:
+        return ""
+    if parts.netloc != netloc or "@" in netloc or not parts.hostname:
+        return ""
+    return _one_spelling(parts.hostname)
+
+
+def _one_spelling(host: str) -> str:
+    name = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return name
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return str(address)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Hosts:
+    """The names this hub answers to: a page that rebinds its own name to us is not among them."""
+
+    def __init__(self, bound: str, public_url: str = "", allowed: Iterable[str] = ()) -> None:
+        names = {_one_spelling(bound), host_of(urlsplit(public_url).netloc)}
+        patterns = [name.lower() for name in allowed]
+        names.update(_one_spelling(name) for name in patterns if not name.startswith("*."))
+        self._names = frozenset(names - {""})
+        self._suffixes = tuple(name[1:] for name in patterns if name.startswith("*."))
+
+    def allows(self, host: str, reached: str = "") -> bool:
+        """Whether `host` is ours; `reached` is the address the connection came in on."""
+        return bool(host) and (
+            _is_loopback(host)
+            or host in self._names
+            or host == reached
+            or host.endswith(self._suffixes)
+        )
+
+
+def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
+    """Why a request may not be served here, if it may not.
+
+    A host that is not ours is refused always; a foreign origin where something would change.
+    """
+    named = [value for name, value in scope["headers"] if name == b"host"]
+    server = scope.get("server")
+    reached = _one_spelling(server[0]) if server else ""
+    host = host_of(named[0].decode("latin-1")) if len(named) == 1 else ""
+    if not hosts.allows(host, reached):
+        return HostNotAllowed(
+            "This hub does not answer to the host in the request; "
+            "its operator can add it to http.allowed_hosts."
+        )
+    if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
+        return None
+    for name, value in scope["headers"]:
+        if name == b"origin":
+            _, _, netloc = value.decode("latin-1").partition("://")
+            if not hosts.allows(host_of(netloc), reached):
+                return OriginNotAllowed("A web page of another origin may not do this.")
+    return None
+
+
+class HostGuard:
+    """Keeps web pages from using a hub that only their reader's machine can reach."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, answers: Answers) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 421 or 403, or let the request through."""
+        if scope["type"] in {"http", "websocket"}:
+            error = refusal(self._hosts, scope)
+            if error is not None:
+                await self._answers.error(scope, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class BodyLimit:
+    """Refuses bodies over a limit, announced or not, and those that stop arriving."""
+
+    def __init__(self, app: ASGIApp, *, limit: int, answers: Answers) -> None:
+        self._app = app
+        self._limit = limit
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 413, or let the request through with its body counted."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        for name, value in scope["headers"]:
+            if name == b"content-length" and (not value.isdigit() or int(value) > self._limit):
+                await self._answers.error(scope, self._too_large())(scope, receive, send)
+                return
+        seen, complete = 0, False
+
+        async def counted() -> Message:
+            nonlocal seen, complete
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                raise BodyTimeout("The rest of the body did not arrive in time.") from None
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                complete = not message.get("more_body", False)
+                if seen > self._limit:
+                    raise self._too_large()
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(
+            f"The request's body is larger than {self._limit} bytes.", limit=self._limit
+        )

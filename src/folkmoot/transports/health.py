@@ -1,0 +1,104 @@
+"""`/health`, `/health/ready` and `/metrics`: what machines ask a hub about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from folkmoot.core.errors import FolkmootError, NotFound
+from folkmoot.transports.answers import JsonResponse
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from folkmoot.core.ports import Clock
+    from folkmoot.telemetry.metrics import Metrics
+
+logger = logging.getLogger("folkmoot.health")
+
+READY_SECONDS = 8.0
+"""Longer than the database waits for a lock, so that its own reason is the one told."""
+
+Check: TypeAlias = Callable[[], Awaitable[object]]
+"""Returns when the part works, raises when it does not."""
+
+CountUsers: TypeAlias = Callable[[], Awaitable[int]]
+
+
+class Health:
+    """The answers about the hub's own state."""
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        clock: Clock,
+        count_users: CountUsers,
+        checks: Mapping[str, Check],
+        metrics: Metrics | None,
+    ) -> None:
+        self._version = version
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._count_users = count_users
+        self._checks = checks
+        self._metrics = metrics
+
+    def routes(self) -> list[Route]:
+        """Where the answers are served."""
+        return [
+            Route("/health", self.alive),
+            Route("/health/ready", self.ready),
+            Route("/metrics", self.metrics),
+        ]
+
+    async def alive(self, _: Request) -> Response:
+        """MMP §9.3: the process runs and answers."""
+        return JsonResponse(
+            {
+                "status": "ok",
+                "version": self._version,
+                "users": await self._count_users(),
+                "uptime": round(self._clock.monotonic() - self._started, 3),
+            }
+        )
+
+    async def ready(self, _: Request) -> Response:
+        """Whether every part works at this moment: the database is really written and read."""
+        told = {name: await self._outcome(name, check) for name, check in self._checks.items()}
+        ready = all(outcome["ok"] for outcome in told.values())
+        body = {"status": "ready" if ready else "not ready", "checks": told}
+        return JsonResponse(body, 200 if ready else 503)
+
+    async def _outcome(self, name: str, check: Check) -> dict[str, object]:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await check()
+        except TimeoutError:
+            return _failed("timeout", f"No answer within {READY_SECONDS:g} seconds.")
+        except FolkmootError as error:
+            logger.warning("check failed", extra={"check": name, "error": error.message})
+            # The error's own sentence may name files; what its kind means is enough for a stranger.
+            return _failed(error.code, (type(error).__doc__ or "").strip())
+        except Exception:
+            logger.exception("check failed", extra={"check": name})
+            return _failed("failed", "The check failed; the log tells more.")
+        return {"ok": True}
+
+    async def metrics(self, request: Request) -> Response:
+        """The metrics, for Prometheus; 404 when they are switched off."""
+        if self._metrics is None:
+            raise NotFound("Metrics are switched off on this hub.")
+        content, content_type = self._metrics.exposition(request.headers.get("accept", ""))
+        return Response(
+            content, headers={"content-type": content_type, "cache-control": "no-store"}
+        )
+
+
+def _failed(code: str, reason: str) -> dict[str, object]:
+    return {"ok": False, "error": code, "reason": reason}

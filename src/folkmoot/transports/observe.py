@@ -1,0 +1,137 @@
+"""Around every request: its id, its log line, its metrics, its span, and the last safety net."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Mount, Route
+
+from folkmoot.core.errors import HubStopping, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from folkmoot.core.ports import Clock
+    from folkmoot.telemetry.metrics import Metrics
+    from folkmoot.telemetry.traces import RequestSpan, Traces
+    from folkmoot.transports.answers import Answers
+
+access = logging.getLogger("folkmoot.http")
+
+GONE = 499
+"""Logged and counted when the client left before it was answered."""
+
+
+class Templates:
+    """Finds the template of the route that took a request: what is counted instead of its path."""
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self._routes: dict[object, list[Route | Mount]] = {}
+        for route in routes:
+            if isinstance(route, Route):
+                self._routes.setdefault(route.endpoint, []).append(route)
+            elif isinstance(route, Mount):
+                self._routes.setdefault(route.app, []).append(route)
+
+    def of(self, scope: Scope) -> str | None:
+        """The template, or None when no route took the request."""
+        found = self._routes.get(scope.get("endpoint"), [])
+        if len(found) > 1:
+            found = [route for route in found if route.path_regex.match(scope["path"])]
+        return found[0].path if found else None
+
+
+class Observe:
+    """Sees every request first and its answer last."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        templates: Templates,
+        metrics: Metrics,
+        traces: Traces | None,
+        clock: Clock,
+        answers: Answers,
+    ) -> None:
+        self._app = app
+        self._templates = templates
+        self._metrics = metrics
+        self._traces = traces
+        self._clock = clock
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give the request an id, let it be answered, and tell how that went."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = self._clock.monotonic()
+        request_id = secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = request_id
+                headers.setdefault("x-content-type-options", "nosniff")
+                headers.setdefault("referrer-policy", "no-referrer")
+                headers.setdefault(
+                    "content-security-policy", "default-src 'none'; frame-ancestors 'none'"
+                )
+            await send(message)
+
+        method: str = scope["method"]
+        span = self._span(scope, method)
+        self._metrics.in_flight.inc()
+        try:
+            with span.current() if span else nullcontext():
+                await self._app(scope, receive, answer)
+        except ClientDisconnect:
+            status = status or GONE
+        except asyncio.CancelledError:
+            # Only a stopping server cancels a request, and nobody waits for the task but it.
+            if not status:
+                error = HubStopping("The hub is stopping; try again in a moment.")
+                await self._answers.error(scope, error)(scope, receive, answer)
+        except Exception:  # noqa: BLE001 - logged here, and told to the client without details
+            access.exception("request failed", extra={"id": request_id})
+            if not status:
+                failure = InternalError(
+                    "The hub failed to answer; its log tells more under this id.", id=request_id
+                )
+                await self._answers.error(scope, failure)(scope, receive, answer)
+        finally:
+            self._metrics.in_flight.dec()
+            route = self._templates.of(scope)
+            seconds = self._clock.monotonic() - started
+            self._metrics.request_done(method, route, status or GONE, seconds)
+            if span:
+                span.end(method, route, status or GONE)
+            access.info(
+                "request",
+                extra={
+                    "method": method,
+                    "path": scope["path"],
+                    "status": status or GONE,
+                    "ms": round(seconds * 1000, 2),
+                    "id": request_id,
+                },
+            )
+
+    def _span(self, scope: Scope, method: str) -> RequestSpan | None:
+        if self._traces is None:
+            return None
+        headers = Headers(scope=scope)
+        return self._traces.request(method, headers.get("traceparent"), headers.get("tracestate"))

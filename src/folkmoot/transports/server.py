@@ -1,0 +1,99 @@
+"""Runs uvicorn on sockets that already listen, and stops it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from folkmoot.transports.listen import close
+from folkmoot.transports.protocol import HubProtocol
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Generator
+
+    from starlette.types import ASGIApp
+
+CANCEL_SECONDS = 2.0
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its signal handlers, which would raise the signal again after the stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.servers = []
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the composition root."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve the sockets, and say so."""
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class HttpServer:
+    """The HTTP side of a running hub."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sockets: list[socket.socket],
+        *,
+        max_connections: int,
+        shutdown_seconds: float,
+    ) -> None:
+        self._sockets = sockets
+        config = uvicorn.Config(
+            app,
+            http=HubProtocol,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            # uvicorn counts the connection that asks, too.
+            limit_concurrency=max_connections + 1,
+            timeout_graceful_shutdown=math.ceil(shutdown_seconds),
+        )
+        self._uvicorn = _Uvicorn(config)
+
+    async def serve(self) -> None:
+        """Serve until `stop`, then finish what is in flight within the grace time."""
+        try:
+            await self._uvicorn.serve(self._sockets)
+        finally:
+            await self._clear()
+
+    async def _clear(self) -> None:
+        """Leave nothing open, also when the serving itself was cancelled."""
+        for server in self._uvicorn.servers:
+            server.close()
+        close(self._sockets)
+        state = self._uvicorn.server_state
+        left = list(state.tasks)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=CANCEL_SECONDS)
+        for connection in list(state.connections):
+            connection.transport.abort()
+
+    async def listening(self) -> None:
+        """Wait until requests are answered."""
+        await self._uvicorn.listening.wait()
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop accepting; with `force`, do not wait for what is in flight either."""
+        self._uvicorn.should_exit = True
+        self._uvicorn.force_exit = self._uvicorn.force_exit or force

@@ -1,0 +1,138 @@
+"""What tests of a serving hub share: a small HTTP client on plain sockets, and the HTTP side alone.
+
+A test that needs the whole hub enters `Hub(settings).running()` of `folkmoot.app`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import uvloop
+from starlette.routing import BaseRoute
+
+from folkmoot.clock import SystemClock
+from folkmoot.telemetry.metrics import Metrics
+from folkmoot.transports.answers import Answers
+from folkmoot.transports.guard import Hosts
+from folkmoot.transports.http import build
+from folkmoot.transports.listen import listen
+from folkmoot.transports.server import HttpServer
+from folkmoot.web.pages import Pages
+
+if TYPE_CHECKING:
+    from folkmoot.telemetry.traces import Traces
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], seconds: float = 60) -> T:
+    """Run a test's coroutine on the loop the hub runs on, for a bounded time."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(seconds):
+            return await main
+
+    return uvloop.run(bounded())
+
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode()
+
+
+async def read_answer(reader: asyncio.StreamReader, *, method: str = "GET") -> Answer:
+    """Read one answer from a connection."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.rstrip().split("\r\n")
+    headers = {k.strip().lower(): v.strip() for k, v in (line.split(":", 1) for line in lines)}
+    length = int(headers.get("content-length", 0)) if method != "HEAD" else 0
+    body = await reader.readexactly(length)
+    return Answer(int(first.split()[1]), headers, body)
+
+
+async def ask(
+    port: int,
+    path: str = "/",
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    address: str = "127.0.0.1",
+) -> Answer:
+    """One request on a connection of its own."""
+    reader, writer = await asyncio.open_connection(address, port)
+    try:
+        named = {"host": f"localhost:{port}", "connection": "close", **(headers or {})}
+        if body:
+            named.setdefault("content-length", str(len(body)))
+        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
+        writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+        return await read_answer(reader, method=method)
+    finally:
+        writer.close()
+
+
+class Serving(NamedTuple):
+    """The HTTP side of a hub, without the hub."""
+
+    port: int
+    server: HttpServer
+    metrics: Metrics
+
+
+@asynccontextmanager
+async def serving(
+    routes: Sequence[BaseRoute] = (),
+    *,
+    hosts: Hosts | None = None,
+    max_body_bytes: int = 4096,
+    max_connections: int = 100,
+    shutdown_seconds: float = 5,
+    traces: Traces | None = None,
+    address: str = "127.0.0.1",
+) -> AsyncIterator[Serving]:
+    """Serve these routes behind everything a hub puts in front of its own."""
+    clock = SystemClock()
+    metrics = Metrics(version="0", clock=clock)
+    pages = Pages(version="0", public_url="", metrics=True)
+    app = build(
+        [*pages.routes(), *routes],
+        answers=Answers(pages.error_page),
+        hosts=hosts or Hosts(address),
+        max_body_bytes=max_body_bytes,
+        metrics=metrics,
+        traces=traces,
+        clock=clock,
+    )
+    sockets = listen(address, 0)
+    port = sockets[0].getsockname()[1]
+    server = HttpServer(
+        app, sockets, max_connections=max_connections, shutdown_seconds=shutdown_seconds
+    )
+    failure: BaseException | None = None
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve())
+        await server.listening()
+        try:
+            yield Serving(port, server, metrics)
+        except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+            failure = error
+        server.stop()
+    if failure is not None:
+        raise failure

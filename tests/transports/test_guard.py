@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from tests.harness import ask, read_answer, run, serving
+
+from folkmoot.transports import guard
+from folkmoot.transports.guard import Hosts, host_of
+
+
+async def count(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+async def deaf(_: Request) -> Response:
+    return PlainTextResponse("did not listen")
+
+
+ROUTES = [Route("/count", count, methods=["POST"]), Route("/deaf", deaf, methods=["POST"])]
+
+
+@pytest.mark.parametrize(
+    ("netloc", "host"),
+    [
+        ("localhost:8420", "localhost"),
+        ("LOCALHOST.", "localhost"),
+        ("[::1]:8420", "::1"),
+        ("[0:0:0:0:0:0:0:1]", "::1"),
+        ("[::ffff:127.0.0.1]", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("", ""),
+        ("localhost:port", ""),
+        ("localhost@evil.example", ""),
+        ("localhost/evil", ""),
+        ("localhost#evil", ""),
+        ("[::1", ""),
+        ('localhost:80"><script>', ""),
+    ],
+)
+def test_a_host_has_one_spelling_or_none(netloc: str, host: str) -> None:
+    assert host_of(netloc) == host
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "hub.localhost", "127.0.0.1", "127.8.9.1", "::1", "10.0.0.5", "moot.example",
+     "a.b.wild.example", "listed.example"],
+)  # fmt: skip
+def test_our_own_names_are_allowed(host: str) -> None:
+    hosts = Hosts("10.0.0.5", "https://moot.example:8443/x", ["listed.example", "*.wild.example"])
+    assert hosts.allows(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "evil.example", "localhost.evil.example", "wild.example", "notwild.example", "10.0.0.6",
+     "moot.example.evil", "0.0.0.0", "127.0.0.1.evil.example", "2130706433"],
+)  # fmt: skip
+def test_other_names_are_not(host: str) -> None:
+    hosts = Hosts("10.0.0.5", "https://moot.example:8443/x", ["listed.example", "*.wild.example"])
+    assert not hosts.allows(host)
+
+
+def test_the_address_a_connection_reached_is_ours() -> None:
+    assert Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.5")
+    assert not Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.6")
+
+
+@pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])
+def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
+            assert answer.status == 421
+            assert answer.json()["error"]["code"] == "host_not_allowed"
+            assert "evil" not in answer.text
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"host: localhost\r\nhost: evil.example\r\n", b"host: \r\n", b"host: \xff\r\n"]
+)
+def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
+    async def main() -> None:
+        async with serving() as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
+            assert (await read_answer(reader)).status == 421
+            writer.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:3000", 200),
+        ("http://127.0.0.1:8420", 200),
+        ("https://moot.example", 200),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://localhost.evil.example", 403),
+        ("http://localhost@evil.example", 403),
+        ("garbage", 403),
+        ("http://[", 403),
+    ],
+)
+def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:
+    async def main() -> None:
+        hosts = Hosts("127.0.0.1", "https://moot.example")
+        async with serving(ROUTES, hosts=hosts) as hub:
+            headers = {"origin": origin}
+            assert (await ask(hub.port, "/count", method="POST", headers=headers)).status == status
+            assert (await ask(hub.port, "/", headers=headers)).status == 200
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", ["/count", "/deaf", "/", "/nowhere"])
+def test_an_announced_body_over_the_limit_is_refused_unread(path: str) -> None:
+    async def main() -> None:
+        async with serving(ROUTES, max_body_bytes=1024) as hub:
+            answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
+            assert answer.status == 413
+            assert answer.json()["error"]["limit"] == 1024
+
+    run(main())
+
+
+def test_a_body_of_just_the_limit_is_read() -> None:
+    async def main() -> None:
+        async with serving(ROUTES, max_body_bytes=1024) as hub:
+            answer = await ask(hub.port, "/count", method="POST", body=b"x" * 1024)
+            assert answer.text == "1024"
+
+    run(main())
+
+
+def test_a_body_without_a_length_is_refused_when_it_passes_the_limit() -> None:
+    async def main() -> None:
+        async with serving(ROUTES, max_body_bytes=1024) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(
+                b"POST /count HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            writer.write((b"%x\r\n" % 400 + b"x" * 400 + b"\r\n") * 3)
+            answer = await read_answer(reader)
+            assert answer.status == 413
+            assert answer.json()["error"]["code"] == "body_too_large"
+            writer.close()
+
+    run(main())
+
+
+def test_a_body_that_stops_arriving_does_not_hold_its_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(
+                b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf"
+            )
+            answer = await read_answer(reader)
+            assert answer.status == 408
+            assert answer.json()["error"]["code"] == "body_timeout"
+            writer.close()
+
+    run(main())

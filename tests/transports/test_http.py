@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from tests.harness import ask, read_answer, run, serving
+
+from folkmoot.core.errors import StoreOverloaded
+
+SECRET = "sk_" + "ab" * 32
+
+
+async def echo(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+async def broken(_: Request) -> Response:
+    raise RuntimeError(f"the inside of the hub, with {SECRET}")
+
+
+async def refused(_: Request) -> Response:
+    raise StoreOverloaded("Too many writes are waiting; try again in a moment.", waiting=10)
+
+
+async def half(_: Request) -> Response:
+    async def parts() -> object:
+        yield b"a"
+        raise RuntimeError("after the beginning")
+
+    return StreamingResponse(parts())
+
+
+ROUTES = [
+    Route("/echo", echo, methods=["POST"]),
+    Route("/broken", broken),
+    Route("/refused", refused),
+    Route("/half", half),
+    Route("/invite/{code}", echo),
+]
+
+
+def test_head_is_answered_like_get_without_a_body() -> None:
+    async def main() -> None:
+        async with serving() as hub:
+            get, head = await asyncio.gather(ask(hub.port), ask(hub.port, method="HEAD"))
+            assert head.status == get.status == 200
+            assert head.body == b""
+            assert head.headers["content-length"] == get.headers["content-length"]
+
+    run(main())
+
+
+def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers() -> None:
+    async def main() -> None:
+        async with serving() as hub:
+            answer = await ask(hub.port, "/nowhere", headers={"accept": "*/*"})
+            assert answer.status == 404
+            assert answer.json()["error"]["code"] == "not_found"
+            page = await ask(hub.port, "/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
+            assert page.status == 404
+            assert page.headers["content-type"].startswith("text/html")
+            assert "style-src 'sha256-" in page.headers["content-security-policy"]
+            assert "There is nothing at this address." in page.text
+
+    run(main())
+
+
+def test_a_trailing_slash_is_another_path() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            assert (await ask(hub.port, "/echo/", method="POST")).status == 404
+
+    run(main())
+
+
+def test_a_wrong_method_is_told_the_right_ones() -> None:
+    async def main() -> None:
+        async with serving() as hub:
+            answer = await ask(hub.port, "/", method="DELETE")
+            assert answer.status == 405
+            assert answer.headers["allow"] == "GET, HEAD"
+            assert answer.json()["error"] == {
+                "code": "method_not_allowed",
+                "message": "This address answers only to GET, HEAD.",
+            }
+
+    run(main())
+
+
+def test_an_error_of_ours_is_its_own_status_code_and_data() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            answer = await ask(hub.port, "/refused")
+            assert answer.status == 503
+            assert answer.json() == {
+                "error": {
+                    "code": "store_overloaded",
+                    "message": "Too many writes are waiting; try again in a moment.",
+                    "waiting": 10,
+                }
+            }
+
+    run(main())
+
+
+@pytest.mark.requirement("error.no-traceback")
+def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            answer = await ask(hub.port, "/broken")
+            assert answer.status == 500
+            error = answer.json()["error"]
+            assert error["code"] == "internal_error"
+            assert error["id"] == answer.headers["x-request-id"]
+            assert b"inside" not in answer.body
+            assert b"Traceback" not in answer.body
+            (record,) = [r for r in caplog.records if r.exc_info]
+            assert vars(record)["id"] == error["id"]
+            assert [r for r in caplog.records if r.name.startswith("uvicorn") and r.exc_info] == []
+
+    run(main())
+
+
+def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"GET /half HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            received = await reader.read()
+            assert not received.endswith(b"0\r\n\r\n")
+            writer.close()
+            assert any(r.message == "request failed" for r in caplog.records)
+
+    run(main())
+
+
+@pytest.mark.requirement("log.no-query-string")
+def test_the_access_log_has_everything_but_the_query(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def main() -> str:
+        async with serving(ROUTES) as hub:
+            answer = await ask(hub.port, f"/echo?token={SECRET}", method="POST", body=b"hi")
+            return answer.headers["x-request-id"]
+
+    request_id = run(main())
+    (record,) = [vars(r) for r in caplog.records if r.name == "folkmoot.http"]
+    assert record["method"] == "POST"
+    assert record["path"] == "/echo"
+    assert record["status"] == 200
+    assert record["ms"] >= 0
+    assert record["id"] == request_id
+    assert SECRET not in str([vars(r) for r in caplog.records])
+
+
+def test_metrics_count_templates_and_known_methods_only() -> None:
+    async def main() -> str:
+        async with serving(ROUTES) as hub:
+            for n in range(5):
+                await ask(hub.port, f"/made-up-{n}?token={SECRET}")
+                await ask(hub.port, f"/invite/{SECRET}{n}")
+            await ask(hub.port, "/", method="PROPFIND")
+            await ask(hub.port, "/echo", method="POST", body=b"x")
+            text, _ = hub.metrics.exposition("")
+            return text.decode()
+
+    text = run(main())
+    assert 'requests_total{method="GET",route="other",status="404"} 5.0' in text
+    assert 'requests_total{method="GET",route="/invite/{code}",status="200"} 5.0' in text
+    assert 'requests_total{method="OTHER",route="/",status="405"} 1.0' in text
+    assert 'requests_total{method="POST",route="/echo",status="200"} 1.0' in text
+    assert "folkmoot_http_requests_in_flight 0.0" in text
+    assert 'duration_seconds_count{route="/echo"} 1.0' in text
+    assert "sk_" not in text
+    assert "made-up" not in text
+
+
+def test_every_answer_carries_the_security_headers() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            for path in ("/", "/nowhere", "/broken", "/refused"):
+                headers = (await ask(hub.port, path)).headers
+                assert headers["x-content-type-options"] == "nosniff"
+                assert headers["referrer-policy"] == "no-referrer"
+                assert "frame-ancestors 'none'" in headers["content-security-policy"]
+                assert headers["content-security-policy"].startswith("default-src 'none'")
+                assert "server" not in headers
+
+    run(main())
+
+
+def test_requests_on_one_connection_get_ids_of_their_own() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
+            ids = {(await read_answer(reader)).headers["x-request-id"] for _ in range(3)}
+            assert len(ids) == 3
+            writer.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET /%ff%00%0d%0a HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        b"GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+    ],
+)
+def test_odd_requests_are_answered_below_500_and_harm_nobody(raw: bytes) -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(raw)
+            answer = await read_answer(reader)
+            assert answer.status < 500
+            writer.close()
+            assert (await ask(hub.port)).status == 200
+
+    run(main())
+
+
+def test_the_json_of_an_error_is_json() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            answer = await ask(hub.port, "/nowhere")
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.headers["cache-control"] == "no-store"
+            assert json.loads(answer.body)
+
+    run(main())

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from folkmoot.core.errors import AddressUnusable, PortTaken
+from folkmoot.transports.listen import base_url, close, listen
+
+
+def test_port_zero_is_a_free_port() -> None:
+    sockets = listen("127.0.0.1", 0)
+    try:
+        assert sockets[0].getsockname()[1] > 0
+    finally:
+        close(sockets)
+
+
+def test_a_taken_port_is_named_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTaken) as raised:
+            listen("127.0.0.1", port)
+    assert raised.value.message == (
+        f"Port {port} on 127.0.0.1 is taken by another program: "
+        "stop that program, or choose another port with --port."
+    )
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "2001:db8::1", "x" * 300])
+def test_an_address_of_another_machine_is_one_clear_sentence(host: str) -> None:
+    with pytest.raises(AddressUnusable, match="it is not an address of this machine"):
+        listen(host, 0)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on every port")
+def test_a_privileged_port_is_one_clear_sentence() -> None:
+    with pytest.raises(AddressUnusable, match="above 1023"):
+        listen("127.0.0.1", 81)
+
+
+def test_every_address_of_a_name_gets_the_same_port() -> None:
+    sockets = listen("localhost", 0)
+    try:
+        assert len({made.getsockname()[1] for made in sockets}) == 1
+    finally:
+        close(sockets)
+
+
+def test_ipv6_and_every_network_work() -> None:
+    for host in ("::1", "::", "0.0.0.0"):
+        sockets = listen(host, 0)
+        try:
+            port = sockets[0].getsockname()[1]
+            reach = "::1" if host == "::1" else "127.0.0.1"
+            socket.create_connection((reach, port), timeout=5).close()
+        finally:
+            close(sockets)
+
+
+def test_urls_put_ipv6_addresses_in_brackets() -> None:
+    assert base_url("127.0.0.1", 8420) == "http://127.0.0.1:8420"
+    assert base_url("::1", 8420) == "http://[::1]:8420"

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from tests.harness import ask, run, serving
+
+
+class Slow:
+    """A route that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.cancelled = False
+
+    async def answer(self, _: Request) -> Response:
+        self.began.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return PlainTextResponse("finished")
+
+    @property
+    def route(self) -> Route:
+        return Route("/slow", self.answer)
+
+
+async def refused(port: int) -> None:
+    """Wait until new connections are refused."""
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        while True:
+            await ask(port)
+
+
+def test_stopping_finishes_what_is_in_flight() -> None:
+    async def main() -> None:
+        slow = Slow()
+        async with asyncio.TaskGroup() as tasks:
+            async with serving([slow.route]) as hub:
+                request = tasks.create_task(ask(hub.port, "/slow"))
+                await slow.began.wait()
+                hub.server.stop()
+                await refused(hub.port)
+                assert not request.done()
+                slow.go_on.set()
+            assert (await request).text == "finished"
+            assert not slow.cancelled
+
+    run(main())
+
+
+def test_stopping_ends_what_does_not_finish_in_time() -> None:
+    async def main() -> None:
+        slow = Slow()
+        async with serving([slow.route], shutdown_seconds=0) as hub:
+            request = asyncio.create_task(ask(hub.port, "/slow"))
+            await slow.began.wait()
+        assert slow.cancelled
+        answer = await request
+        assert answer.status == 503
+        assert answer.json()["error"]["code"] == "hub_stopping"
+
+    run(main())
+
+
+def test_a_forced_stop_does_not_wait() -> None:
+    async def main() -> None:
+        slow = Slow()
+        async with asyncio.timeout(5), serving([slow.route], shutdown_seconds=60) as hub:
+            request = asyncio.create_task(ask(hub.port, "/slow"))
+            await slow.began.wait()
+            hub.server.stop(force=True)
+        assert slow.cancelled
+        answer = await request
+        assert answer.status == 503
+        assert answer.json()["error"]["code"] == "hub_stopping"
+
+    run(main())
+
+
+def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(5):
+            async with serving(shutdown_seconds=60) as hub:
+                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            assert await reader.read() == b""
+            writer.close()
+
+    run(main())
+
+
+def test_connections_over_the_limit_are_told_to_come_back() -> None:
+    async def main() -> None:
+        slow = Slow()
+        async with asyncio.TaskGroup() as tasks, serving([slow.route], max_connections=2) as hub:
+            first = tasks.create_task(ask(hub.port, "/slow"))
+            await slow.began.wait()
+            assert (await ask(hub.port, "/")).status == 200
+            _, idle = await asyncio.open_connection("127.0.0.1", hub.port)
+            while (await ask(hub.port)).status != 503:
+                pass
+            idle.close()
+            slow.go_on.set()
+            assert (await first).status == 200
+
+    run(main())
+
+
+def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
+    async def main() -> None:
+        slow = Slow()
+        async with serving([slow.route]) as hub:
+            _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            await slow.began.wait()
+            writer.close()
+            slow.go_on.set()
+            assert (await ask(hub.port)).status == 200
+
+    run(main())
+
+
+def test_ipv6_is_served() -> None:
+    async def main() -> None:
+        async with serving(address="::1") as hub:
+            headers = {"host": f"[::1]:{hub.port}"}
+            assert (await ask(hub.port, address="::1", headers=headers)).status == 200
+
+    run(main())

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+from starlette.requests import Request
+from tests.harness import ask, run, serving
+
+from folkmoot.web.pages import Pages
+
+HOSTILE = "https://x.example/\"><script>alert(1)</script>'&$style"
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "link"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]] = self.texts.get(self._open[-1], "") + data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def landing(public_url: str = "", host: str = "localhost:8420", *, metrics: bool = True) -> str:
+    pages = Pages(version="1.2.3", public_url=public_url, metrics=metrics)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/",
+        "query_string": b"",
+        "headers": [(b"host", host.encode("latin-1"))],
+    }
+    return bytes(run(pages.landing(Request(scope))).body).decode()
+
+
+def snippet(page: str) -> object:
+    found = re.search(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)
+    assert found
+    return json.loads(html.unescape(found[1]))
+
+
+@pytest.mark.requirement("web.landing")
+def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_connect() -> None:
+    async def main() -> None:
+        async with serving() as hub:
+            answer = await ask(hub.port)
+            assert answer.status == 200
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+            page = Page(answer.text)
+            assert "Folkmoot" in page.texts["title"]
+            assert "version 0" in answer.text
+            assert snippet(answer.text) == {
+                "mcpServers": {"folkmoot": {"url": f"http://localhost:{hub.port}/mcp"}}
+            }
+
+    run(main())
+
+
+def test_the_page_says_what_it_is_that_it_runs_and_in_which_version() -> None:
+    page = landing()
+    assert "Folkmoot is one self-hosted place where people" in page
+    assert "This hub is running, version 1.2.3" in page
+
+
+def test_the_snippet_has_the_url_the_reader_came_by() -> None:
+    assert snippet(landing(host="moot.local:9000")) == {
+        "mcpServers": {"folkmoot": {"url": "http://moot.local:9000/mcp"}}
+    }
+
+
+def test_the_snippet_has_the_public_url_where_there_is_one() -> None:
+    assert snippet(landing("https://moot.example/hub/")) == {
+        "mcpServers": {"folkmoot": {"url": "https://moot.example/hub/mcp"}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host"), [(HOSTILE, "localhost"), ("", 'x"><script>alert(1)</script>')]
+)
+def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str) -> None:
+    page = Page(landing(public_url, host))
+    assert len(page.all("script")) == 1
+    assert "alert" not in page.texts["script"]
+    assert "alert(1)" in page.texts["code"]
+    assert len(page.all("style")) == 1
+
+
+def test_an_error_page_escapes_its_sentence() -> None:
+    pages = Pages(version="0", public_url="", metrics=True)
+    page = Page(bytes(pages.error_page(404, "Not <b>Found", "<script>x</script>").body).decode())
+    assert page.all("b") == []
+    assert len(page.all("script")) == 1
+
+
+def test_nothing_is_fetched_from_elsewhere() -> None:
+    page = landing()
+    assert re.findall(r"""(?:src|href)\s*=\s*["'](?!/|data:|#)""", page) == []
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_the_policy_allows_exactly_the_style_and_script_of_the_page() -> None:
+    async def main() -> tuple[str, str]:
+        async with serving() as hub:
+            answer = await ask(hub.port)
+            return answer.text, answer.headers["content-security-policy"]
+
+    text, policy = run(main())
+    page = Page(text)
+    for tag in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(page.texts[tag].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none'")
+    assert not re.search(r"\son\w+=|\sstyle=", text)
+
+
+def test_the_page_is_a_page_for_everyone() -> None:
+    page = Page(landing())
+    assert page.all("html") == [{"lang": "en"}]
+    for landmark in ("header", "main", "footer", "h1", "title"):
+        assert len(page.all(landmark)) == 1
+    assert "width=device-width" in str(page.all("meta"))
+    sections = {section["aria-labelledby"] for section in page.all("section")}
+    assert sections == {heading["id"] for heading in page.all("h2")}
+    assert all(svg["aria-hidden"] == "true" for svg in page.all("svg"))
+
+
+def test_the_links_lead_where_something_answers() -> None:
+    links = {a["href"] for a in Page(landing()).all("a")}
+    assert links == {"/", "/health", "/health/ready", "/metrics"}
+    assert "/metrics" not in landing(metrics=False)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("text", ["ink", "soft", "moss", "ember"])
+@pytest.mark.parametrize("ground", ["paper", "sheet"])
+def test_text_stands_out_from_its_ground(scheme: int, text: str, ground: str) -> None:
+    style = files("folkmoot.web").joinpath("style.css").read_text()
+    colours = (
+        re.findall(rf"--{text}: (#\w{{6}});", style),
+        re.findall(rf"--{ground}: (#\w{{6}});", style),
+    )
+    bright, dark = sorted((luminance(colours[0][scheme]), luminance(colours[1][scheme])))[::-1]
+    assert (bright + 0.05) / (dark + 0.05) >= 4.5
