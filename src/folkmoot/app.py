@@ -1,0 +1,215 @@
+"""The composition root: what a hub is made of, in which order it starts, and how it stops.
+
+Everything is entered on one exit stack, so what started last stops first and an error at any step
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import uvloop
+
+from folkmoot import __version__
+from folkmoot.bus import MemoryBus
+from folkmoot.clock import SystemClock
+from folkmoot.control import ControlServer, backup_command, check_command, status_command
+from folkmoot.datafolder import DataFolder
+from folkmoot.keys import MasterKey, check_key, format_key, load_master_key
+from folkmoot.store import SqliteStore, bind_master_key
+from folkmoot.store.stats import BATCH_BOUNDS
+from folkmoot.telemetry import logs, tracing
+from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.metrics import Metrics
+from folkmoot.telemetry.parts import bus_families, store_families
+from folkmoot.transports import http
+from folkmoot.transports.answers import Answers
+from folkmoot.transports.guard import Hosts
+from folkmoot.transports.health import Health
+from folkmoot.transports.listen import base_url, close, listen
+from folkmoot.transports.server import HttpServer
+from folkmoot.web.pages import Pages
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from folkmoot.core.ports import Clock
+    from folkmoot.settings import Settings
+    from folkmoot.telemetry.traces import Traces
+
+logger = logging.getLogger("folkmoot.app")
+
+TRACES_SECONDS = 5.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Hub:
+    """One hub: `async with Hub(settings).running() as hub:` and it listens."""
+
+    store: SqliteStore
+    base_url: str
+    """Where the hub listens; the port is the real one, also when the settings say 0."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.started = self.clock.monotonic()
+        self.bus = MemoryBus()
+        self.metrics = Metrics(version=__version__, clock=self.clock)
+        self._traces: Traces | None = None
+        self._server: HttpServer | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Hub]:
+        """Start, and on leaving stop in good order: drain, flush, close, let the folder go."""
+        async with AsyncExitStack() as stack:
+            control, server = await self._assemble(stack)
+            failure: BaseException | None = None
+            async with asyncio.TaskGroup() as tasks:
+                commands = tasks.create_task(control.serve())
+                requests = tasks.create_task(server.serve())
+                requests.add_done_callback(lambda _: commands.cancel())
+                await server.listening()
+                logger.info("listening", extra={"url": self.base_url, "version": __version__})
+                try:
+                    yield self
+                except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+                    failure = error
+                logger.info("stopping")
+                server.stop()
+            if failure is not None:
+                raise failure
+        logger.info("stopped")
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop accepting requests; with `force`, do not wait for those in flight either."""
+        if self._server is not None:
+            self._server.stop(force=force)
+
+    async def _assemble(self, stack: AsyncExitStack) -> tuple[ControlServer, HttpServer]:
+        settings = self.settings
+        # First of all: a taken port must not leave a fresh data folder behind.
+        sockets = listen(settings.host, settings.port)
+        stack.callback(close, sockets)
+        self.base_url = base_url(settings.host, sockets[0].getsockname()[1])
+        folder = stack.enter_context(DataFolder.open(settings.data_folder))
+        if folder.tightened:
+            logger.warning("others could read the data folder until now")
+        key = load_master_key(
+            folder.paths.master_key,
+            given=settings.master_key or None,
+            database_exists=folder.paths.database_exists(),
+        )
+        hide(key, settings)
+        self.store = await SqliteStore.open(
+            folder.paths.database,
+            synchronous=settings.store.synchronous,
+            readers=settings.store.readers,
+            queue=settings.store.queue,
+        )
+        stack.push_async_callback(self.store.close)
+        check_key(key, await self.store.write(bind_master_key(key.id)))
+        stack.push_async_callback(self.bus.close)
+        self._traces = tracing.start(
+            settings.telemetry.otlp_endpoint,
+            service_name=settings.telemetry.service_name,
+            version=__version__,
+        )
+        if self._traces is not None:
+            stack.push_async_callback(self._traces.close, TRACES_SECONDS)
+        self.metrics.watch(
+            lambda: store_families(msgspec.structs.asdict(self.store.stats()), BATCH_BOUNDS)
+        )
+        self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
+        control = ControlServer(
+            folder.paths.control_socket,
+            {
+                "backup": backup_command(self.store),
+                "check": check_command(self.store),
+                "status": status_command(
+                    version=__version__, url=self.base_url, uptime=self.uptime
+                ),
+            },
+        )
+        control.listen()
+        stack.callback(control.close)
+        self._server = HttpServer(
+            self._application(),
+            sockets,
+            max_connections=settings.http.max_connections,
+            shutdown_seconds=settings.http.shutdown_seconds,
+        )
+        return control, self._server
+
+    def _application(self) -> ASGIApp:
+        settings = self.settings
+        pages = Pages(
+            version=__version__,
+            public_url=settings.public_url,
+            metrics=settings.telemetry.metrics,
+        )
+        health = Health(
+            version=__version__,
+            clock=self.clock,
+            count_users=self.count_users,
+            checks={"database": self.store.ready},
+            metrics=self.metrics if settings.telemetry.metrics else None,
+        )
+        return http.build(
+            [*pages.routes(), *health.routes()],
+            answers=Answers(pages.error_page),
+            hosts=Hosts(settings.host, settings.public_url, settings.http.allowed_hosts),
+            max_body_bytes=settings.http.max_body_bytes,
+            metrics=self.metrics,
+            traces=self._traces,
+            clock=self.clock,
+        )
+
+    async def count_users(self) -> int:
+        """How many accounts there are: none can be made yet."""
+        return 0
+
+    def uptime(self) -> float:
+        """Seconds since the hub started."""
+        return self.clock.monotonic() - self.started
+
+
+def hide(key: MasterKey, settings: Settings) -> None:
+    """Let the master key appear in no log, in whichever spelling."""
+    redactor.hide(format_key(key), key.secret().hex(), settings.master_key)
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Run a hub until SIGINT or SIGTERM; `announce` gets its URL once it really listens.
+
+    A second signal ends requests in flight; a third one ends the process.
+    """
+    logs.capture_uncaught()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, announce))
+
+
+async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    hub = Hub(settings)
+
+    def on_signal() -> None:
+        if not asked.is_set():
+            asked.set()
+            return
+        hub.stop(force=True)
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+    for each in SIGNALS:
+        loop.add_signal_handler(each, on_signal)
+    async with hub.running():
+        announce(hub.base_url)
+        await asked.wait()

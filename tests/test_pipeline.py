@@ -1,0 +1,149 @@
+"""The one way through, as scripts of messages over the real store and bus."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.bus import MemoryBus
+from folkmoot.clock import SystemClock
+from folkmoot.core.capability import Rights
+from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.errors import BlockedByInterceptor, CapabilityDenied, ProposalRequired
+from folkmoot.core.message import Request, replace
+from folkmoot.core.policy import Principal
+from folkmoot.core.ports import Event, Interceptor, Outcome, Tx
+from folkmoot.core.timing import TimingContext
+from folkmoot.pipeline import Pipeline
+from folkmoot.store import SqliteStore
+from tests.harness import run
+
+ALICE = Principal("account-1", "alice")
+READER = Rights(["mcp.request.tools/call:read", "mcp.proposal.*"])
+
+
+def calling(tool: str) -> MessageEnvelope[Request]:
+    request = Request(id=1, method="tools/call", params={"name": tool})
+    envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
+    return envelope.with_direction(MessageDirection.CLIENT_TO_SERVER)
+
+
+class Ledger:
+    """A service that writes each call down and tells of it."""
+
+    def __init__(self, store: SqliteStore, event: Any = None) -> None:
+        self.store = store
+        self.event = event
+        self.performed: list[MessageEnvelope[Any]] = []
+
+    async def perform(self, envelope: MessageEnvelope[Any], principal: Principal) -> Outcome:
+        self.performed.append(envelope)
+        tool = envelope.message.params["name"]
+
+        async def unit(tx: Tx) -> int:
+            return await tx.execute(
+                "INSERT INTO meta (key, value) VALUES (?, ?)", (f"call-{tool}", principal.name)
+            )
+
+        await self.store.write(unit)
+        return Outcome(answer=tool, events=(Event("calls", self.event or {"tool": tool}),))
+
+    async def calls(self) -> list[str]:
+        async def query(tx: Tx) -> list[str]:
+            rows = await tx.fetch("SELECT key FROM meta WHERE key LIKE 'call-%' ORDER BY key")
+            return [key for (key,) in rows]
+
+        return await self.store.read(query)
+
+
+class Renames:
+    """An interceptor that makes every call a call of another tool."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        return envelope.with_message(replace(envelope.message, params={"name": self.tool}))
+
+
+class Blocks:
+    """An interceptor that lets nothing through."""
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        raise BlockedByInterceptor("Not today.")
+
+
+async def opened(
+    tmp_path: Path, *interceptors: Interceptor, event: Any = None
+) -> tuple[Pipeline, Ledger, MemoryBus]:
+    store = await SqliteStore.open(tmp_path / "folkmoot.db")
+    bus = MemoryBus()
+    ledger = Ledger(store, event)
+    return Pipeline(ledger, bus, SystemClock(), interceptors), ledger, bus
+
+
+@pytest.mark.requirement("pipeline.commit-then-publish")
+def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
+    async def script() -> None:
+        pipeline, ledger, bus = await opened(tmp_path)
+        heard = aiter(await bus.subscribe("calls"))
+        outcome = await pipeline.run(calling("read"), ALICE, READER)
+        assert outcome.answer == "read"
+        event = await anext(heard)
+        assert isinstance(event, Event)
+        assert await ledger.calls() == [f"call-{event.data['tool']}"]
+        timing = ledger.performed[0].context.timing
+        assert timing.processing_started is not None
+        await bus.close()
+        await ledger.store.close()
+
+    run(script())
+
+
+@pytest.mark.requirement("pipeline.policy-after-interceptors")
+def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
+    async def script() -> None:
+        pipeline, ledger, bus = await opened(tmp_path, Renames("remove"))
+        with pytest.raises(ProposalRequired, match="tools/call:remove"):
+            await pipeline.run(calling("read"), ALICE, READER)
+        assert not ledger.performed
+        with pytest.raises(CapabilityDenied):
+            await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
+        await ledger.store.close()
+        assert not bus.subscriptions
+
+    run(script())
+
+
+def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) -> None:
+    async def script() -> None:
+        pipeline, ledger, _ = await opened(tmp_path, Renames("other"), Renames("read"))
+        assert (await pipeline.run(calling("remove"), ALICE, READER)).answer == "read"
+        blocked = Pipeline(ledger, MemoryBus(), SystemClock(), [Blocks(), Renames("read")])
+        with pytest.raises(BlockedByInterceptor):
+            await blocked.run(calling("read"), ALICE, READER)
+        assert len(ledger.performed) == 1
+        await ledger.store.close()
+
+    run(script())
+
+
+@pytest.mark.parametrize("trouble", ["closed", "unencodable"])
+def test_what_the_bus_cannot_carry_does_not_undo_what_was_done(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str
+) -> None:
+    async def script() -> None:
+        event = {"thing": object()} if trouble == "unencodable" else None
+        pipeline, ledger, bus = await opened(tmp_path, event=event)
+        if trouble == "closed":
+            await bus.close()
+        with caplog.at_level(logging.WARNING):
+            assert (await pipeline.run(calling("read"), ALICE, READER)).answer == "read"
+        assert await ledger.calls() == ["call-read"]
+        assert "was not published" in caplog.text
+        await ledger.store.close()
+
+    run(script())
