@@ -1,0 +1,70 @@
+"""The doctor's checks of the machine and the program; none changes anything."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from folkmoot import __version__
+from folkmoot.cli.output import PROGRAM
+from folkmoot.core.errors import ServeError
+from folkmoot.datafolder import Finding
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+REINSTALL = "Install Folkmoot again, with everything it needs."
+
+
+def check_program() -> Finding:
+    """Which Folkmoot this is, on which Python."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return Finding("program", "ok", f"Folkmoot {__version__} on {python}")
+
+
+def check_sqlite() -> Finding:
+    """Which SQLite is used: the one `apsw` brings, not the system's."""
+    try:
+        import apsw
+    except ImportError as error:
+        return Finding("sqlite", "problem", f"apsw cannot be loaded: {error}", REINSTALL)
+    version = f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
+    return Finding("sqlite", "ok", version)
+
+
+def check_packages() -> Finding:
+    """Whether everything Folkmoot is built from is installed."""
+    present, missing = [], []
+    for name in required():
+        try:
+            present.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding("packages", "problem", f"not installed: {', '.join(missing)}", REINSTALL)
+    return Finding("packages", "ok", ", ".join(present))
+
+
+def required() -> list[str]:
+    """The names of the packages Folkmoot needs, those of extras left out."""
+    needs = [need for need in metadata.requires(PROGRAM) or [] if "extra ==" not in need]
+    return [match.group() for need in needs if (match := NAME.match(need))]
+
+
+def check_port(settings: Settings) -> Finding:
+    """Whether a hub could listen where it is told to."""
+    from folkmoot.transports.listen import close, listen
+
+    if settings.port == 0:
+        where = f"any free port on {settings.host}"
+    else:
+        where = f"{settings.port} on {settings.host}: free"
+    try:
+        close(listen(settings.host, settings.port))
+    except ServeError as error:
+        told, _, advice = error.message.partition(": ")
+        return Finding("port", "problem", told, advice[:1].upper() + advice[1:])
+    return Finding("port", "ok", where)

@@ -1,0 +1,115 @@
+"""`folkmoot config`: what the settings are, whether a file is right, what a file may hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.output import aligned, console, on_terminal, say, say_json
+from folkmoot.settings import FIELDS, schema
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Loaded
+
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="The settings file.  [default: the one a hub would read]",
+        show_default=False,
+    ),
+]
+
+app = typer.Typer(help="Show, check and describe the settings.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def config(ctx: typer.Context) -> None:
+    """Show, check and describe the settings."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
+@app.command()
+def show(
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every setting, its effective value and where it came from.
+
+    Secrets are masked.
+    """
+    loaded = settings_from(config, data=data)
+    values = effective(loaded)
+    if as_json:
+        told = {
+            path: {"value": value, "origin": loaded.origins[path]} for path, value in values.items()
+        }
+        say_json({"file": loaded.file, "settings": told})
+        return
+    rows = [
+        (path, json.dumps(value, ensure_ascii=False), loaded.origins[path])
+        for path, value in values.items()
+    ]
+    if on_terminal():
+        draw(rows)
+    else:
+        for line in aligned(rows):
+            say(line)
+
+
+@app.command()
+def check(
+    file: FileArgument = None,
+    data: DataOption = None,
+) -> None:
+    """Check a settings file and tell everything wrong with it.
+
+    The environment is checked with it, as a hub would read both. Each problem is told with its
+    line; the exit code is then 3.
+    """
+    loaded = settings_from(str(file) if file else None, data=data)
+    if loaded.file is None:
+        say("There is no settings file; the environment is right.")
+        return
+    count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
+    say(f"{loaded.file} is right: {count} setting{'' if count == 1 else 's'} in effect.")
+
+
+@app.command("schema")
+def show_schema() -> None:
+    """Print the JSON Schema of the settings file, for editors."""
+    say_json(schema())
+
+
+def effective(loaded: Loaded) -> dict[str, Any]:
+    """Every value by its path, secrets masked."""
+    values = {}
+    for path, field in FIELDS.items():
+        holder = getattr(loaded.settings, field.section) if field.section else loaded.settings
+        value = getattr(holder, field.name)
+        values[path] = "***" if field.secret and value else value
+    return values
+
+
+def draw(rows: list[tuple[str, str, str]]) -> None:
+    """The settings as a table without lines; what is not the default stands out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Setting", no_wrap=True)
+    table.add_column("Value", overflow="fold")
+    table.add_column("From", overflow="fold")
+    for path, value, origin in rows:
+        style = "dim" if origin == "default" else "bold"
+        table.add_row(Text(path), Text(value, style=style), Text(origin, style=style))
+    console().print(table)

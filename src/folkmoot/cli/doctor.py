@@ -1,0 +1,67 @@
+"""`folkmoot doctor`: is everything as it must be, and what to do where it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from folkmoot.cli.checks import check_packages, check_program, check_sqlite
+from folkmoot.cli.datachecks import check_data
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.findings import tell
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    HostOption,
+    JsonOption,
+    PortOption,
+    settings_from,
+)
+from folkmoot.cli.output import say_json
+from folkmoot.core.errors import SettingsError
+from folkmoot.datafolder import Finding
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Loaded
+
+
+def doctor(
+    host: HostOption = None,
+    port: PortOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that a hub can run here, and say what to do where it cannot.
+
+    Looks at the program, the settings, the data folder and its permissions, the master key, the
+    database, a running hub and the port, and changes nothing. A large database takes a while to
+    read. Ends with exit code 1 when there is a problem.
+    """
+    findings = [check_program(), check_sqlite(), check_packages()]
+    try:
+        loaded = settings_from(config, host=host, port=port, data=data)
+    except SettingsError as error:
+        findings += [
+            Finding("settings", "problem", line, "Mend it; 'folkmoot config check' looks again.")
+            for line in error.message.splitlines()
+        ]
+    else:
+        findings.append(check_settings(loaded))
+        findings.extend(check_data(loaded.settings))
+    well = all(finding.level != "problem" for finding in findings)
+    if as_json:
+        say_json({"ok": well, "findings": findings})
+    else:
+        tell(findings)
+    if not well:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def check_settings(loaded: Loaded) -> Finding:
+    """Which file is read, and how many settings are not the default."""
+    changed = sum(origin != "default" for origin in loaded.origins.values())
+    file = loaded.file or "no settings file"
+    return Finding("settings", "ok", f"{file}; {changed or 'none'} not the default")

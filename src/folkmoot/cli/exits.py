@@ -1,0 +1,57 @@
+"""Exit codes: what a script may rely on, and which error ends with which."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from folkmoot.core.errors import (
+    BackupFailed,
+    DataFolderError,
+    FolkmootError,
+    HubNotRunning,
+    ServeError,
+    SettingsError,
+    StoreError,
+)
+
+
+class ExitCode(IntEnum):
+    """How the `folkmoot` command ends."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    SETTINGS = 3
+    DATA = 4
+    LISTEN = 5
+    NOT_RUNNING = 6
+    UNEXPECTED = 70
+    INTERRUPTED = 130
+
+
+MEANINGS: dict[ExitCode, str] = {
+    ExitCode.OK: "All went well; for `serve`, the hub was stopped and everything is written.",
+    ExitCode.FAILED: "The command could not do its work, or `doctor` found a problem.",
+    ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
+    ExitCode.SETTINGS: "The settings file or a `FOLKMOOT_…` variable is wrong.",
+    ExitCode.DATA: "The data folder, the database or the master key cannot be used.",
+    ExitCode.LISTEN: "The hub cannot listen: the port is taken or the address is not usable.",
+    ExitCode.NOT_RUNNING: "The command needs a running hub, and none runs on the data folder.",
+    ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
+    ExitCode.INTERRUPTED: "The command was interrupted with Ctrl-C; `serve` ends with 0 instead.",
+}
+
+ENDS: dict[type[FolkmootError], ExitCode] = {
+    SettingsError: ExitCode.SETTINGS,
+    DataFolderError: ExitCode.DATA,
+    StoreError: ExitCode.DATA,
+    BackupFailed: ExitCode.FAILED,
+    ServeError: ExitCode.LISTEN,
+    HubNotRunning: ExitCode.NOT_RUNNING,
+    FolkmootError: ExitCode.FAILED,
+}
+
+
+def exit_code(error: FolkmootError) -> ExitCode:
+    """The code of the nearest class of the error that has one."""
+    return next(ENDS[cls] for cls in type(error).__mro__ if cls in ENDS)

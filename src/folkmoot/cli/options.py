@@ -1,0 +1,69 @@
+"""Options several commands share, each checked as the setting it sets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.settings import FIELDS, BadValue, Loaded, load, read_text
+
+
+def setting(path: str, *, metavar: str, help: str) -> Any:  # noqa: A002
+    """The option that sets a setting; its value is checked before the command begins."""
+    field = FIELDS[path]
+
+    def checked(value: str | None) -> Any:
+        if value is None:
+            return None
+        try:
+            read_text(field, value)
+        except BadValue as error:
+            raise typer.BadParameter(str(error)) from None
+        return value
+
+    return typer.Option(
+        field.option,
+        metavar=metavar,
+        help=f"{help}  [default: {field.default}]",
+        callback=checked,
+        autocompletion=(lambda: list(field.choices)) if field.choices else None,
+        show_default=False,
+    )
+
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The settings file.  [default: config.toml in the data folder, if it is there]",
+        show_default=False,
+    ),
+]
+DataOption = Annotated[
+    str | None, setting("data", metavar="DIR", help="The data folder of the hub.")
+]
+HostOption = Annotated[
+    str | None, setting("host", metavar="HOST", help="The address to listen on.")
+]
+PortOption = Annotated[
+    str | None, setting("port", metavar="PORT", help="The port to listen on; 0 takes a free one.")
+]
+LogLevelOption = Annotated[
+    str | None,
+    setting("log.level", metavar="LEVEL", help="What to log: debug, info, warning or error."),
+]
+LogFormatOption = Annotated[
+    str | None,
+    setting("log.format", metavar="FORMAT", help="How log lines look: auto, text or json."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
+]
+
+
+def settings_from(config: str | None, **options: str | None) -> Loaded:
+    """The effective settings with the command's options over them; `log_level` is `log.level`."""
+    paths = {field.option[2:].replace("-", "_"): path for path, field in FIELDS.items()}
+    return load(config, options={paths[name]: value for name, value in options.items()})

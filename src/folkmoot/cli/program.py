@@ -1,0 +1,148 @@
+"""The program: its commands, and how it ends whatever happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from folkmoot import __version__
+from folkmoot.cli import backup, config, doctor, serve, status
+from folkmoot.cli.exits import ExitCode, exit_code
+from folkmoot.cli.output import PROGRAM, complain, say
+from folkmoot.core.errors import FolkmootError
+
+INVALID = re.compile(r"^Invalid value for '([^']+)': must")
+DEBUG = "FOLKMOOT_DEBUG"
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(
+    name=PROGRAM,
+    help="One place where people, their AI assistants, agents and MCP tools meet.",
+    epilog="Settings come from a TOML file, FOLKMOOT_… variables and options: see "
+    "'folkmoot config show'.",
+    context_settings=CONTEXT,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("serve")(serve.serve)
+app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
+app.command("backup")(backup.backup)
+app.add_typer(config.app, name="config")
+
+
+def show_version(wanted: bool) -> None:  # noqa: FBT001
+    """Print the version and end."""
+    if wanted:
+        say(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool,
+    typer.Option(
+        "--version", "-V", callback=show_version, is_eager=True, help="Show the version and exit."
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    *,
+    version: VersionOption = False,  # noqa: ARG001
+) -> None:
+    """What every command shares."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def main() -> None:
+    """Run the command line and end with a documented exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; every failure is one clear line on stderr."""
+    prepare_streams()
+    code = command(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        silence()
+        if not isinstance(error, BrokenPipeError):
+            complain(f"the output cannot be written: {reason(error)}")
+        return ExitCode.FAILED
+    return code
+
+
+def prepare_streams() -> None:
+    """Let neither a closed stream nor a character a terminal cannot show end the program."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def command(arguments: list[str]) -> int:
+    """Run the command and turn what it raises into a line and an exit code."""
+    try:
+        code = get_command(app).main(arguments, prog_name=PROGRAM, standalone_mode=False)
+    except typer.TyperException as error:
+        return misused(error)
+    except FolkmootError as error:
+        complain(error.message)
+        return exit_code(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left: nothing to say, and nobody to say it to.
+        silence()
+        return ExitCode.FAILED
+    except OSError as error:
+        if debugging():
+            raise
+        complain(reason(error))
+        return ExitCode.FAILED
+    except Exception as error:
+        if debugging():
+            raise
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        complain(f"unexpected {told} (set {DEBUG}=1 to see where)")
+        return ExitCode.UNEXPECTED
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def misused(error: typer.TyperException) -> int:
+    """One line for a wrong command line, and one that says where to look."""
+    message = INVALID.sub(r"\1 must", error.format_message()).rstrip(".")
+    complain(message[:1].lower() + message[1:])
+    context = getattr(error, "ctx", None)
+    say(f"Try '{context.command_path if context else PROGRAM} --help'.", err=True)
+    return error.exit_code
+
+
+def debugging() -> bool:
+    """Whether whoever runs us wants tracebacks."""
+    return bool(os.environ.get(DEBUG))
+
+
+def reason(error: OSError) -> str:
+    """What the system said, in one line."""
+    words = (error.strerror or type(error).__name__).lower()
+    return f"{error.filename}: {words}" if error.filename else words
+
+
+def silence() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter ends without a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

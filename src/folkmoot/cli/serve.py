@@ -1,0 +1,90 @@
+"""`folkmoot serve`: run the hub until it is told to stop."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from textwrap import indent
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from folkmoot import __version__
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    HostOption,
+    LogFormatOption,
+    LogLevelOption,
+    PortOption,
+    settings_from,
+)
+from folkmoot.cli.output import aligned, say
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Loaded
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
+"""Addresses that mean every network, and what this machine reaches them at."""
+
+
+def serve(
+    host: HostOption = None,
+    port: PortOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+) -> None:
+    """Run the hub until Ctrl-C.
+
+    Prints where it listens, where its data is, and what to paste into an MCP client. Ctrl-C or
+    SIGTERM lets requests in progress finish, writes everything and ends with exit code 0; a second
+    one does not wait for them.
+    """
+    loaded = settings_from(
+        config, host=host, port=port, data=data, log_level=log_level, log_format=log_format
+    )
+    # The hub and its server take most of a second to import; help and errors do not wait for them.
+    from folkmoot.app import serve as run_hub
+    from folkmoot.telemetry import logs
+
+    logs.configure(loaded.settings.log.level, loaded.settings.log.format)
+    run_hub(loaded.settings, lambda url: tell(welcome(url, loaded)))
+    tell("Folkmoot has stopped.")
+
+
+def tell(text: str) -> None:
+    """Say it if anyone listens: a hub does not end because its terminal did."""
+    with suppress(OSError):
+        say(text)
+
+
+def welcome(url: str, loaded: Loaded) -> str:
+    """What someone who just started a hub wants to know."""
+    here = reachable(url)
+    rows = [("Listening on", url if here == url else f"{url} (every network of this machine)")]
+    if loaded.settings.public_url:
+        rows.append(("Reached at", loaded.settings.public_url))
+    rows.append(("Data in", str(loaded.settings.data_folder)))
+    if loaded.file:
+        rows.append(("Settings in", loaded.file))
+    parts = [
+        f"Folkmoot {__version__}",
+        indent("\n".join(aligned(rows)), "  "),
+        "Paste this into the settings of an MCP client:",
+        indent(snippet(loaded.settings.public_url or here), "  "),
+        "Press Ctrl-C to stop.",
+    ]
+    return "\n\n".join(parts)
+
+
+def reachable(url: str) -> str:
+    """The URL with an address this machine can connect to in place of "every network"."""
+    parts = urlsplit(url)
+    host = EVERYWHERE.get(parts.hostname or "")
+    return url if host is None else parts._replace(netloc=f"{host}:{parts.port}").geturl()
+
+
+def snippet(url: str) -> str:
+    """The entry for an MCP client."""
+    return json.dumps({"mcpServers": {"folkmoot": {"url": f"{url.rstrip('/')}/mcp"}}}, indent=2)

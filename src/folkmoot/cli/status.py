@@ -1,0 +1,39 @@
+"""`folkmoot status`: the running hub, in a few lines."""
+
+from __future__ import annotations
+
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.output import aligned, duration, say, say_json
+from folkmoot.cli.running import hub_status
+from folkmoot.datafolder import Paths
+
+
+def status(
+    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Show whether a hub runs on the data folder, and where.
+
+    Ends with exit code 6 when none does.
+    """
+    paths = Paths(settings_from(config, data=data).settings.data_folder)
+    hub = hub_status(paths)
+    if as_json:
+        say_json(
+            {
+                "url": hub.url,
+                "version": hub.version,
+                "pid": hub.pid,
+                "uptime": hub.uptime,
+                "data": str(paths.folder),
+            }
+        )
+        return
+    rows = [
+        ("Running at", hub.url),
+        ("Version", hub.version),
+        ("Process", str(hub.pid)),
+        ("Up", duration(hub.uptime)),
+        ("Data in", str(paths.folder)),
+    ]
+    for line in aligned(rows):
+        say(line)

@@ -1,0 +1,137 @@
+"""The real command, in a process and a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+
+class Ran(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Our environment without settings, as wide as a plain terminal."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
+    return {**kept, "COLUMNS": "80"}
+
+
+@pytest.fixture
+def folkmoot(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Ran]:
+    """Run `folkmoot` in an empty folder; keyword arguments are environment variables."""
+
+    def run(*arguments: str, **variables: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "folkmoot", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+class Hub(NamedTuple):
+    """A hub that listens, and what it said when it began."""
+
+    process: subprocess.Popen[str]
+    said: str
+    url: str
+
+    def stop(self, number: int = signal.SIGINT) -> Ran:
+        """Stop it and answer how it ended."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return Ran(self.process.returncode, out, err)
+
+
+@pytest.fixture
+def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., Hub]]:
+    """Start hubs that listen on any free port; those still running at the end are stopped."""
+    hubs: list[Hub] = []
+
+    def start(*arguments: str, **variables: str) -> Hub:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "folkmoot", "serve", "--port", "0", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if line.startswith("Press Ctrl-C"):
+                break
+        url = re.search(r"http://\S+", said)
+        assert url is not None, process.communicate()[1]
+        hubs.append(Hub(process, said, url.group()))
+        return hubs[-1]
+
+    yield start
+    for hub in hubs:
+        if hub.process.poll() is None:
+            hub.stop()
+
+
+@pytest.fixture
+def on_terminal(tmp_path: Path, environment: Mapping[str, str]) -> Callable[..., str]:
+    """Run `folkmoot` on a terminal of 80 columns and answer what appears on it."""
+
+    def run(*arguments: str, **variables: str) -> str:
+        return watch(
+            [sys.executable, "-m", "folkmoot", *arguments], tmp_path, {**environment, **variables}
+        )
+
+    return run
+
+
+def watch(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
+    """What a command shows on a terminal, until it ends."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**environ, "TERM": "xterm"},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            read = os.read(leader, 65536)
+        except OSError:
+            # Linux tells the end of the last writer as an error.
+            break
+        if not read:
+            break
+        shown += read
+    os.close(leader)
+    process.wait(60)
+    return shown.decode().replace("\r\n", "\n")

@@ -1,0 +1,85 @@
+"""`folkmoot config`: show, check and schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.settings import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def test_show_tells_each_value_and_where_it_came_from(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "moot.toml").write_text('\n[log]\nlevel = "debug"\n')
+    ran = folkmoot(
+        "config", "show", "--config", "moot.toml", "--data", "here",
+        FOLKMOOT_PORT="9000", FOLKMOOT_MASTER_KEY="hush",
+    )  # fmt: skip
+    assert (ran.code, ran.err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines()}
+    assert list(rows) == list(FIELDS)
+    assert rows["host"] == ['"127.0.0.1"', "default"]
+    assert rows["log.level"] == ['"debug"', "moot.toml:3"]
+    assert rows["port"] == ["9000", "FOLKMOOT_PORT"]
+    assert rows["data"] == ['"here"', "--data"]
+    assert rows["master_key"] == ['"***"', "FOLKMOOT_MASTER_KEY"]
+    assert "hush" not in ran.out
+
+
+def test_show_is_json_for_programs(folkmoot: Callable[..., Any]) -> None:
+    ran = folkmoot("config", "show", "--json", FOLKMOOT_MASTER_KEY="hush")
+    told = json.loads(ran.out)
+    assert told["file"] is None
+    assert told["settings"]["port"] == {"value": 8420, "origin": "default"}
+    assert told["settings"]["http.allowed_hosts"]["value"] == []
+    assert "hush" not in ran.out
+
+
+def test_show_fits_a_terminal(on_terminal: Callable[..., str]) -> None:
+    shown = on_terminal("config", "show", FOLKMOOT_TELEMETRY_SERVICE_NAME="x" * 100)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(path in shown for path in FIELDS)
+
+
+def test_check_says_that_a_file_is_right(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "moot.toml").write_text("port = 1\n")
+    ran = folkmoot("config", "check", "moot.toml")
+    assert ran == (0, "moot.toml is right: 1 setting in effect.\n", "")
+    assert folkmoot("config", "check").out == (
+        "There is no settings file; the environment is right.\n"
+    )
+
+
+def test_check_tells_everything_wrong_a_line_each(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "moot.toml").write_text('port = "abc"\n\n[http]\nnope = 7\n')
+    ran = folkmoot("config", "check", "moot.toml")
+    assert ran.code == ExitCode.SETTINGS
+    assert ran.out == ""
+    assert ran.err.splitlines() == [
+        'folkmoot: error: moot.toml:1: port must be an integer between 0 and 65535, not "abc"',
+        "folkmoot: error: moot.toml:4: unknown setting 'nope' in [http]",
+    ]
+
+
+def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "moot.toml").write_text("port = \n")
+    for command in (["serve"], ["config", "show"], ["status"], ["backup", "x"]):
+        ran = folkmoot(*command, "--config", "moot.toml")
+        assert ran == (ExitCode.SETTINGS, "", "folkmoot: error: moot.toml:1:8: invalid value\n")
+
+
+def test_schema_is_json_schema(folkmoot: Callable[..., Any]) -> None:
+    ran = folkmoot("config", "schema")
+    assert json.loads(ran.out)["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -1,0 +1,168 @@
+"""`folkmoot doctor`: finds what is wrong, says what to do, changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from folkmoot.cli.checks import required
+from folkmoot.cli.exits import ExitCode
+from folkmoot.keys import load_master_key
+from folkmoot.store import SqliteStore, bind_master_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The data folder of a hub that ran once."""
+    folder = tmp_path / ".folkmoot"
+    folder.mkdir(mode=0o700)
+    key = load_master_key(folder / "master.key", given=None, database_exists=False)
+
+    async def make() -> None:
+        store = await SqliteStore.open(folder / "folkmoot.db")
+        await store.write(bind_master_key(key.id))
+        await store.close()
+
+    asyncio.run(make())
+    return folder
+
+
+@pytest.fixture
+def examined(folkmoot: Callable[..., Any]) -> Callable[..., Any]:
+    """Run the doctor and answer its findings by subject, with its exit code."""
+
+    def run(*arguments: str, **variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+        ran = folkmoot("doctor", "--json", "--port", "0", *arguments, **variables)
+        assert ran.err == ""
+        told = json.loads(ran.out)
+        assert told["ok"] is (ran.code == 0)
+        return ran.code, {finding["subject"]: finding for finding in told["findings"]}
+
+    return run
+
+
+def test_before_the_first_start_all_is_well_and_nothing_is_made(
+    examined: Callable[..., Any], tmp_path: Path
+) -> None:
+    code, findings = examined()
+    assert code == ExitCode.OK
+    assert {finding["level"] for finding in findings.values()} == {"ok"}
+    assert "made at the first start" in findings["data folder"]["text"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
+    examined: Callable[..., Any], data: Path
+) -> None:
+    before = snapshot(data)
+    code, findings = examined()
+    assert code == ExitCode.OK
+    assert "fits the database" in findings["master key"]["text"]
+    assert "whole" in findings["database"]["text"]
+    assert findings["hub"]["text"] == "not running"
+    assert snapshot(data) == before
+
+
+def test_a_running_hub_is_asked(
+    examined: Callable[..., Any], start_hub: Callable[..., Any]
+) -> None:
+    hub = start_hub()
+    code, findings = examined("--port", hub.url.rpartition(":")[2])
+    assert code == ExitCode.OK
+    assert hub.url in findings["control"]["text"]
+    assert findings["port"]["text"].endswith("taken by the running hub")
+
+
+def test_what_is_wrong_is_told_with_what_to_do(folkmoot: Callable[..., Any], data: Path) -> None:
+    data.chmod(0o755)
+    (data / "master.key").unlink()
+    ran = folkmoot("doctor", "--port", "0")
+    assert ran.code == ExitCode.FAILED
+    assert f"→ Run: chmod 700 {data}" in ran.out
+    assert "problem  master key" in ran.out
+    assert ran.out.endswith("\nFound 1 problem and 1 warning.\n")
+
+
+def test_another_key_is_a_problem_and_is_not_shown(
+    examined: Callable[..., Any], data: Path
+) -> None:
+    code, findings = examined(FOLKMOOT_MASTER_KEY="5f" * 32)
+    assert code == ExitCode.FAILED
+    assert findings["master key"]["level"] == "problem"
+    assert "5f5f" not in findings["master key"]["text"]
+
+
+def test_a_key_others_can_read_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
+    (data / "master.key").chmod(0o644)
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert findings["permissions"]["advice"] == f"Run: chmod 600 {data / 'master.key'}"
+
+
+@pytest.mark.requirement("store.integrity")
+def test_a_file_that_is_no_database_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
+    (data / "folkmoot.db").write_bytes(b"not a database" * 1000)
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert findings["database"]["level"] == "problem"
+
+
+def test_a_newer_database_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
+    with closing(apsw.Connection(str(data / "folkmoot.db"))) as database:
+        database.execute("INSERT INTO schema_migrations VALUES (999, 'later', '', 0)").fetchall()
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert "schema 999 is newer" in findings["database"]["text"]
+
+
+def test_a_taken_port_is_a_problem(examined: Callable[..., Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, findings = examined("--port", str(taken.getsockname()[1]))
+    assert code == ExitCode.FAILED
+    assert findings["port"]["level"] == "problem"
+    assert "--port" in findings["port"]["advice"]
+
+
+def test_a_folder_that_cannot_be_is_a_problem(examined: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, findings = examined("--data", "file/below")
+    assert code == ExitCode.FAILED
+    assert findings["data folder"]["level"] == "problem"
+
+
+def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
+    examined: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "moot.toml").write_text("port = true\n")
+    code, findings = examined("--config", "moot.toml")
+    assert code == ExitCode.FAILED
+    assert findings["settings"]["text"].startswith("moot.toml:1: port must be")
+    assert findings["program"]["level"] == "ok"
+
+
+def test_the_findings_fit_a_terminal(on_terminal: Callable[..., str]) -> None:
+    shown = on_terminal("doctor", "--port", "0", NO_COLOR="1")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.endswith("\nAll is well.\n")
+
+
+def test_the_packages_looked_for_are_those_of_the_project_itself() -> None:
+    assert {"apsw", "msgspec", "typer", "uvicorn"} <= set(required())
+    assert "pytest" not in required()
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file with its mode and content."""
+    return {
+        file.name: (file.stat().st_mode, file.read_bytes()) for file in sorted(folder.iterdir())
+    }

@@ -1,0 +1,179 @@
+"""The program around its commands: help, version, mistakes, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from folkmoot import __version__
+from folkmoot.cli.exits import ENDS, MEANINGS, ExitCode, exit_code
+from folkmoot.core.errors import ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMANDS = [
+    [], ["serve"], ["status"], ["doctor"], ["backup"], ["config"], ["config", "show"],
+    ["config", "check"], ["config", "schema"],
+]  # fmt: skip
+
+
+def test_the_version_is_printed(folkmoot: Callable[..., Any]) -> None:
+    assert folkmoot("--version") == (0, f"folkmoot {__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_command_explains_itself_within_eighty_columns(
+    folkmoot: Callable[..., Any], command: list[str], option: str
+) -> None:
+    ran = folkmoot(*command, option)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: {' '.join(['folkmoot', *command])} ")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "..." not in ran.out.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
+def test_a_group_without_a_command_shows_its_help_as_a_mistake(
+    folkmoot: Callable[..., Any], command: list[str]
+) -> None:
+    ran = folkmoot(*command)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert ran.err.startswith("Usage: folkmoot")
+
+
+@pytest.mark.requirement("error.no-traceback")
+@pytest.mark.parametrize(
+    ("arguments", "message", "command"),
+    [
+        (["serv"], "no such command 'serv'. Did you mean 'serve'?", "folkmoot"),
+        (["--nope"], "no such option: --nope", "folkmoot"),
+        (["serve", "--nope"], "no such option: --nope", "folkmoot serve"),
+        (["serve", "--port", "abc"],
+         '--port must be an integer between 0 and 65535, not "abc"', "folkmoot serve"),
+        (["serve", "--port", "70000"],
+         "--port must be an integer between 0 and 65535, not 70000", "folkmoot serve"),
+        (["serve", "--log-level", "loud"],
+         '--log-level must be "debug", "info", "warning" or "error", not "loud"',
+         "folkmoot serve"),
+        (["config", "check", "a", "b"],
+         "got unexpected extra argument(s) (b)", "folkmoot config check"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_line_and_where_to_look(
+    folkmoot: Callable[..., Any], arguments: list[str], message: str, command: str
+) -> None:
+    ran = folkmoot(*arguments)
+    assert ran.code == ExitCode.USAGE
+    assert ran.out == ""
+    assert ran.err == f"folkmoot: error: {message}\nTry '{command} --help'.\n"
+
+
+@pytest.mark.requirement("error.no-traceback")
+def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
+    script = (
+        "import sys\n"
+        "from folkmoot.cli import config, program\n"
+        "config.schema = lambda: 1 / 0\n"
+        "sys.exit(program.run(['config', 'schema']))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == ExitCode.UNEXPECTED
+    assert told.stderr == (
+        "folkmoot: error: unexpected ZeroDivisionError: division by zero "
+        "(set FOLKMOOT_DEBUG=1 to see where)\n"
+    )
+    environ = {**os.environ, "FOLKMOOT_DEBUG": "1"}
+    seen = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environ
+    )
+    assert "Traceback" in seen.stderr
+
+
+def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
+    environment: dict[str, str],
+) -> None:
+    piped = subprocess.run(
+        f"{sys.executable} -m folkmoot config schema | head -c 1",
+        shell=True, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert (piped.stdout, piped.stderr) == ("{", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line(environment: dict[str, str]) -> None:
+    full = subprocess.run(
+        f"{sys.executable} -m folkmoot config show > /dev/full",
+        shell=True, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert full.returncode == ExitCode.FAILED
+    assert re.fullmatch(r"folkmoot: error: .*no space left on device\n", full.stderr)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_error(environment: dict[str, str], closed: str) -> None:
+    ran = subprocess.run(
+        f"{sys.executable} -m folkmoot config show {closed}",
+        shell=True, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
+    on_terminal: Callable[..., str],
+) -> None:
+    assert "\x1b[" in on_terminal("serv")
+    assert "\x1b[" not in on_terminal("serv", NO_COLOR="1")
+
+
+def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
+    assert set(MEANINGS) == set(ExitCode)
+    assert set(ENDS.values()) <= set(ExitCode)
+    for error in ERRORS.values():
+        assert exit_code(error("x")) in set(ExitCode)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], shell: str) -> None:
+    ran = folkmoot(_FOLKMOOT_COMPLETE=f"source_{shell}")
+    assert ran.code == 0
+    assert "_FOLKMOOT_COMPLETE" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("folkmoot s", {"serve", "status"}),
+        ("folkmoot config ", {"show", "check", "schema"}),
+        ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
+        ("folkmoot serve --log-f", {"--log-format"}),
+    ],
+)
+def test_bash_completes_commands_options_and_values(
+    folkmoot: Callable[..., Any], words: str, expected: set[str]
+) -> None:
+    count = str(len(words.split(" ")) - 1)
+    ran = folkmoot(_FOLKMOOT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
+    assert set(ran.out.split()) == expected
+
+
+def test_help_and_version_do_not_load_the_hub(environment: dict[str, str]) -> None:
+    script = (
+        "import sys\n"
+        "from folkmoot.cli import program\n"
+        "program.run(['--version']); program.run(['serve', '--help'])\n"
+        "print(sorted({'uvicorn', 'starlette', 'apsw', 'rich'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"

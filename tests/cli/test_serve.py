@@ -1,0 +1,132 @@
+"""`folkmoot serve`: what it says, how it stops, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.serve import reachable, welcome
+from folkmoot.keys import MasterKey
+from folkmoot.settings import load
+from folkmoot.store import inspect_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
+    start_hub: Callable[..., Any], tmp_path: Path, number: int
+) -> None:
+    hub = start_hub("--data", "here")
+    assert re.search(rf"Listening on +{re.escape(hub.url)}\n", hub.said)
+    assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
+    snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])
+    assert snippet == {"mcpServers": {"folkmoot": {"url": f"{hub.url}/mcp"}}}
+    with urllib.request.urlopen(f"{hub.url}/health", timeout=30) as answer:
+        assert answer.status == 200
+    ended = hub.stop(number)
+    assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
+    logged = [json.loads(line)["message"] for line in ended.err.splitlines()]
+    assert logged[0] == "listening"
+    assert logged[-1] == "stopped"
+
+
+def test_options_win_over_the_environment_and_the_file(
+    start_hub: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "moot.toml").write_text('data = "of_file"\n\n[log]\nlevel = "error"\n')
+    hub = start_hub("--config", "moot.toml", "--data", "of_option", FOLKMOOT_DATA="of_variable")
+    assert re.search(r"Settings in +moot\.toml\n", hub.said)
+    assert (tmp_path / "of_option").is_dir()
+    assert not (tmp_path / "of_variable").exists()
+    assert not (tmp_path / "of_file").exists()
+    assert hub.stop().err == ""
+
+
+@pytest.mark.requirement("error.no-traceback")
+def test_a_taken_port_is_one_line(folkmoot: Callable[..., Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = folkmoot("serve", "--port", str(port))
+    assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
+    assert ran.err.startswith(f"folkmoot: error: Port {port} on 127.0.0.1 is taken")
+    assert ran.err.count("\n") == 1
+
+
+def test_an_address_that_is_not_ours_is_one_line(folkmoot: Callable[..., Any]) -> None:
+    ran = folkmoot("serve", "--host", "192.0.2.1", "--port", "0")
+    assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
+    assert ran.err.startswith("folkmoot: error: Cannot listen on 192.0.2.1")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.requirement("error.no-traceback")
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_a_folder_that_cannot_be_used_is_one_line(
+    folkmoot: Callable[..., Any], tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "file").touch()
+    ran = folkmoot("serve", "--port", "0", "--data", folder)
+    assert (ran.code, ran.out) == (ExitCode.DATA, "")
+    assert ran.err.startswith(f"folkmoot: error: {tmp_path / folder}: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_second_hub_on_the_same_folder_is_one_line(
+    start_hub: Callable[..., Any], folkmoot: Callable[..., Any]
+) -> None:
+    hub = start_hub()
+    ran = folkmoot("serve", "--port", "0")
+    assert (ran.code, ran.out) == (ExitCode.DATA, "")
+    assert f"in use by another hub (process {hub.process.pid})" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.requirement("key.from-environment")
+def test_the_key_in_the_environment_is_the_one_used_and_no_file_is_made(
+    start_hub: Callable[..., Any], tmp_path: Path
+) -> None:
+    key = "5f" * 32
+    start_hub("--data", "here", FOLKMOOT_MASTER_KEY=key).stop()
+    assert not (tmp_path / "here/master.key").exists()
+    recorded = inspect_database(tmp_path / "here/folkmoot.db").master_key_id
+    assert recorded == MasterKey(bytes.fromhex(key)).id
+
+
+@pytest.mark.requirement("key.malformed")
+def test_a_master_key_that_is_none_is_one_line_without_the_key(
+    folkmoot: Callable[..., Any],
+) -> None:
+    ran = folkmoot("serve", "--port", "0", FOLKMOOT_MASTER_KEY="hush")
+    assert (ran.code, ran.out) == (ExitCode.DATA, "")
+    assert ran.err.startswith("folkmoot: error: FOLKMOOT_MASTER_KEY")
+    assert "hush" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://0.0.0.0:8420", "http://127.0.0.1:8420"),
+        ("http://[::]:8420", "http://[::1]:8420"),
+        ("http://127.0.0.1:8420", "http://127.0.0.1:8420"),
+        ("http://[fe80::1]:8420", "http://[fe80::1]:8420"),
+    ],
+)
+def test_a_client_is_given_an_address_it_can_connect_to(url: str, expected: str) -> None:
+    assert reachable(url) == expected
+
+
+def test_behind_a_proxy_a_client_is_given_the_public_url() -> None:
+    loaded = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot/"})
+    said = welcome("http://0.0.0.0:8420", loaded)
+    assert '"url": "https://hub.example/moot/mcp"' in said
+    assert "http://0.0.0.0:8420 (every network of this machine)" in said
