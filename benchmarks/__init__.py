@@ -1,0 +1,1 @@
+"""Speed as ratios against floors and peers, measured in one run."""
