@@ -20,7 +20,7 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.message import Request, decode_message
-from folkmoot.core.policy import ALLOWED, Principal, Verdict, decide
+from folkmoot.core.policy import Decision, Principal, Verdict, decide
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
@@ -81,7 +81,7 @@ def messages() -> None:
         raw = in_room(call(size - 125))
         spaced = json.dumps(json.loads(raw)).encode()
         plain = strict.encode(call(size))
-        assert checked(raw) is ALLOWED
+        assert checked(raw).decision is Decision.ALLOW
         floor, decoded, with_envelope, everything, loose = best(
             lambda raw=raw: untyped(raw),
             lambda raw=raw: strict.decode(raw),

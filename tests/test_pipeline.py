@@ -6,16 +6,24 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, CapabilityDenied, ProposalRequired
-from folkmoot.core.message import Request, replace
+from folkmoot.core.errors import (
+    BlockedByInterceptor,
+    CapabilityDenied,
+    ProposalRequired,
+    RewriteRefused,
+)
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.message import Request, decode_message, encode_message, members, replace
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Event, Interceptor, Outcome, Tx
+from folkmoot.core.ports import Admitted, Event, Interceptor, Outcome, Tx
+from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext
 from folkmoot.pipeline import Pipeline
 from folkmoot.store import SqliteStore
@@ -39,9 +47,10 @@ class Ledger:
         self.event = event
         self.performed: list[MessageEnvelope[Any]] = []
 
-    async def perform(self, envelope: MessageEnvelope[Any], principal: Principal) -> Outcome:
+    async def perform(self, admitted: Admitted) -> Outcome:
+        envelope, principal = admitted.envelope, admitted.principal
         self.performed.append(envelope)
-        tool = envelope.message.params["name"]
+        tool = str(admitted.kind).rpartition(":")[2]
 
         async def unit(tx: Tx) -> int:
             return await tx.execute(
@@ -67,6 +76,32 @@ class Renames:
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
         return envelope.with_message(replace(envelope.message, params={"name": self.tool}))
+
+
+class Edits:
+    """An interceptor that changes what it was shown, in place."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        message = envelope.message
+        members = (
+            message.payload if isinstance(message, McpxMessage) else {"params": message.params}
+        )
+        members["params"]["name"] = self.tool
+        return envelope
+
+
+class Copies:
+    """An interceptor that changes a copy and leaves the old bytes beside it."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        changed = msgspec.structs.replace(envelope.message, params={"name": self.tool})
+        return envelope.with_message(changed)
 
 
 class Blocks:
@@ -114,6 +149,52 @@ def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
             await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
         await ledger.store.close()
         assert not bus.subscriptions
+
+    run(script())
+
+
+@pytest.mark.requirement("pipeline.policy-after-interceptors")
+@pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
+def test_what_policy_judged_is_what_is_passed_on(tmp_path: Path, interceptor: Interceptor) -> None:
+    """A careless interceptor must not get the bytes of one call past policy as another."""
+
+    async def script() -> None:
+        pipeline, ledger, _ = await opened(tmp_path, interceptor)
+        raw = encode_message(calling("remove").message)
+        await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
+        passed_on = encode_message(ledger.performed[0].message)
+        assert passed_on == encode_message(calling("read").message)
+        await ledger.store.close()
+
+    run(script())
+
+
+def test_an_unchanged_message_keeps_its_bytes(tmp_path: Path) -> None:
+    async def script() -> None:
+        pipeline, ledger, _ = await opened(tmp_path, Edits("read"))
+        raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
+        await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
+        assert ledger.performed[0].message.raw == raw
+        await ledger.store.close()
+
+    run(script())
+
+
+@pytest.mark.parametrize("interceptor", [Edits("other"), None], ids=["edits", "leaves alone"])
+def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
+    tmp_path: Path, interceptor: Interceptor | None
+) -> None:
+    async def script() -> None:
+        pipeline, ledger, _ = await opened(tmp_path, interceptor or Edits("read"))
+        sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
+        raw = encode({**sent, "payload": members(calling("read").message)})
+        envelope = calling("read").with_message(decode_mcpx(raw))
+        if interceptor:
+            with pytest.raises(RewriteRefused):
+                await pipeline.run(envelope, ALICE, READER)
+        else:
+            assert (await pipeline.run(envelope, ALICE, READER)).answer == "read"
+        await ledger.store.close()
 
     run(script())
 

@@ -2,8 +2,9 @@
 
     envelope → interceptors → policy → service, which commits → bus → delivery
 
-Policy comes after the interceptors, so no rewrite slips past it. Only what is committed is
-published; what the bus loses then is repaired by cursors, so it never fails the sender.
+Policy comes after the interceptors and judges what will be passed on, so no rewrite slips past it.
+Only what is committed is published; what the bus loses then is repaired by cursors, so it never
+fails the sender.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from folkmoot.core import strict
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BusError
+from folkmoot.core.equality import same
+from folkmoot.core.errors import RewriteRefused
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import members, replace
 from folkmoot.core.policy import Principal, decide
-from folkmoot.core.ports import Bus, Clock, Interceptor, Outcome, Service
+from folkmoot.core.ports import Admitted, Bus, Clock, Interceptor, Outcome, Service
+from folkmoot.core.strict import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -40,22 +46,49 @@ class Pipeline:
     ) -> Outcome:
         """Carry one message through; a refusal at any step is raised as its error."""
         timing = envelope.context.timing.start_processing(self._clock.monotonic())
-        envelope = envelope.with_timing(timing)
-        for interceptor in self._interceptors:
-            envelope = await interceptor.intercept(envelope)
+        envelope = await self._intercept(envelope.with_timing(timing))
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
             raise verdict.error
-        outcome = await self._service.perform(envelope, principal)
+        admitted = Admitted(envelope, principal, rights, verdict.kind)
+        outcome = await self._service.perform(admitted)
         await self._publish(outcome)
         return outcome
+
+    async def _intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        if not self._interceptors:
+            return envelope
+        sent = envelope.message
+        for interceptor in self._interceptors:
+            envelope = await interceptor.intercept(envelope)
+        return envelope.with_message(_settle(sent, envelope.message))
 
     async def _publish(self, outcome: Outcome) -> None:
         for event in outcome.events:
             try:
                 await self._bus.publish(event.subject, event.data)
-            except BusError as error:
+            except Exception as error:  # noqa: BLE001 - it is done and committed; nobody is to be told no
                 logger.warning(
                     "an event was not published; readers will find it in the store",
-                    extra={"subject": event.subject, "error": error.code},
+                    extra={"subject": event.subject, "error": repr(error)},
                 )
+
+
+def _settle(sent: Any, message: Any) -> Any:
+    """The message to go on with: its bytes and its members say the same.
+
+    An interceptor may have changed the members in place, or copied them beside the old bytes; then
+    what policy saw would not be what is passed on.
+    """
+    if isinstance(sent, McpxMessage):
+        if message is not sent or not same(sent.members, _read(sent.raw)):
+            raise RewriteRefused("An interceptor tried to rewrite a room's message.")
+        return message
+    if message.raw is not None and not same(members(message), _read(message.raw)):
+        return replace(message)
+    return message
+
+
+def _read(raw: bytes) -> Any:
+    """What bytes that were read before say."""
+    return strict.decode(raw, Limits(message_bytes=len(raw), nesting=1024))

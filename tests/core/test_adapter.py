@@ -68,6 +68,20 @@ def test_the_context_it_is_given_is_on_every_message() -> None:
     asyncio.run(scenario())
 
 
+class Telling(Plain):
+    """A plain transport that knows its own context."""
+
+    def current_context(self) -> TransportContext:
+        return TransportContext.stdio(7)
+
+
+def test_a_transport_that_tells_its_context_is_asked_for_it() -> None:
+    carrier = with_context(Telling(), StoppedClock(), TransportContext.websocket())
+    assert carrier.current_context() == TransportContext.stdio(7)
+    quiet = with_context(Plain(), StoppedClock(), TransportContext.websocket())
+    assert quiet.current_context() == TransportContext.websocket()
+
+
 @pytest.mark.requirement("transport.is-a-protocol")
 def test_a_transport_that_knows_envelopes_is_left_as_it_is() -> None:
     carrier = with_context(Plain(), StoppedClock())

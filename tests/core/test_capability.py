@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core import capability as module
-from folkmoot.core.capability import MAX_CACHED, MAX_CAPABILITIES, Rights, capability, covers
+from folkmoot.core.capability import (
+    MAX_CACHED,
+    MAX_CAPABILITIES,
+    MAX_CONSTRAINED,
+    Rights,
+    capability,
+    covers,
+)
 from folkmoot.core.errors import (
     CapabilityError,
     CapabilityReserved,
@@ -273,7 +280,13 @@ def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: s
         (["*", "!mcp.request.tools/call:rm"], "mcp.request.*", False),
         (["*", "!mcp.request.tools/call:rm*"], "mcp.request.tools/call:read", True),
         (["*", "!mcp.request.tools/call:rm*"], "mcp.request.tools/call:*", False),
-        (["a.b"], "!c.d", True),
+        (["*"], "!c.d", False),
+        (["*", "!chat.message"], "mcp.request.tools/call:chat.say", False),
+        (["*", "!chat.message"], "mcp.notification.notifications/chat/message", False),
+        (["*", "!chat.message"], "mcp.proposal.*", False),
+        (["*", "!chat.message"], "mcp.request.tools/call:read", True),
+        (["chat.*", "!mcp.notification.notifications/chat/*"], "chat.message", False),
+        (["chat.*", "!mcp.notification.notifications/chat/*"], "chat.cancel", True),
         ([], "a.b", False),
         ([LIMITED], LIMITED, True),
         ([LIMITED], "mcp.request.tools/call:read", False),
@@ -326,6 +339,17 @@ def test_rights_tell_how_they_were_written() -> None:
 def test_rights_have_a_limit() -> None:
     with pytest.raises(TooManyCapabilities):
         Rights("a.b" for _ in range(MAX_CAPABILITIES + 1))
+    wide = {"kind": "a.b", "payload": {"x": list(range(60))}}
+    assert Rights([wide] * (MAX_CONSTRAINED // 62))
+    with pytest.raises(TooManyCapabilities):
+        Rights([wide] * (MAX_CONSTRAINED // 62 + 1))
+
+
+def test_a_text_too_long_to_be_searched_slips_past_no_deny() -> None:
+    kind = parse("mcp.request.tools/call:read")
+    long = reading("x" * 100_000 + "etc")
+    assert not Rights(["mcp.*", {"kind": "!mcp.*", "payload": reading("*etc*")}]).allows(kind, long)
+    assert not Rights([{"kind": "mcp.*", "payload": reading("*etc*")}]).allows(kind, long)
 
 
 def test_plain_contexts_are_looked_up() -> None:

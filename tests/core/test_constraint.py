@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.constraint import MAX_DEPTH, MAX_VALUES, Constraint
+from folkmoot.core.constraint import MAX_DEPTH, MAX_SEARCHED, MAX_STRING, MAX_VALUES, Constraint
 from folkmoot.core.errors import ConstraintSyntax
 from tests.core.strategies import FEW_STARRED, JSON, OBJECTS
 
@@ -74,7 +74,8 @@ def test_a_constraint_has_limits() -> None:
     deep: Any = 1
     for _ in range(MAX_DEPTH):
         deep = {"a": deep}
-    for source in deep, {"a": list(range(MAX_VALUES))}:
+    long = "x" * (MAX_STRING + 1)
+    for source in deep, {"a": list(range(MAX_VALUES))}, {"a": long}, {long: 1}, {"a": [long]}:
         with pytest.raises(ConstraintSyntax, match="at most"):
             Constraint(source)
     assert Constraint(deep["a"]).matches(deep["a"])
@@ -119,3 +120,20 @@ def test_what_a_covered_constraint_lets_through_is_let_through(
 )
 def test_a_constraint_covers_a_narrower_one(wide: Any, narrow: Any, covers: bool) -> None:
     assert Constraint(wide).covers(Constraint(narrow)) is covers
+
+
+@pytest.mark.parametrize("if_too_long", [True, False])
+def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_too_long: bool) -> None:
+    constraint = Constraint({"text": "*x*"})
+    assert (
+        constraint.matches({"text": "y" * MAX_SEARCHED + "x"}, if_too_long=if_too_long)
+        is if_too_long
+    )
+    assert not constraint.matches({"text": "y" * MAX_SEARCHED}, if_too_long=if_too_long)
+
+
+def test_a_constraint_keeps_what_it_was_given() -> None:
+    source = {"a": {"b": "x"}}
+    constraint = Constraint(source)
+    source["a"]["b"] = "*"
+    assert not constraint.covers(Constraint({"a": {"b": "y"}}))

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from folkmoot.core.envelope import (
-    NO_EXTENSIONS,
     MessageContext,
     MessageDirection,
     MessageEnvelope,
@@ -87,13 +86,17 @@ def test_a_copy_has_the_same_context() -> None:
 
 @pytest.mark.requirement("envelope.extensions")
 def test_extensions_are_added_beside_the_others() -> None:
-    assert MessageEnvelope.new(REQUEST, NOW).context.extensions is NO_EXTENSIONS
+    assert MessageEnvelope.new(REQUEST, NOW).context.extensions == {}
     envelope = full()
     more = envelope.with_extension("tenant", 7)
-    assert dict(more.context.extensions) == {"trace": "t", "tenant": 7}
-    assert dict(envelope.context.extensions) == {"trace": "t"}
-    with pytest.raises(TypeError):
-        more.context.extensions["x"] = 1  # type: ignore[index]
+    assert more.context.extensions == {"trace": "t", "tenant": 7}
+    assert envelope.context.extensions == {"trace": "t"}
+
+
+def test_a_context_survives_being_written_down() -> None:
+    context = full().context
+    assert msgspec.json.decode(msgspec.json.encode(context), type=MessageContext) == context
+    assert copy.deepcopy(context) == context
 
 
 @pytest.mark.requirement(
@@ -141,6 +144,11 @@ def test_the_answer_goes_the_other_way_in_the_same_session() -> None:
     assert answer.context.direction is TO_CLIENT
     assert answer.context.session == full().context.session
     assert answer.context.timing is LATER
+    assert answer.context.transport == full().context.transport
+    assert answer.context.extensions == {"trace": "t"}
+    event = TransportContext.sse("stream", "7")
+    streamed = full().answered_by(Response(id=1, result={}), LATER, event)
+    assert streamed.context.transport is event
 
 
 @pytest.mark.parametrize("identity", ["1", 2, None])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from folkmoot.core import errors
 from folkmoot.core.errors import KindError
-from folkmoot.core.kindcheck import check, effective, kind_of, spellings_of_chat
+from folkmoot.core.kindcheck import check, effective, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Notification, Request, Response
 from tests.core.strategies import JSON, OBJECTS, kind_texts
@@ -32,8 +32,19 @@ def checked(kind: str, payload: Any, to: Any = ("files",), about: Any = ()) -> s
 
 CALL = "mcp.request.tools/call"
 READING = f"{CALL}:read_file"
-NOTIFIED = "mcp.notification.notifications/progress"
-PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}
+NOTIFIED = "mcp.notification.notifications/message"
+NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+CHAT = "mcp.notification.notifications/chat/message"
+
+
+def saying(**body: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/chat/message", "params": body}
+
+
+def about(method: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": {}}
+
+
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
 FAILURE = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
 
@@ -155,9 +166,17 @@ WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
     (CALL, None, ["f"], [], errors.PayloadMissing),
     (CALL, [], ["f"], [], errors.PayloadMissing),
     # notifications
-    (f"{NOTIFIED}:x", PROGRESS, [], [], errors.ContextNotAllowed),
-    (NOTIFIED, without(PROGRESS, "jsonrpc"), [], [], errors.PayloadInvalid),
-    (NOTIFIED, {**PROGRESS, "id": None}, [], [], errors.PayloadIdForbidden),
+    (f"{NOTIFIED}:x", NOTE, [], [], errors.ContextNotAllowed),
+    (NOTIFIED, without(NOTE, "jsonrpc"), [], [], errors.PayloadInvalid),
+    (NOTIFIED, {**NOTE, "id": None}, [], [], errors.PayloadIdForbidden),
+    (CHAT, saying(), [], [], errors.PayloadInvalid),
+    (CHAT, saying(text=1), [], [], errors.PayloadInvalid),
+    (CHAT, saying(text="x", format="Markdown"), [], [], errors.PayloadInvalid),
+    (CHAT, without(saying(), "params"), [], [], errors.PayloadInvalid),
+    *(
+        (f"mcp.notification.{method}", about(method), [], [], errors.CorrelationRequired)
+        for method in ("notifications/progress", "notifications/cancelled")
+    ),
     # responses
     ("mcp.response.tools/call", without(ANSWER, "jsonrpc"), ["a"], ["1"], errors.PayloadInvalid),
     ("mcp.response.tools/call", ANSWER, ["a"], [], errors.CorrelationRequired),
@@ -213,6 +232,10 @@ WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
     ("chat.message.plain:x", {"text": "x"}, [], [], errors.ContextNotAllowed),
     ("chat.message", None, [], [], errors.PayloadMissing),
     ("chat.shout", {}, [], [], errors.UnknownOperation),
+    ("chat.message", {"text": "", **request()}, [], [], errors.PayloadInvalid),
+    ("participant.status", request(), [], [], errors.PayloadInvalid),
+    ("capability.grant.more", {}, [], [], errors.UnknownOperation),
+    ("room.kick.everyone:x", {}, [], [], errors.UnknownOperation),
     ("participant.pause", [1], [], [], errors.PayloadMissing),
 ]
 
@@ -290,8 +313,8 @@ def test_the_codes_are_these_and_stay_these() -> None:
 @pytest.mark.parametrize(
     ("kind", "payload", "to", "about", "answer"),
     [
-        (NOTIFIED, PROGRESS, [], [], NOTIFIED),
-        (NOTIFIED, without(PROGRESS, "params"), [], [], NOTIFIED),
+        (NOTIFIED, NOTE, [], [], NOTIFIED),
+        (NOTIFIED, without(NOTE, "params"), [], [], NOTIFIED),
         ("mcp.request.tools/list", request("tools/list", {}), ["f"], [], "mcp.request.tools/list"),
         ("mcp.response.tools/call:x", ANSWER, ["a"], ["1"], "mcp.response.tools/call:x"),
         ("mcp.response.tools/call", FAILURE, ["a", "b"], ["1"], "mcp.response.tools/call"),
@@ -305,6 +328,15 @@ def test_the_codes_are_these_and_stay_these() -> None:
         ),
         ("mcp.proposal.tools/call", request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
         ("mcpx.withdraw.proposal", {}, [], ["p1"], "mcpx.withdraw.proposal"),
+        ("mcpx.withdraw.proposal", None, [], ["p1"], "mcpx.withdraw.proposal"),
+        (CHAT, saying(text="hi", format="markdown", mentions=["bob"]), [], [], CHAT),
+        (
+            "mcp.notification.notifications/progress",
+            about("notifications/progress"),
+            ["alice"],
+            ["m1"],
+            "mcp.notification.notifications/progress",
+        ),
         ("mcpx.reject.proposal", {"reason": "too dear"}, [], ["p1"], "mcpx.reject.proposal"),
         ("chat.message", {"text": "hi"}, [], [], "chat.message"),
         ("chat.message", {"text": "hi", "format": "markdown"}, [], [], "chat.message.markdown"),
@@ -363,6 +395,12 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
     assert kind_of(Response(id=1, result={})) is None
     with pytest.raises(errors.PayloadInvalid):
         kind_of(Request(id=1, method="tools/call"))
+    for plain in (
+        Request(id=1, method="notifications/chat/message", params={"text": "x"}),
+        Notification(method="tools/call", params=READ),
+    ):
+        with pytest.raises(errors.WrongOperation):
+            kind_of(plain)
     for method in "no spaces", "tools/call:read_file":
         with pytest.raises(errors.KindSyntax):
             kind_of(Request(id=1, method=method, params=READ))
@@ -370,36 +408,3 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
 
 def test_the_effective_kind_can_be_asked_for_alone() -> None:
     assert str(effective(parse(CALL), {"params": READ})) == READING
-
-
-PLAIN = {"mcp.notification.notifications/chat/message", "chat.message.plain", "chat.message.text"}
-MARKDOWN = {"mcp.notification.notifications/chat/message", "chat.message.markdown"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "payload", "spellings"),
-    [
-        ("chat.message", {"text": "x"}, PLAIN),
-        ("chat.message.text", {"text": "x"}, PLAIN),
-        ("chat.message.markdown", {"text": "x"}, MARKDOWN),
-        ("mcp.notification.notifications/chat/message", {"params": {"text": "x"}}, PLAIN),
-        (
-            "mcp.notification.notifications/chat/message",
-            {"params": {"format": "markdown"}},
-            MARKDOWN,
-        ),
-        (
-            "mcp.notification.notifications/chat/message",
-            {"params": {"format": ["markdown"]}},
-            PLAIN,
-        ),
-        ("mcp.notification.notifications/chat/message", {"params": None}, PLAIN),
-        (f"{CALL}:chat.say", {"params": {"arguments": {"format": "markdown"}}}, MARKDOWN),
-        (f"{CALL}:chat.say", {}, PLAIN),
-        (f"{CALL}:other", {}, set()),
-        ("chat.cancel", {}, set()),
-        ("mcp.request.tools/list", {}, set()),
-    ],
-)
-def test_chat_has_several_spellings(kind: str, payload: Any, spellings: set[str]) -> None:
-    assert {str(k) for k in spellings_of_chat(parse(kind), payload)} == spellings

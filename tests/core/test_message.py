@@ -242,6 +242,25 @@ def test_a_message_cannot_be_changed() -> None:
         hash(message)
 
 
+def test_equal_messages_are_not_different() -> None:
+    assert not Request(id=1, method="x") != Request(id=1, method="x")  # noqa: SIM202
+    assert [Request(id=1, method="x")].count(Request(id=1, method="x")) == 1
+
+
+def test_unknown_members_cannot_take_the_place_of_known_ones() -> None:
+    forged = Request(id=1, method="x", extra={"method": "evil", "result": 1, "trace": "t"})
+    assert members(forged) == {"jsonrpc": "2.0", "id": 1, "method": "x", "trace": "t"}
+    error = ErrorObject(1, "m", extra={"code": 2, "more": 3})
+    assert members(Response(id=1, error=error))["error"] == {"code": 1, "message": "m", "more": 3}
+
+
+@pytest.mark.requirement("message.result-xor-error")
+@pytest.mark.parametrize("parts", [{}, {"result": 1, "error": ErrorObject(1, "m")}])
+def test_a_response_that_is_no_answer_is_not_written(parts: dict[str, Any]) -> None:
+    with pytest.raises(InvalidResponse):
+        encode_message(Response(id=1, **parts))
+
+
 def test_a_message_of_another_class_is_another_message() -> None:
     assert Request(id=1, method="x") != "x"
     assert Notification(method="x") != Request(id=1, method="x")

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, ContextMismatch, ProposalRequired
+from folkmoot.core.errors import (
+    CapabilityDenied,
+    ContextMismatch,
+    ProposalRequired,
+    ReservedKind,
+)
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.policy import (
-    ALLOWED,
     Decision,
     Principal,
     PrincipalType,
@@ -40,8 +44,8 @@ def verdict(rights: list[Any], kind: str, payload: Any = None, who: Principal = 
 
 @pytest.mark.requirement("policy.allow")
 def test_what_a_right_covers_is_allowed() -> None:
-    assert verdict(["mcp.*"], CALL) is ALLOWED
-    assert verdict(["*"], "chat.message", {"text": "x"}) is ALLOWED
+    assert verdict(["mcp.*"], CALL).decision is Decision.ALLOW
+    assert verdict(["*"], "chat.message", {"text": "x"}).decision is Decision.ALLOW
 
 
 @pytest.mark.requirement("policy.default-deny", "policy.deny-says-why")
@@ -83,12 +87,12 @@ def test_nothing_but_a_request_can_be_proposed(kind: str) -> None:
 @pytest.mark.requirement("policy.system-denied")
 def test_system_is_the_gateways_alone() -> None:
     assert verdict(["*"], "system.welcome").decision is Decision.DENY
-    assert verdict([], "system.welcome", who=GATEWAY) is ALLOWED
-    assert verdict([], CALL, who=GATEWAY) is ALLOWED
+    assert verdict([], "system.welcome", who=GATEWAY).decision is Decision.ALLOW
+    assert verdict([], CALL, who=GATEWAY).decision is Decision.ALLOW
 
 
 def test_an_open_request_is_the_right_to_answer() -> None:
-    assert verdict([], "mcp.response.tools/call:rm") is ALLOWED
+    assert verdict([], "mcp.response.tools/call:rm").decision is Decision.ALLOW
     assert verdict(["!mcp.response.*"], "mcp.response.tools/call:rm").decision is Decision.DENY
 
 
@@ -97,28 +101,77 @@ CHATS = [
     ("chat.message.text", {"text": "x"}),
     (NOTE, {"params": {"text": "x"}}),
     (
+        "mcp.proposal.tools/call:chat.say",
+        {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
+    ),
+    (
         "mcp.request.tools/call:chat.say",
         {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
     ),
 ]
 
 
+DENIES: list[Any] = [
+    "!chat.message",
+    "!chat.*",
+    f"!{NOTE}",
+    "!mcp.notification.*",
+    "!chat.message.plain",
+    {"kind": "!chat.message", "payload": {"text": "x*"}},
+    {"kind": f"!{NOTE}", "payload": {"params": {"text": "x*"}}},
+]
+
+
 @pytest.mark.requirement("chat.deny-both")
-@pytest.mark.parametrize(
-    "deny", ["!chat.message", "!chat.*", f"!{NOTE}", "!mcp.notification.*", "!chat.message.plain"]
-)
+@pytest.mark.parametrize("deny", DENIES, ids=str)
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
-def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny: str, kind: str, payload: Any) -> None:
-    assert verdict(MEMBER, kind, payload) is ALLOWED
-    assert verdict([*MEMBER, deny], kind, payload).decision is not Decision.ALLOW
+def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny: Any, kind: str, payload: Any) -> None:
+    assert verdict(MEMBER, kind, payload).decision is Decision.ALLOW
+    refused = verdict([*MEMBER, deny], kind, payload)
+    assert refused.decision is Decision.DENY
+    assert Rights([*MEMBER, deny]).denies(parse(kind), payload)
+
+
+def test_a_format_that_is_none_does_not_slip_past_a_deny_on_a_format() -> None:
+    for said in "Markdown", "markdown ", ["markdown"]:
+        payload = {"params": {"name": "chat.say", "arguments": {"text": "x", "format": said}}}
+        rights = [*MEMBER, "!chat.message.markdown"]
+        refused = verdict(rights, "mcp.request.tools/call:chat.say", payload)
+        assert refused.decision is Decision.DENY, said
 
 
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
 def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(
     kind: str, payload: Any
 ) -> None:
-    for deny in "!chat.message.markdown", "!chat.cancel", "!mcp.request.tools/call:other":
-        assert verdict([*MEMBER, deny], kind, payload) is ALLOWED
+    for deny in (
+        "!chat.message.markdown",
+        "!chat.cancel",
+        "!mcp.request.tools/call:other",
+        {"kind": "!chat.message", "payload": {"text": "y*"}},
+    ):
+        assert verdict([*MEMBER, deny], kind, payload).decision is Decision.ALLOW
+
+
+def test_the_gateway_is_not_held_to_what_participants_may_send() -> None:
+    raw = encode({"protocol": "mcpx/v1", "kind": "system.welcome", "payload": {}})
+    assert decide(GATEWAY, Rights(), decode_mcpx(raw)).decision is Decision.ALLOW
+    with pytest.raises(ReservedKind):
+        decide(ALICE, Rights(["*"]), decode_mcpx(raw))
+
+
+def test_a_long_list_of_capabilities_is_cut_in_a_refusal() -> None:
+    refused = verdict([f"chat.made-up-{n}" for n in range(1000)], CALL)
+    assert refused.error is not None
+    assert len(refused.error.data["your_capabilities"]) == 64
+    assert refused.error.data["capabilities_held"] == 1000
+
+
+def test_the_verdict_tells_the_effective_kind() -> None:
+    assert str(verdict(["mcp.*"], CALL).kind) == CALL
+    message = Request(id=1, method="tools/call", params={"name": "rm"})
+    assert str(decide(ALICE, Rights(), message).kind) == CALL
+    assert decide(ALICE, Rights(), Response(id=1, result={})).kind is None
 
 
 def in_room(kind: str, name: str) -> bytes:
@@ -130,7 +183,7 @@ def in_room(kind: str, name: str) -> bytes:
 def test_a_whole_message_is_judged_by_what_it_does() -> None:
     rights = Rights(["mcp.request.tools/call:read"])
     bare = "mcp.request.tools/call"
-    assert decide(ALICE, rights, decode_mcpx(in_room(bare, "read"))) is ALLOWED
+    assert decide(ALICE, rights, decode_mcpx(in_room(bare, "read"))).decision is Decision.ALLOW
     assert decide(ALICE, rights, decode_mcpx(in_room(bare, "rm"))).decision is Decision.DENY
     with pytest.raises(ContextMismatch):
         decide(ALICE, rights, decode_mcpx(in_room(f"{bare}:read", "rm")))
@@ -138,11 +191,9 @@ def test_a_whole_message_is_judged_by_what_it_does() -> None:
 
 def test_a_plain_message_is_judged_by_the_same_rights() -> None:
     rights = Rights(["mcp.request.tools/call:read", "mcp.notification.*"])
-    assert (
-        decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "read"}))
-        is ALLOWED
-    )
+    allowed = decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "read"}))
+    assert allowed.decision is Decision.ALLOW
     refused = decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "rm"}))
     assert refused.decision is Decision.DENY
-    assert decide(ALICE, rights, Notification(method="notifications/x")) is ALLOWED
-    assert decide(ALICE, Rights(), Response(id=1, result={})) is ALLOWED
+    assert decide(ALICE, rights, Notification(method="notifications/x")).decision is Decision.ALLOW
+    assert decide(ALICE, Rights(), Response(id=1, result={})).decision is Decision.ALLOW

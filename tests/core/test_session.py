@@ -28,6 +28,7 @@ def test_an_anonymous_session_has_nothing() -> None:
 def test_a_session_with_an_id_is_active() -> None:
     session = SessionContext.with_id(SessionId("s1"))
     assert str(session.session_id) == "s1"
+    assert "secret-id" not in repr(SessionContext.with_id(SessionId("secret-id")))
     assert session.state is SessionState.ACTIVE
     assert session.correlation_id is None
 

@@ -213,3 +213,16 @@ def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one() -> N
     """An unfinished escape stops the first reading early; the second meets the depth."""
     with pytest.raises(MessageError):
         strict.decode(b'["\\ud800",' + b"[" * 200_000)
+
+
+@pytest.mark.requirement("json.own-errors-only")
+@pytest.mark.parametrize("depth", [*range(60, 70), 500, *range(940, 1010, 3)])
+def test_a_fault_deep_inside_is_still_one_of_its_own_errors(depth: int) -> None:
+    with pytest.raises((LoneSurrogate, NestingTooDeep)):
+        strict.decode(b"[" * depth + rb'"\ud800"' + b"]" * depth)
+
+
+def test_every_refusal_can_be_written_down() -> None:
+    with pytest.raises(DuplicateKey) as caught:
+        strict.decode(rb'{"\ud800":1,"\ud800":2}')
+    assert strict.encode([caught.value.as_jsonrpc(), caught.value.as_http()])

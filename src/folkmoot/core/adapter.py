@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folkmoot.core.envelope import MessageEnvelope
@@ -14,17 +15,20 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock, Transport
 
 
-def with_context(transport: Transport, clock: Clock) -> TransportWithContext:
+def with_context(
+    transport: Transport, clock: Clock, context: TransportContext = UNKNOWN
+) -> TransportWithContext:
     """The transport itself if it knows envelopes already, else one that wraps it."""
     if isinstance(transport, TransportWithContext):
         return transport
-    return ContextAdapter(transport, clock)
+    return ContextAdapter(transport, clock, context)
 
 
 class ContextAdapter:
     """A plain send/receive transport, seen as one that carries envelopes.
 
-    It knows neither direction nor session: whoever owns the connection sets them.
+    It knows neither direction nor session: whoever owns the connection sets them. A transport that
+    can tell its own context is asked for it; for the others the given one stands.
     """
 
     def __init__(
@@ -32,7 +36,9 @@ class ContextAdapter:
     ) -> None:
         self._transport = transport
         self._clock = clock
-        self._context = context
+        self._tell: Callable[[], TransportContext] = getattr(
+            transport, "current_context", lambda: context
+        )
 
     async def receive(self) -> ProtocolMessage:
         """The next message, without its context."""
@@ -46,7 +52,7 @@ class ContextAdapter:
         """The next message, with the time it came and the transport it came over."""
         message = await self._transport.receive()
         timing = TimingContext(self._clock.monotonic(), self._clock.now())
-        return MessageEnvelope.new(message, timing).with_transport(self._context)
+        return MessageEnvelope.new(message, timing).with_transport(self._tell())
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Send the message; a plain transport has no place for its context."""
@@ -54,4 +60,4 @@ class ContextAdapter:
 
     def current_context(self) -> TransportContext:
         """The context every received message is given."""
-        return self._context
+        return self._tell()

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from folkmoot.core import chat
 from folkmoot.core.constraint import Constraint
 from folkmoot.core.errors import (
     CapabilityReserved,
@@ -25,6 +26,8 @@ from folkmoot.core.glob import Glob, glob
 from folkmoot.core.kinds import MAX_KIND_BYTES, MAX_METHOD, MAX_NAME, Kind, check_context
 
 MAX_CAPABILITIES: Final = 4096
+MAX_CONSTRAINED: Final = 256
+"""How many values all payload constraints of one principal may have together."""
 MAX_CACHED: Final = 512
 
 Source: TypeAlias = str | dict[str, Any]
@@ -53,7 +56,9 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
             and self.method.matches(kind.method or "")
             and self.context.matches(kind.context or "")
             and kind.protocol != "system"
-            and (self.constraint is None or self.constraint.matches(payload))
+            and (
+                self.constraint is None or self.constraint.matches(payload, if_too_long=self.denies)
+            )
         )
 
     def covers(self, other: Capability) -> bool:
@@ -139,20 +144,32 @@ def _fault(pattern: str) -> str | None:
 class Rights:
     """What a principal may do: the capabilities it holds, indexed and cached.
 
-    A verdict costs the same however many capabilities there are: those that speak of a kind's base
-    are found by index once and kept in a bounded cache. Contexts are no part of the cache's key, so
-    made-up ones cannot fill it. Rights never change: other rights are another object.
+    A verdict costs the same however many capabilities there are, save those with a constraint on
+    the payload, which are few: those that speak of a kind's base are found by index once and kept
+    in a bounded cache. Contexts are no part of the cache's key, so made-up ones cannot fill it.
+    Rights never change: other rights are another object.
     """
 
-    __slots__ = ("_cache", "_index", "capabilities")
+    __slots__ = ("_cache", "_chat_denies", "_index", "capabilities")
 
     def __init__(self, sources: Iterable[Source | Capability] = ()) -> None:
         compiled: list[Capability] = []
+        constrained = 0
         for source in sources:
-            if len(compiled) == MAX_CAPABILITIES:
-                raise TooManyCapabilities(f"At most {MAX_CAPABILITIES:,} capabilities can be held.")
-            compiled.append(capability(source))
+            held = capability(source)
+            compiled.append(held)
+            constrained += held.constraint.size if held.constraint else 0
+            if len(compiled) > MAX_CAPABILITIES or constrained > MAX_CONSTRAINED:
+                raise TooManyCapabilities(
+                    f"At most {MAX_CAPABILITIES:,} capabilities can be held, with at most "
+                    f"{MAX_CONSTRAINED} values in their payload constraints."
+                )
         self.capabilities = tuple(compiled)
+        self._chat_denies = tuple(
+            held
+            for held in self.capabilities
+            if held.denies and any(held.intersects(spelling) for spelling in CHAT[:2])
+        )
         self._cache: dict[str, bool | _Undecided] = {}
         self._index: dict[str, list[Capability]] = {}
         for held in self.capabilities:
@@ -163,29 +180,44 @@ class Rights:
         return (held.source for held in self.capabilities)
 
     def allows(self, kind: Kind, payload: Any = None) -> bool:
-        """Whether an allow speaks of the message and no deny does."""
+        """Whether an allow speaks of the message and no deny does, in whichever spelling."""
         verdict = self._cache.get(kind.base)
         if verdict is None:
             verdict = self._judge(kind)
-        if verdict is True or verdict is False:
-            return verdict
-        return verdict.allows(kind.context or "", payload)
+        if verdict is not True and (
+            verdict is False or not verdict.allows(kind.context or "", payload)
+        ):
+            return False
+        return not self._chat_denies or not self._denies_chat(kind, payload)
 
     def denies(self, kind: Kind, payload: Any = None) -> bool:
-        """Whether a deny speaks of the message."""
-        return any(held.denies and held.matches(kind, payload) for held in self._about(kind))
+        """Whether a deny speaks of the message, in whichever spelling."""
+        return any(
+            held.denies and held.matches(kind, payload) for held in self._about(kind)
+        ) or self._denies_chat(kind, payload)
 
     def covers(self, source: Source | Capability) -> bool:
         """Whether all that a capability allows is held: nobody grants what they do not have.
 
-        One allow must cover it whole and no deny may touch it. A deny gives nothing away.
+        One allow must cover it whole and no deny may touch it, nor chat if it is chat. A deny is
+        nothing one holds, and would be a weapon in the hands of whoever may grant.
         """
         asked = capability(source)
         if asked.denies:
-            return True
+            return False
+        if self._chat_denies and any(asked.intersects(spelling) for spelling in CHAT):
+            return False
         return any(
             not held.denies and held.covers(asked) for held in self.capabilities
         ) and not any(held.denies and held.intersects(asked) for held in self.capabilities)
+
+    def _denies_chat(self, kind: Kind, payload: Any) -> bool:
+        said = chat.spellings(kind, payload) if self._chat_denies else ()
+        return any(
+            held.matches(spelling, spelled)
+            for spelling, spelled in said
+            for held in self._chat_denies
+        )
 
     def _about(self, kind: Kind) -> Iterator[Capability]:
         for key in (kind.base, f"{kind.protocol}.{kind.operation}", kind.protocol, ""):
@@ -204,6 +236,9 @@ class Rights:
             self._cache.clear()
         self._cache[kind.base] = verdict
         return verdict
+
+
+CHAT: Final = tuple(capability(pattern) for pattern in chat.PATTERNS)
 
 
 def _index_key(held: Capability) -> str:
@@ -241,7 +276,9 @@ class _Undecided:
 
     def allows(self, context: str, payload: Any) -> bool:
         for matches, constraint in self._denies:
-            if matches(context) and (constraint is None or constraint.matches(payload)):
+            if matches(context) and (
+                constraint is None or constraint.matches(payload, if_too_long=True)
+            ):
                 return False
         if context in self._deny_names:
             return False

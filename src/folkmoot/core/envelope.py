@@ -7,9 +7,7 @@ putting a message into its envelope costs the same whatever they hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -22,8 +20,6 @@ from folkmoot.core.transport import UNKNOWN, TransportContext
 
 M = TypeVar("M")
 N = TypeVar("N")
-
-NO_EXTENSIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class MessageDirection(Enum):
@@ -64,7 +60,8 @@ class MessageContext(msgspec.Struct, frozen=True, gc=False):
     direction: MessageDirection = MessageDirection.UNKNOWN
     session: SessionContext = ANONYMOUS
     transport: TransportContext = UNKNOWN
-    extensions: Mapping[str, Any] = NO_EXTENSIONS
+    extensions: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Shared like the rest, so never changed in place: see `MessageEnvelope.with_extension`."""
 
     @classmethod
     def minimal(cls, timing: TimingContext) -> MessageContext:
@@ -120,15 +117,24 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
     def with_extension(self, name: str, value: Any) -> MessageEnvelope[M]:
         """The same message, with one more thing said about it; the original map stays as it is."""
         c = self.context
-        extensions = MappingProxyType({**c.extensions, name: value})
+        extensions = {**c.extensions, name: value}
         context = MessageContext(c.timing, c.direction, c.session, c.transport, extensions)
         return MessageEnvelope(self.message, context)
 
-    def answered_by(self, response: Response, timing: TimingContext) -> MessageEnvelope[Response]:
-        """The envelope of the answer to this request: the same session, the direction reversed."""
+    def answered_by(
+        self,
+        response: Response,
+        timing: TimingContext,
+        transport: TransportContext | None = None,
+    ) -> MessageEnvelope[Response]:
+        """The envelope of the answer to this request: the same session, the direction reversed.
+
+        An answer that came another way, such as an event of a stream, brings its own transport.
+        """
         request = self.message
         if not isinstance(request, Request) or not same_id(request.id, response.id):
             raise InvalidResponse("The response does not carry the id of this request.")
         c = self.context
-        context = MessageContext(timing, c.direction.reverse(), c.session, c.transport)
+        direction, carried = c.direction.reverse(), transport or c.transport
+        context = MessageContext(timing, direction, c.session, carried, c.extensions)
         return MessageEnvelope(response, context)

@@ -19,7 +19,7 @@ FolkmootError
 │   └── GrantExceedsRights
 ├── PolicyError             the message is well formed, and not allowed
 │   ├── CapabilityDenied, ProposalRequired
-│   └── BlockedByInterceptor
+│   └── BlockedByInterceptor, RewriteRefused
 ├── SettingsError           the configuration cannot be used
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
@@ -334,6 +334,10 @@ class ProposalRequired(PolicyError, code="proposal_required"):
 
 class BlockedByInterceptor(PolicyError, code="blocked"):
     """An interceptor stopped the message."""
+
+
+class RewriteRefused(PolicyError, code="rewrite_refused", http=500):
+    """An interceptor changed a room's message, which may be stopped but never rewritten."""
 
 
 class SettingsError(FolkmootError, code="settings_invalid"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from folkmoot.core import chat
 from folkmoot.core.errors import (
     ContextMismatch,
     ContextNotAllowed,
@@ -34,7 +35,6 @@ from folkmoot.core.kinds import (
     OPEN_PROTOCOLS,
     Kind,
     is_reserved,
-    make,
     parse,
 )
 from folkmoot.core.message import JSONRPC, ProtocolMessage, Request, Response, is_message_id
@@ -43,10 +43,8 @@ Payload: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[Kind, Payload, Sequence[str], Sequence[str]], Kind]
 
 NOTIFICATIONS: Final = "notifications/"
-CHAT_NOTIFICATION: Final = "notifications/chat/message"
-CHAT_TOOL: Final = "chat.say"
-CHAT_FORMATS: Final = {"plain": "plain", "text": "plain", "markdown": "markdown"}
-"""What a chat kind's method or a payload's format may say, and what it means."""
+ABOUT_A_REQUEST: Final = frozenset(("notifications/cancelled", "notifications/progress"))
+"""Notifications that belong to an open request and must name it."""
 
 
 def check(
@@ -67,8 +65,8 @@ def check(
             )
         return kind
     if type(payload) is not dict:
-        if payload is None and rule is _carry:
-            return kind
+        if payload is None and rule in _WITHOUT_PAYLOAD:
+            return rule(kind, {}, to, correlation_id)
         raise PayloadMissing(f"A message of kind {kind.base} needs an object as its payload.")
     return rule(kind, payload, to, correlation_id)
 
@@ -105,53 +103,8 @@ def kind_of(message: ProtocolMessage) -> Kind | None:
     kind = parse(f"mcp.{operation}.{message.method}")
     if kind.context is not None:
         raise KindSyntax("A method has no colon.")
+    _check_operation(operation, message.method)
     return effective(kind, {"params": message.params})
-
-
-def spellings_of_chat(kind: Kind, payload: Payload) -> tuple[Kind, ...]:
-    """Every kind that says the same chat: a deny on one of them is a deny on all."""
-    said_format = _CHAT_BASES.get(kind.base)
-    if said_format is None or kind.context not in _CHAT_CONTEXTS:
-        return ()
-    return _CHAT_SPELLINGS[said_format(kind, payload)]
-
-
-def _format_of_kind(kind: Kind, _payload: Payload) -> str:
-    return CHAT_FORMATS.get(kind.method or "plain", "plain")
-
-
-def _format_of_notification(_kind: Kind, payload: Payload) -> str:
-    return _format_in(payload.get("params"))
-
-
-def _format_of_tool(_kind: Kind, payload: Payload) -> str:
-    params = payload.get("params")
-    return _format_in(params.get("arguments") if type(params) is dict else None)
-
-
-def _format_in(params: Any) -> str:
-    said = params.get("format") if type(params) is dict else None
-    return CHAT_FORMATS.get(said, "plain") if type(said) is str else "plain"
-
-
-_CHAT_BASES: Final[dict[str, Callable[[Kind, Payload], str]]] = {
-    "chat.message": _format_of_kind,
-    **{f"chat.message.{word}": _format_of_kind for word in CHAT_FORMATS},
-    f"mcp.notification.{CHAT_NOTIFICATION}": _format_of_notification,
-    "mcp.request.tools/call": _format_of_tool,
-}
-"""The bases under which chat is said, and where each keeps its format; `tools/call` is chat only
-with the context `chat.say`."""
-_CHAT_CONTEXTS: Final = (None, CHAT_TOOL)
-
-
-_CHAT_SPELLINGS: Final = {
-    said: (
-        make("mcp", "notification", CHAT_NOTIFICATION),
-        *(make("chat", "message", word) for word, means in CHAT_FORMATS.items() if means == said),
-    )
-    for said in ("plain", "markdown")
-}
 
 
 def _request(kind: Kind, payload: Payload, to: Sequence[str], _about: Sequence[str]) -> Kind:
@@ -164,12 +117,17 @@ def _request(kind: Kind, payload: Payload, to: Sequence[str], _about: Sequence[s
     return _call(kind, payload)
 
 
-def _notification(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
+def _notification(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
     if payload.get("jsonrpc") != JSONRPC:
         raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if "id" in payload:
         raise PayloadIdForbidden("A notification has no id.")
-    return _call(kind, payload)
+    if kind.method in ABOUT_A_REQUEST and not about:
+        raise CorrelationRequired("It must name the request it is about in 'correlation_id'.")
+    checked = _call(kind, payload)
+    if kind.method == chat.METHOD:
+        chat.check_body(payload.get("params"))
+    return checked
 
 
 def _proposal(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
@@ -189,13 +147,17 @@ def _call(kind: Kind, payload: Payload) -> Kind:
         raise MethodMismatch(
             "The kind names another method than the payload.", attempted_kind=str(kind)
         )
-    if (kind.operation == "notification") is not method.startswith(NOTIFICATIONS):
-        raise WrongOperation(f"The method {method} is not for a {kind.operation}.")
+    _check_operation(kind.operation, method)
     if "result" in payload or "error" in payload:
         raise PayloadInvalid("A call has no result and no error.")
     if type(payload.get("params", _NO_PARAMS)) is not dict:
         raise PayloadInvalid('"payload.params" must be an object.')
     return effective(kind, payload)
+
+
+def _check_operation(operation: str, method: str) -> None:
+    if (operation == "notification") is not method.startswith(NOTIFICATIONS):
+        raise WrongOperation(f"The method {method} is not for a {operation}.")
 
 
 _NO_PARAMS: Final[Payload] = {}
@@ -249,25 +211,31 @@ def _about_proposal(kind: Kind, about: Sequence[str]) -> Kind:
 
 
 def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
-    if type(payload.get("text")) is not str:
-        raise PayloadInvalid('"payload.text" must be a string.')
+    _check_no_disguise(kind, payload)
+    chat.check_body(payload)
     if kind.context is not None:
         raise ContextNotAllowed("A chat message takes no context.")
     said = payload.get("format")
-    if said is not None and (type(said) is not str or said not in CHAT_FORMATS):
-        raise PayloadInvalid('"payload.format" must be "plain" or "markdown".')
     if kind.method is None:
-        return kind if said is None else make("chat", "message", said)
-    if kind.method not in CHAT_FORMATS:
+        return kind if said is None else parse(f"{kind.base}.{said}")
+    if kind.method not in chat.FORMATS:
         raise UnknownOperation(f"There is no chat format {kind.method}.")
-    if said is not None and CHAT_FORMATS[said] != CHAT_FORMATS[kind.method]:
+    if said is not None and chat.FORMATS[said] != chat.FORMATS[kind.method]:
         raise FormatMismatch("The kind names another format than the payload.")
     return kind
 
 
-def _carry(kind: Kind, _payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
-    """Nothing more is asked of the message than that its payload is an object."""
+def _carry(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
+    """Nothing more is asked than that the kind is the table's and the payload no MCP message."""
+    _check_no_disguise(kind, payload)
+    if kind.method is not None:
+        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes no method.")
     return kind
+
+
+def _check_no_disguise(kind: Kind, payload: Payload) -> None:
+    if "jsonrpc" in payload:
+        raise PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
 
 
 def _named(params: Any) -> str:
@@ -317,4 +285,5 @@ _RULES: Final[dict[tuple[str, str], Rule]] = {
     if known.sender == "participant"
     for protocol, operation in [known.kind.split(".")[:2]]
 }
+_WITHOUT_PAYLOAD: Final = (_carry, _withdraw)
 _INTERPRETED: Final = frozenset(protocol for protocol, _ in _RULES) - OPEN_PROTOCOLS

@@ -24,14 +24,15 @@ Identifiers: TypeAlias = Annotated[tuple[Identifier, ...], msgspec.Meta(max_leng
 
 
 class _Sent(msgspec.Struct, frozen=True, gc=False):
-    """The shape of what a participant may send; a lone string stands for a list of one."""
+    """The shape of what a participant may send."""
 
     kind: str
     protocol: str | None = None
     id: Identifier | None = None
     sender: Identifier | None = msgspec.field(name="from", default=None)
-    to: Identifiers | Identifier | None = ()
+    to: Identifiers | None = ()
     correlation_id: Identifiers | Identifier | None = ()
+    """A lone string is accepted, and becomes a list."""
     context: Identifier | None = None
     payload: dict[str, Any] | None = None
 
@@ -52,8 +53,12 @@ class McpxMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """The gateway's own members that the sender filled in, and that must be replaced."""
-        return tuple(name for name in SET_BY_GATEWAY if name in self.members)
+        """The members that cannot be passed on as they were sent.
+
+        They are the gateway's own that the sender filled in, and a kind in its old spelling.
+        """
+        claimed = tuple(name for name in SET_BY_GATEWAY if name in self.members)
+        return claimed if self.members["kind"] == str(self.kind) else ("kind", *claimed)
 
     def __repr__(self) -> str:
         return f"McpxMessage({self.kind}, id={self.id!r}, sender={self.sender!r}, to={self.to!r})"
@@ -72,6 +77,8 @@ def decode_mcpx(
         raise InvalidEnvelope(f"{member or 'The message'}: {what}.", member=member) from None
     if sent.protocol != PROTOCOL:
         raise UnsupportedProtocol(f'"protocol" must be "{PROTOCOL}".')
+    if sent.id is not None and not sent.id.isprintable():
+        raise InvalidEnvelope("id: Expected printable characters.", member="id")
     kind = parse(migrate(sent.kind) if accept_old_spellings else sent.kind)
     return McpxMessage(
         kind,
@@ -80,7 +87,7 @@ def decode_mcpx(
         _listed(sent.to),
         _listed(sent.correlation_id),
         sent.context,
-        sent.payload,
+        members.get("payload"),
         members,
         raw,
     )

@@ -40,6 +40,9 @@ class _Message(msgspec.Struct, frozen=True, gc=False, eq=False, kw_only=True):
         """Equal in type and in every member, ids and numbers with their type."""
         return type(self) is type(other) and same(members(self), members(other))  # type: ignore[arg-type]
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -92,6 +95,7 @@ M = TypeVar("M", Request, Response, Notification)
 
 _CALL_MEMBERS = frozenset(("jsonrpc", "id", "method", "params"))
 _RESPONSE_MEMBERS = frozenset(("jsonrpc", "id", "result", "error"))
+_MEMBERS = _CALL_MEMBERS | _RESPONSE_MEMBERS
 _ERROR_MEMBERS = frozenset(("code", "message", "data"))
 _PARAMS = (dict, list, type(None), UnsetType)
 
@@ -128,11 +132,13 @@ def members(message: ProtocolMessage) -> dict[str, Any]:
     """The message as the JSON object it is on the wire."""
     value: dict[str, Any]
     if type(message) is Response:
+        if (message.result is UNSET) is (message.error is UNSET):
+            raise InvalidResponse("A response has either a result or an error.")
         value = {"jsonrpc": JSONRPC, "id": message.id}
-        if message.result is not UNSET:
-            value["result"] = message.result
         if isinstance(message.error, ErrorObject):
             value["error"] = _error_members(message.error)
+        else:
+            value["result"] = message.result
     else:
         if type(message) is Request:
             value = {"jsonrpc": JSONRPC, "id": message.id, "method": message.method}
@@ -141,7 +147,7 @@ def members(message: ProtocolMessage) -> dict[str, Any]:
         if message.params is not UNSET:
             value["params"] = message.params
     if message.extra:
-        value.update(message.extra)
+        value.update(_others(message.extra, _MEMBERS))
     return value
 
 
@@ -204,7 +210,7 @@ def _error_members(error: ErrorObject) -> dict[str, Any]:
     value: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not UNSET:
         value["data"] = error.data
-    return value | (error.extra or {})
+    return value | _others(error.extra or {}, _ERROR_MEMBERS)
 
 
 def _others(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:

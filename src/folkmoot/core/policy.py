@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from enum import Enum
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired
-from folkmoot.core.kindcheck import check, kind_of, spellings_of_chat
+from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ProtocolMessage, members
+
+MAX_TOLD: Final = 64
 
 
 class PrincipalType(Enum):
@@ -41,26 +44,31 @@ class Decision(Enum):
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """What policy says of a message; the error tells whoever was refused what they may do."""
+    """What policy says of a message, and the effective kind it was judged by.
+
+    A plain MCP response has no kind. The error tells whoever was refused what they may do.
+    """
 
     decision: Decision
+    kind: Kind | None = None
     error: PolicyError | None = None
-
-
-ALLOWED: Final = Verdict(Decision.ALLOW)
 
 
 def decide(principal: Principal, rights: Rights, message: ProtocolMessage | McpxMessage) -> Verdict:
     """Judge a whole message: its kind is checked against its payload first.
 
-    A kind that does not fit is a `KindError`. The answer to a plain MCP request has no kind of its
-    own: whoever tracks the requests lets it through or not.
+    A kind that does not fit is a `KindError`. What the gateway itself sends is not checked. The
+    answer to a plain MCP request has no kind of its own: whoever tracks the requests decides.
     """
     if isinstance(message, McpxMessage):
+        if principal.type is PrincipalType.GATEWAY:
+            return Verdict(Decision.ALLOW, message.kind)
         kind = check(message.kind, message.payload, message.to, message.correlation_id)
         return judge(principal, rights, kind, message.payload)
     effective = kind_of(message)
-    return ALLOWED if effective is None else judge(principal, rights, effective, members(message))
+    if effective is None:
+        return Verdict(Decision.ALLOW)
+    return judge(principal, rights, effective, members(message))
 
 
 def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None) -> Verdict:
@@ -69,38 +77,29 @@ def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None)
     The gateway may do everything. An open request is the right to answer it, so a response needs
     no capability. Whoever may propose what they may not do is told so.
     """
-    if principal.type is PrincipalType.GATEWAY:
-        return ALLOWED
-    if rights.allows(kind, payload) and not _chat_is_denied(rights, kind, payload):
-        return ALLOWED
+    if principal.type is PrincipalType.GATEWAY or rights.allows(kind, payload):
+        return Verdict(Decision.ALLOW, kind)
     if kind.protocol == "mcp":
         if kind.operation == "response" and not rights.denies(kind, payload):
-            return ALLOWED
+            return Verdict(Decision.ALLOW, kind)
         if kind.operation == "request" and rights.allows(_proposed(kind), payload):
-            return Verdict(
-                Decision.PROPOSE,
-                ProposalRequired(
-                    f"{kind} is not yours to do, but you may propose it.", **_details(rights, kind)
-                ),
-            )
-    return _denied(rights, kind)
-
-
-def _chat_is_denied(rights: Rights, kind: Kind, payload: Any) -> bool:
-    spellings = spellings_of_chat(kind, payload or {})
-    return bool(spellings) and any(rights.denies(spelling, payload) for spelling in spellings)
+            sentence = f"{kind} is not yours to do, but you may propose it."
+            error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
+            return Verdict(Decision.PROPOSE, kind, error)
+    sentence = f"None of your capabilities covers {kind}."
+    return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
 
 
 def _proposed(request: Kind) -> Kind:
     return parse(f"mcp.proposal{str(request).removeprefix('mcp.request')}")
 
 
-def _denied(rights: Rights, kind: Kind) -> Verdict:
-    return Verdict(
-        Decision.DENY,
-        CapabilityDenied(f"None of your capabilities covers {kind}.", **_details(rights, kind)),
-    )
-
-
 def _details(rights: Rights, kind: Kind) -> dict[str, Any]:
-    return {"attempted_kind": str(kind), "your_capabilities": list(rights)}
+    """What a refusal tells; a very long list of capabilities is cut, and its length told."""
+    details: dict[str, Any] = {
+        "attempted_kind": str(kind),
+        "your_capabilities": list(islice(rights, MAX_TOLD)),
+    }
+    if len(rights.capabilities) > MAX_TOLD:
+        details["capabilities_held"] = len(rights.capabilities)
+    return details

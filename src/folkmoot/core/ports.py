@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 import msgspec
 
 if TYPE_CHECKING:
+    from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.kinds import Kind
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
     from folkmoot.core.transport import TransportContext
@@ -141,6 +143,16 @@ class Bus(Protocol):
         ...
 
 
+class Admitted(msgspec.Struct, frozen=True, gc=False):
+    """A message that policy let through: what it is, who sent it, and with which rights."""
+
+    envelope: MessageEnvelope[Any]
+    principal: Principal
+    rights: Rights
+    kind: Kind | None
+    """The effective kind; a plain MCP response has none."""
+
+
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a service did: the answer for the sender, and the events for everyone else."""
 
@@ -159,6 +171,6 @@ class Interceptor(Protocol):
 class Service(Protocol):
     """Does what a message asks, and says what is to be told as data; it writes to no socket."""
 
-    async def perform(self, envelope: MessageEnvelope[Any], principal: Principal) -> Outcome:
+    async def perform(self, admitted: Admitted) -> Outcome:
         """Do it, and return once it is committed."""
         ...

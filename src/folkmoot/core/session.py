@@ -52,6 +52,10 @@ class SessionId(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         return self.value
 
+    def __repr__(self) -> str:
+        """Only the beginning: the whole may open the session."""
+        return f"SessionId({self.value[:4]}…)"
+
 
 class SessionState(Enum):
     """How far a session has come."""

@@ -114,7 +114,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            shown = name if len(name) <= 64 else name[:64] + "…"
+            cut = name if len(name) <= 64 else name[:64] + "…"
+            shown = cut.encode("utf-8", "backslashreplace").decode()
             raise DuplicateKey(
                 f"The member {json.dumps(shown)} stands twice in one object.", member=shown
             )
@@ -149,6 +150,8 @@ def _read_slowly(raw: bytes, limits: Limits) -> None:
         raise _too_deep(limits) from None
     except ValueError:
         raise NumberOutOfRange("A number is too large to be kept exactly.") from None
+    if _depth(value) > limits.nesting:
+        raise _too_deep(limits)
     if "\\ud" in text.lower() and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise LoneSurrogate("A string holds half of a surrogate pair.")
 

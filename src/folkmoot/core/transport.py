@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 
 import msgspec
 
-_SECRET_HEADERS = frozenset(
-    ("authorization", "proxy-authorization", "cookie", "set-cookie", "mcp-session-id")
-)
+_SECRET = re.compile("auth|cookie|token|key|secret|session")
+"""What the name of a header says when its value opens a door."""
 
 
 class TransportType(Enum):
@@ -54,7 +54,7 @@ class Headers(msgspec.Struct, frozen=True, gc=False):
     def __repr__(self) -> str:
         """Without the values that open doors."""
         shown = ", ".join(
-            f"{name}: {'…' if name in _SECRET_HEADERS else value}" for name, value in self.pairs
+            f"{name}: {'…' if _SECRET.search(name) else value}" for name, value in self.pairs
         )
         return f"Headers({shown})"
 

@@ -1,0 +1,87 @@
+"""Room chat and its spellings: two equal ones, the tool that says the same, and its proposal.
+
+`chat.message[.format]` and the notification `notifications/chat/message` are one thing. A deny on
+either denies both, and `chat.say` as well, whichever way a message is spelled; so the body of a
+chat message is found first, and then shown in the form of each spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from folkmoot.core.errors import PayloadInvalid
+from folkmoot.core.kinds import Kind, parse
+
+Body: TypeAlias = dict[str, Any]
+
+METHOD: Final = "notifications/chat/message"
+TOOL: Final = "chat.say"
+FORMATS: Final = {"plain": "plain", "text": "plain", "markdown": "markdown"}
+"""What a chat kind's method or a body's format may say, and what it means."""
+
+PATTERNS: Final = (
+    "chat.message",
+    f"mcp.notification.{METHOD}",
+    f"mcp.request.tools/call:{TOOL}",
+    f"mcp.proposal.tools/call:{TOOL}",
+)
+"""Everything that is chat, as patterns; the first two are the equal spellings."""
+
+_NOTIFICATION: Final = parse(f"mcp.notification.{METHOD}")
+_SHORT: Final = {word: parse(f"chat.message.{word}") for word in FORMATS}
+
+
+def check_body(body: Any) -> None:
+    """Refuse a body without text or with a format that is none."""
+    if type(body) is not dict or type(body.get("text")) is not str:
+        raise PayloadInvalid("A chat message needs a text that is a string.")
+    said = body.get("format")
+    if said is not None and (type(said) is not str or said not in FORMATS):
+        raise PayloadInvalid('The format of a chat message is "plain" or "markdown".')
+
+
+def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
+    """The same chat in its equal spellings, each with its payload; nothing if it is no chat."""
+    found = _BODIES.get(kind.base)
+    if found is None or (kind.context is not None and kind.context != TOOL):
+        return []
+    body = found(payload if type(payload) is dict else {})
+    said = _said(kind, body)
+    notified = {"jsonrpc": "2.0", "method": METHOD, "params": body}
+    return [
+        (_NOTIFICATION, notified),
+        *((short, body) for word, short in _SHORT.items() if said in (None, FORMATS[word])),
+    ]
+
+
+def _said(kind: Kind, body: Body) -> str | None:
+    """The format; None, which is every format, when what is said is none."""
+    word = kind.method if kind.protocol == "chat" and kind.method else body.get("format")
+    if word is None:
+        return "plain"
+    return FORMATS.get(word) if type(word) is str else None
+
+
+def _itself(payload: Body) -> Body:
+    return payload
+
+
+def _params(payload: Body) -> Body:
+    params = payload.get("params")
+    return params if type(params) is dict else {}
+
+
+def _arguments(payload: Body) -> Body:
+    arguments = _params(payload).get("arguments")
+    return arguments if type(arguments) is dict else {}
+
+
+_BODIES: Final[dict[str, Callable[[Body], Body]]] = {
+    "chat.message": _itself,
+    **{short.base: _itself for short in _SHORT.values()},
+    _NOTIFICATION.base: _params,
+    "mcp.request.tools/call": _arguments,
+    "mcp.proposal.tools/call": _arguments,
+}
+"""The bases under which chat is said, and where each keeps its body."""

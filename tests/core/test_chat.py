@@ -1,0 +1,68 @@
+"""Chat and its spellings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.core.chat import check_body, spellings
+from folkmoot.core.errors import PayloadInvalid
+from folkmoot.core.kinds import parse
+
+CALL = "mcp.request.tools/call"
+NOTE = "mcp.notification.notifications/chat/message"
+PLAIN = {NOTE, "chat.message.plain", "chat.message.text"}
+MARKDOWN = {NOTE, "chat.message.markdown"}
+MARKED = {"text": "x", "format": "markdown"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "expected"),
+    [
+        ("chat.message", {"text": "x"}, PLAIN),
+        ("chat.message", None, PLAIN),
+        ("chat.message.text", {"text": "x"}, PLAIN),
+        ("chat.message", MARKED, MARKDOWN),
+        ("chat.message.markdown", {"text": "x"}, MARKDOWN),
+        (NOTE, {"params": {"text": "x"}}, PLAIN),
+        (NOTE, {"params": MARKED}, MARKDOWN),
+        (NOTE, {"params": None}, PLAIN),
+        (NOTE, {"params": {"format": ["markdown"]}}, PLAIN | MARKDOWN),
+        (NOTE, {"params": {"format": "html"}}, PLAIN | MARKDOWN),
+        (f"{CALL}:chat.say", {"params": {"arguments": MARKED}}, MARKDOWN),
+        ("mcp.proposal.tools/call:chat.say", {"params": {"arguments": MARKED}}, MARKDOWN),
+        (f"{CALL}:chat.say", {}, PLAIN),
+        (f"{CALL}:chat.say", {"params": {"arguments": 1}}, PLAIN),
+        (f"{CALL}:other", {}, set()),
+        ("chat.cancel", {}, set()),
+        ("mcp.request.tools/list", {}, set()),
+    ],
+)
+def test_chat_has_several_spellings(kind: str, payload: Any, expected: set[str]) -> None:
+    assert {str(spelling) for spelling, _ in spellings(parse(kind), payload)} == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        ("chat.message", MARKED),
+        (NOTE, {"params": MARKED}),
+        (f"{CALL}:chat.say", {"params": {"arguments": MARKED}}),
+    ],
+)
+def test_each_spelling_has_the_body_where_it_keeps_it(kind: str, payload: Any) -> None:
+    spelled = {str(spelling): shown for spelling, shown in spellings(parse(kind), payload)}
+    assert spelled["chat.message.markdown"] == MARKED
+    assert spelled[NOTE]["params"] == MARKED
+
+
+@pytest.mark.parametrize("body", [None, [], {}, {"text": None}, {"text": "x", "format": "html"}])
+def test_a_body_without_text_or_with_a_strange_format_is_refused(body: Any) -> None:
+    with pytest.raises(PayloadInvalid):
+        check_body(body)
+
+
+@pytest.mark.parametrize("said", [None, "plain", "text", "markdown"])
+def test_a_body_with_text_and_a_known_format_is_chat(said: str | None) -> None:
+    check_body({"text": "x", "format": said})
