@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -116,19 +118,30 @@ def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
 def migrate(connection: apsw.Connection, known: list[Migration]) -> int:
     """Bring the database to the newest schema and answer its version.
 
-    Each step looks at the version inside its own transaction, so several processes may try at once.
+    The version is always looked at inside a transaction, so several processes may try at once.
     """
-    while (version := check_schema(connection, known)) < len(known):
-        run(connection, "BEGIN IMMEDIATE")
-        try:
-            if check_schema(connection, known) == version:
+    with transaction(connection, "BEGIN"):
+        version = check_schema(connection, known)
+    while version < len(known):
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            version = check_schema(connection, known)
+            if version < len(known):
                 apply(connection, known[version])
-            run(connection, "COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                run(connection, "ROLLBACK")
-            raise
+                version += 1
     return version
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
+    """Everything inside sees one state of the database and happens as a whole, or not at all."""
+    run(connection, begin)
+    try:
+        yield
+        run(connection, "COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            run(connection, "ROLLBACK")
+        raise
 
 
 def apply(connection: apsw.Connection, migration: Migration) -> None:
