@@ -10,7 +10,7 @@ WORKERS ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full check suite coverage docs-check fuzz bench fmt docs lock clean
+.PHONY: help serve test test-full suite check fuzz bench fmt docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

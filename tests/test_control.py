@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import select
 import socket
 import stat
 import sys
@@ -22,7 +21,6 @@ from folkmoot.control import (
     backup_command,
     call,
     check_command,
-    client,
     status_command,
 )
 from folkmoot.core.errors import (
@@ -241,29 +239,6 @@ def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
                 await ask(path, "wait")
             leave.set()
         assert waiting.result() == "done"
-
-    run(body)
-
-
-def test_a_busy_hub_is_heard_even_if_it_hung_up_before_the_request_was_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "control.sock"
-    connect = client.connect
-
-    def connect_and_dawdle(control_socket: Path) -> socket.socket:
-        connection = connect(control_socket)
-        hangup = select.poll()
-        hangup.register(connection, select.POLLHUP)
-        assert hangup.poll(30_000)
-        return connection
-
-    monkeypatch.setattr(client, "connect", connect_and_dawdle)
-
-    async def body() -> None:
-        async with serving(path, max_connections=0):
-            with pytest.raises(CommandFailed, match="busy"):
-                await ask(path, "echo")
 
     run(body)
 

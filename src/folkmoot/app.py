@@ -30,6 +30,7 @@ from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import bus_families, store_families
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
@@ -191,6 +192,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     A second signal ends requests in flight; a third one ends the process.
     """
     logs.capture_uncaught()
+    make_room(settings.http.max_connections)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, announce))
 

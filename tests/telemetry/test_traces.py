@@ -16,11 +16,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from tests.harness import ask, run, serving
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.telemetry import tracing
 from folkmoot.telemetry.traces import QUEUE, Traces, traces_url
+from tests.harness import ask, run, serving
 
 SECRET = "sk_" + "ab" * 32
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -6,10 +6,10 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from tests.harness import ask, read_answer, run, serving
 
 from folkmoot.transports import guard
 from folkmoot.transports.guard import Hosts, host_of
+from tests.harness import ask, read_answer, run, serving
 
 
 async def count(request: Request) -> Response:

@@ -8,9 +8,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from tests.harness import ask, read_answer, run, serving
 
 from folkmoot.core.errors import StoreOverloaded
+from tests.harness import ask, read_answer, run, serving
 
 SECRET = "sk_" + "ab" * 32
 

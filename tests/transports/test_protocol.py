@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.harness import ask, read_answer, run, serving
 
 from folkmoot.transports import protocol
+from tests.harness import ask, read_answer, run, serving
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])

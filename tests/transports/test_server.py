@@ -6,6 +6,7 @@ import contextlib
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+
 from tests.harness import ask, run, serving
 
 

@@ -10,9 +10,9 @@ from importlib.resources import files
 
 import pytest
 from starlette.requests import Request
-from tests.harness import ask, run, serving
 
 from folkmoot.web.pages import Pages
+from tests.harness import ask, run, serving
 
 HOSTILE = "https://x.example/\"><script>alert(1)</script>'&$style"
 

@@ -6,6 +6,18 @@
 
 from __future__ import annotations
 
-from folkmoot.cli.program import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it without a traceback, even while it is being loaded."""
+    try:
+        from folkmoot.cli.program import main as run
+
+        run()
+    except KeyboardInterrupt:
+        from folkmoot.cli.exits import ExitCode
+
+        sys.exit(ExitCode.INTERRUPTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,9 +37,7 @@ def call(
     with connect(control_socket) as connection:
         connection.settimeout(timeout)
         try:
-            # A busy hub answers and hangs up before it reads; its answer is there all the same.
-            with suppress(BrokenPipeError):
-                connection.sendall(encode_line(Request(command, arguments or {})))
+            connection.sendall(encode_line(Request(command, arguments or {})))
             with connection.makefile("rb") as lines:
                 return read_result(lines, on_progress)
         except TimeoutError as error:

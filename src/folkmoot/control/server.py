@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -42,6 +43,8 @@ SOCKET_MODE = 0o600
 BACKLOG = 16
 REFUSAL_SECONDS = 1.0
 PEER_CREDENTIALS = struct.Struct("3i")
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+EXHAUSTED_SECONDS = 0.5
 
 
 class ControlServer:
@@ -93,11 +96,10 @@ class ControlServer:
         """Take connections until cancelled; then stop what is under way and remove the socket."""
         if self._listener is None:
             raise ControlError("The control socket does not listen yet.")
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as connections:
                 while True:
-                    connection, _ = await loop.sock_accept(self._listener)
+                    connection = await accept(self._listener)
                     if self._connections >= 2 * self._max_connections:
                         connection.close()
                     elif is_allowed(connection):
@@ -180,6 +182,21 @@ class ControlServer:
             LOG.exception("A control command failed.")
             answer = Answer(error=ErrorBody(CommandFailed.code, "The hub failed; see its log."))
         await send(writer, answer)
+
+
+async def accept(listener: socket.socket) -> socket.socket:
+    """The next connection. A system that has nothing left to make it from may have it later."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, _ = await loop.sock_accept(listener)
+        except OSError as error:
+            if error.errno not in EXHAUSTED:
+                raise
+            LOG.warning("The control socket takes no connections: %s.", error.strerror)
+            await asyncio.sleep(EXHAUSTED_SECONDS)
+        else:
+            return connection
 
 
 async def wait_for_hangup(reader: asyncio.StreamReader) -> None:

@@ -54,7 +54,7 @@ NOT_ALLOWED = -32003
 
 
 class CloseCode(IntEnum):
-    """WebSocket close codes of `protocol.md` §8, with the standard ones we use."""
+    """WebSocket close codes: ours from 4000 on, and the standard ones we use."""
 
     TOO_BIG = 1009
     INTERNAL = 1011

@@ -76,7 +76,7 @@ def effective(kind: Kind, payload: Payload) -> Kind:
 
     A context that disagrees with the payload, or that the method does not take, is refused.
     """
-    context_of = _CONTEXTS.get(kind.method or "")
+    context_of = CONTEXTS.get(kind.method or "")
     if context_of is None:
         if kind.context is not None:
             raise ContextNotAllowed(f"The method {kind.method} takes no context.")
@@ -184,7 +184,7 @@ def _response(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[s
         raise CorrelationRequired("A response must name its request in 'correlation_id'.")
     if not to:
         raise RecipientRequired("A response must name the requester in its 'to'.")
-    if kind.context is not None and kind.method not in _CONTEXTS:
+    if kind.context is not None and kind.method not in CONTEXTS:
         raise ContextNotAllowed(f"The method {kind.method} takes no context.")
     return kind
 
@@ -259,7 +259,7 @@ def _referenced(params: Any) -> str:
     return _named(ref) if "name" in ref else _located(ref)
 
 
-_CONTEXTS: Final[dict[str, Callable[[Any], str]]] = {
+CONTEXTS: Final[dict[str, Callable[[Any], str]]] = {
     "tools/call": _named,
     "prompts/get": _named,
     "resources/read": _located,

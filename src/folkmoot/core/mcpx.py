@@ -23,7 +23,7 @@ Identifier: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=128
 Identifiers: TypeAlias = Annotated[tuple[Identifier, ...], msgspec.Meta(max_length=64)]
 
 
-class _Sent(msgspec.Struct, frozen=True, gc=False):
+class Sent(msgspec.Struct, frozen=True, gc=False):
     """The shape of what a participant may send."""
 
     kind: str
@@ -70,7 +70,7 @@ def decode_mcpx(
     """Decode a participant's message; with `accept_old_spellings` old kinds are migrated."""
     members = strict.decode_object(raw, limits)
     try:
-        sent = msgspec.convert(members, _Sent)
+        sent = msgspec.convert(members, Sent)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         member = where.rstrip("`")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 
 BUSY_TIMEOUT_MS = 5_000
 """How long another program may hold the database before we give up."""
+BUSY_PAUSE = 0.01
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside a database that is open."""
@@ -102,7 +104,7 @@ def connect(
         for pragma in COMMON_PRAGMAS:
             run(connection, pragma)
         if not read_only:
-            run(connection, "PRAGMA journal_mode = WAL")
+            keep_log_ahead(connection)
             run(connection, f"PRAGMA synchronous = {synchronous.upper()}")
         run(connection, "SELECT count(*) FROM sqlite_schema")
     except apsw.Error as error:
@@ -110,6 +112,20 @@ def connect(
             connection.close(force=True)
         raise translate(error, path) from error
     return connection
+
+
+def keep_log_ahead(connection: apsw.Connection) -> None:
+    """Switch to the write-ahead log; SQLite does not wait for others who do the same, so we do."""
+    deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            run(connection, "PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if monotonic() > deadline:
+                raise
+            sleep(BUSY_PAUSE)
+        else:
+            return
 
 
 def run(connection: apsw.Connection, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_SECONDS = 30.0
+BODY_BYTES_A_SECOND = 1024
+"""A body may take longer than `BODY_SECONDS` only if it comes at least this fast."""
 
 
 def host_of(netloc: str) -> str:
@@ -138,13 +140,15 @@ class BodyLimit:
                 await self._answers.error(scope, self._too_large())(scope, receive, send)
                 return
         seen, complete = 0, False
+        loop = asyncio.get_running_loop()
+        started = loop.time()
 
         async def counted() -> Message:
             nonlocal seen, complete
             if complete:
                 return await receive()
             try:
-                async with asyncio.timeout(BODY_SECONDS):
+                async with asyncio.timeout_at(started + BODY_SECONDS + seen / BODY_BYTES_A_SECOND):
                     message = await receive()
             except TimeoutError:
                 raise BodyTimeout("The rest of the body did not arrive in time.") from None

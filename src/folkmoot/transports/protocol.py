@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HEAD_SECONDS = 20.0
 HEAD_BYTES = 65_536
+CROWD = 2
+"""How many times as many connections may be open as are served; those are told when they ask."""
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -39,9 +41,12 @@ class HubProtocol(HttpToolsProtocol):
         self._in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect the head of the first request."""
+        """Expect the head of the first request, unless even waiting for it costs too much."""
         super().connection_made(transport)
-        self._expect()
+        if self.limit_concurrency and len(self.connections) > CROWD * self.limit_concurrency:
+            transport.abort()
+        else:
+            self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""

@@ -1,0 +1,143 @@
+"""Nothing a user can meet is left undocumented."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from docs.pages.kinds import PLACES
+from docs.pages.messages import ID_LENGTH, LIST_LENGTH, MEMBERS
+from docs.pages.metrics import families, name
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.program import app
+from folkmoot.core import kindcheck
+from folkmoot.core.errors import ERRORS, CloseCode, KindError, MessageError
+from folkmoot.core.kinds import KNOWN_KINDS, parse
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.session import SessionState
+from folkmoot.core.transport import TransportType
+from folkmoot.settings import FIELDS, OTHER_VARIABLES
+from folkmoot.web.pages import PLACES as SERVED
+from tests.docs.pages import DOCS, ROOT, pages
+
+
+def said_in(page: str) -> set[str]:
+    """Everything a page writes as code."""
+    return set(pages()[f"docs/{page}"].code)
+
+
+def test_every_kind_is_documented() -> None:
+    assert {known.kind for known in KNOWN_KINDS} <= said_in("reference/kinds.md")
+
+
+def test_every_setting_and_variable_is_documented() -> None:
+    variables = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
+    assert variables <= said_in("reference/settings.md")
+    assert {field.name for field in FIELDS.values()} <= said_in("reference/settings.md")
+
+
+def test_every_command_and_option_is_documented() -> None:
+    said = said_in("reference/commands.md")
+
+    def check(command: Any, path: str) -> None:
+        assert path in said
+        for param in command.params:
+            if param.param_type_name == "option" and not param.hidden:
+                assert any(word.split()[0] == param.opts[0] for word in said), param.opts
+        for inner_name, inner in getattr(command, "commands", {}).items():
+            check(inner, f"{path} {inner_name}")
+
+    check(get_command(app), "folkmoot")
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = pages()["docs/reference/commands.md"].text
+    assert all(f"\n| {code.value} | " in text for code in ExitCode)
+
+
+def test_every_error_and_close_code_is_documented() -> None:
+    assert set(ERRORS) <= said_in("reference/errors.md")
+    text = pages()["docs/reference/errors.md"].text
+    assert all(f"\n| {code.value} | " in text for code in CloseCode)
+
+
+def test_every_metric_is_documented() -> None:
+    assert {name(family) for family in families()} <= said_in("operations/observability.md")
+
+
+def test_every_session_state_and_transport_is_documented() -> None:
+    said = said_in("reference/envelope.md")
+    assert {state.value for state in SessionState} <= said
+    assert {transport.value for transport in TransportType} <= said
+
+
+def test_every_address_the_hub_serves_is_in_the_readme() -> None:
+    assert {"/", *(path for path, _ in SERVED)} <= set(pages()["README.md"].code)
+
+
+def test_every_make_target_is_in_contributing() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)) - {"help"}
+    assert {f"make {target}" for target in targets} <= set(pages()["CONTRIBUTING.md"].code)
+
+
+def test_every_decision_is_listed_under_its_number_and_title() -> None:
+    index = pages()["docs/decisions/README.md"]
+    files = sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
+    assert index.links == files
+    for number, file in enumerate(files, start=1):
+        title = pages()[f"docs/decisions/{file}"].text.splitlines()[0]
+        assert file.startswith(f"{number:04}-")
+        assert title.startswith(f"# {number}. ")
+        assert f"{number}. [{title.removeprefix(f'# {number}. ')}]({file})" in index.text
+
+
+@pytest.mark.parametrize(
+    ("method", "place"),
+    [(method, place) for method, places in PLACES.items() for place in places.split(" or ")],
+)
+def test_the_context_of_a_method_stands_where_the_page_says(method: str, place: str) -> None:
+    payload: Any = "here"
+    for member in reversed(place.split(".")):
+        payload = {member: payload}
+    kind = parse(f"mcp.request.{method}")
+    assert str(kindcheck.effective(kind, payload)) == f"{kind}:here"
+    with pytest.raises(KindError):
+        kindcheck.effective(kind, {"params": {}})
+
+
+ACCEPTED: dict[str, list[Any]] = {
+    "identifier": ["a", "a" * ID_LENGTH, None],
+    "printable": ["a", "a" * ID_LENGTH, None],
+    "identifiers": [["a"] * LIST_LENGTH, [], None],
+    "identifiers or one": [["a"] * LIST_LENGTH, [], None, "a"],
+    "object": [{}, None],
+    "gateway": [7, "a", None],
+}
+REFUSED: dict[str, list[Any]] = {
+    "identifier": ["", "a" * (ID_LENGTH + 1), 7],
+    "printable": ["", "a" * (ID_LENGTH + 1), 7, "a\n"],
+    "identifiers": [["a"] * (LIST_LENGTH + 1), [""], "a"],
+    "identifiers or one": [["a"] * (LIST_LENGTH + 1), [""], ""],
+    "object": [[], "a"],
+    "gateway": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("member", "shape"), [(m, shape) for m, (shape, _) in MEMBERS.items() if shape != "required"]
+)
+def test_the_members_of_a_rooms_message_are_what_the_page_says(member: str, shape: str) -> None:
+    def read(value: Any) -> None:
+        sent = {"protocol": "mcpx/v1", "kind": "chat.message", member: value}
+        decode_mcpx(json.dumps(sent).encode())
+
+    for value in ACCEPTED[shape]:
+        read(value)
+    for value in REFUSED[shape]:
+        with pytest.raises(MessageError):
+            read(value)

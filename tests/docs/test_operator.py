@@ -1,0 +1,119 @@
+"""The operator's tutorial, followed to the letter by the real command in a real shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.pages import Block, pages
+
+FOLDER = "/home/ada/hub"
+PORT = "8420"
+INTERRUPTED = "^C\n"
+LAST_LINE = "Press Ctrl-C"
+
+CURL = """#!{python}
+import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[-1], timeout=30).read().decode())
+"""
+"""Enough of curl for the page, so that the test needs none."""
+
+FOLKMOOT = """#!{python}
+from folkmoot.cli import main
+main()
+"""
+
+
+class Reader:
+    """Someone who does what the page says, in a folder and on any free port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "hub"
+        self.folder.mkdir()
+        self.port = PORT
+        programs = folder / "programs"
+        programs.mkdir()
+        for name, text in (("curl", CURL), ("folkmoot", FOLKMOOT)):
+            (programs / name).write_text(text.format(python=sys.executable), encoding="utf-8")
+            (programs / name).chmod(0o700)
+        kept = {name: value for name, value in os.environ.items() if "FOLKMOOT" not in name}
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        self._environ = {**kept, "PATH": path, "FOLKMOOT_PORT": "0", "COLUMNS": "200"}
+        self.hub: subprocess.Popen[str] | None = None
+
+    def follow(self, block: Block) -> str:
+        """Do what a block of commands says, and answer what is printed."""
+        if block.text.startswith("folkmoot serve"):
+            return self._serve(block.text)
+        done = subprocess.run(
+            ["bash", "-euc", block.text.replace(PORT, self.port)],
+            cwd=self.folder,
+            env=self._environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return self._seen(done.stdout)
+
+    def _serve(self, command: str) -> str:
+        self.hub = subprocess.Popen(
+            command.split(),
+            cwd=self.folder,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.hub.stdout is not None
+        printed = ""
+        for line in self.hub.stdout:
+            printed += line
+            if line.startswith(LAST_LINE):
+                break
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", printed)
+        assert found is not None, printed
+        self.port = found[1]
+        return self._seen(printed)
+
+    def interrupt(self) -> str:
+        """Press Ctrl-C where the hub runs."""
+        assert self.hub is not None
+        self.hub.send_signal(signal.SIGINT)
+        printed, _ = self.hub.communicate(timeout=60)
+        assert self.hub.returncode == 0
+        self.hub = None
+        return self._seen(printed)
+
+    def _seen(self, printed: str) -> str:
+        return printed.replace(str(self.folder), FOLDER).replace(self.port, PORT)
+
+
+def fits(shown: str, printed: str) -> bool:
+    """Whether what was printed is what the page shows, where `…` stands for anything."""
+    pattern = ".*".join(map(re.escape, shown.rstrip("\n").split("…")))
+    return re.fullmatch(pattern, printed.rstrip("\n"), re.DOTALL) is not None
+
+
+def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    printed = ""
+    compared = 0
+    try:
+        for block in pages()["docs/tutorials/operator.md"].blocks:
+            if block.language == "sh" and not block.text.startswith("make "):
+                printed = reader.follow(block)
+            elif block.text.startswith(INTERRUPTED):
+                assert reader.interrupt() == block.text.removeprefix(INTERRUPTED)
+            elif block.language == "text":
+                assert fits(block.text, printed), f"line {block.line}: {printed}"
+                compared += 1
+        assert compared >= 8
+    finally:
+        if reader.hub is not None:
+            reader.interrupt()

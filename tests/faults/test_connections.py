@@ -1,0 +1,223 @@
+"""Clients that are slow, that vanish, and that are too many."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from folkmoot.control import call
+from folkmoot.transports import guard, protocol
+from tests.harness import ask, read_answer, run, serving
+from tests.process import Process
+
+RESET = struct.pack("ii", 1, 0)
+"""For SO_LINGER: closing tells the other side nothing but that it is over."""
+
+BODY_HEAD = b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
+
+
+async def count(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+ROUTES = [Route("/count", count, methods=["POST"])]
+
+
+async def drip(port: int, start: bytes, drop: bytes = b"x") -> bytes:
+    """Send a byte at a time for as long as the hub listens, and answer what it said."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(start)
+    said = asyncio.ensure_future(reader.read())
+    with suppress(OSError):
+        while not said.done():
+            writer.write(drop)
+            await writer.drain()
+            await asyncio.wait([said], timeout=0.01)
+    writer.close()
+    with suppress(OSError):
+        return await said
+    return b""
+
+
+@pytest.mark.parametrize(
+    ("start", "drop"),
+    [
+        (b"", b"\n"),
+        (b"GET /", b"x"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\nx-slow: ", b"x"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\n", b"x: y\r\n"),
+    ],
+    ids=["nothing", "path", "value", "headers"],
+)
+def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, start: bytes, drop: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+
+    async def main() -> None:
+        async with serving(max_connections=100) as hub:
+            dripping = asyncio.gather(*(drip(hub.port, start, drop) for _ in range(50)))
+            while not dripping.done():
+                assert (await ask(hub.port)).status == 200
+            assert set(await dripping) == {b""}
+
+    run(main())
+
+
+def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+
+    async def main() -> None:
+        async with serving(ROUTES, max_connections=100, max_body_bytes=1_000_000) as hub:
+            dripping = asyncio.gather(*(drip(hub.port, BODY_HEAD) for _ in range(50)))
+            while not dripping.done():
+                assert (await ask(hub.port)).status == 200
+            assert {said.split()[1] for said in await dripping if said} == {b"408"}
+
+    run(main())
+
+
+def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(guard, "BODY_BYTES_A_SECOND", 1)
+
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 400\r\n\r\n")
+            for _ in range(8):
+                writer.write(b"x" * 50)
+                await asyncio.sleep(0.05)
+            assert (await read_answer(reader)).text == "400"
+            writer.close()
+
+    run(main())
+
+
+def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def main() -> str:
+        async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
+            for _ in range(50):
+                _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+                writer.write(BODY_HEAD + b"x" * 1000)
+                await writer.drain()
+                connection = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                writer.close()
+            while "in_flight 0.0" not in (text := exposition(hub.metrics)):
+                await ask(hub.port)
+            return text
+
+    text = run(main())
+    assert 'requests_total{method="POST",route="/count",status="499"} 50.0' in text
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def exposition(metrics: object) -> str:
+    return metrics.exposition("")[0].decode()  # type: ignore[attr-defined]
+
+
+class Idle:
+    """Connections that are opened and then say nothing."""
+
+    def __init__(self) -> None:
+        self._open: list[asyncio.StreamWriter] = []
+
+    async def open(self, port: int, count: int) -> None:
+        for _ in range(count):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            self._open.append(writer)
+
+    def close(self) -> None:
+        for writer in self._open:
+            writer.close()
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
+def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> None:
+    limit = 300
+
+    async def main(hub: Process) -> None:
+        before = descriptors(hub.child.pid)
+        idle = Idle()
+        await idle.open(hub.port, limit - 1)
+        assert (await ask(hub.port, "/health/ready")).status == 200
+        await idle.open(hub.port, 2)
+        assert (await ask(hub.port, "/health/ready")).status == 503
+        with suppress(OSError):
+            await idle.open(hub.port, 1000)
+        # Whoever is over even twice the limit is not heard at all.
+        with suppress(OSError, asyncio.IncompleteReadError):
+            assert (await ask(hub.port, "/health/ready")).status == 503
+        assert descriptors(hub.child.pid) <= before + 2 * (limit + 1) + 5
+        status = await asyncio.to_thread(call, tmp_path / "control.sock", "status")
+        assert status["pid"] == hub.child.pid
+        idle.close()
+        while descriptors(hub.child.pid) > before + 5:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await ask(hub.port)
+        assert (await ask(hub.port, "/health/ready")).status == 200
+
+    with Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS=str(limit)) as hub:
+        run(main(hub))
+        hub.stop()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
+def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path) -> None:
+    async def main(hub: Process) -> None:
+        before = resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE)
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        idle = Idle()
+        allowed = descriptors(hub.child.pid) + 10
+        resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE, (allowed, before[1]))
+        with suppress(OSError):
+            await idle.open(hub.port, 50)
+        asking = asyncio.create_task(asyncio.to_thread(call, tmp_path / "control.sock", "status"))
+        for _ in range(5):
+            writer.write(b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await read_answer(reader)).status == 200
+        resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE, before)
+        idle.close()
+        writer.close()
+        assert (await asking)["pid"] == hub.child.pid
+        assert (await ask(hub.port, "/health/ready")).status == 200
+
+    with Process(tmp_path) as hub:
+        run(main(hub))
+        hub.stop()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
+def test_a_hub_makes_room_for_the_connections_it_is_to_serve(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        hub = Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS="700")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with hub:
+        assert resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE)[0] >= 1400
+        hub.stop()

@@ -1,0 +1,81 @@
+"""A disk that is full before the hub begins, or becomes full while it works."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.store import find_faults
+from tests.harness import ask, read_answer, run
+from tests.process import STOP_SECONDS, Process, command, environment
+
+READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+LIMITED = (
+    "import os, resource, sys\n"
+    "room = int(sys.argv[1])\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))\n"
+    "os.execv(sys.argv[2], sys.argv[2:])\n"
+)
+
+
+def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[str]:
+    """Start a hub that may make no file longer than this."""
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED, str(room), *command(folder)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=STOP_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.requirement("error.no-traceback")
+@pytest.mark.parametrize("room", [0, 20, 4096, 20_000])
+def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_is(
+    tmp_path: Path, room: int
+) -> None:
+    ended = started_with_room(tmp_path, room)
+    assert ended.returncode == ExitCode.DATA
+    assert ended.stderr.startswith("folkmoot: error: ")
+    assert ended.stderr.count("\n") == 1
+    with Process(tmp_path) as hub:
+        assert run(ask(hub.port, "/health/ready")).status == 200
+        hub.stop()
+
+
+def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes_it_refused(
+    tmp_path: Path,
+) -> None:
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+    async def main(hub: Process) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+
+        async def status() -> int:
+            writer.write(READY)
+            return (await read_answer(reader)).status
+
+        for _ in range(20):
+            wal = (tmp_path / "folkmoot.db-wal").stat().st_size
+            # Room for one more page of the write-ahead log, or for a part of it.
+            for room in (wal + 5000, wal + 100, 0):
+                resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+                assert {await status() for _ in range(3)} <= {200, 503}
+            assert await status() == 503
+            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
+            assert await status() == 200
+        writer.close()
+
+    with Process(tmp_path) as hub:
+        run(main(hub))
+        hub.stop()
+    assert find_faults(tmp_path / "folkmoot.db") == []

@@ -1,0 +1,167 @@
+"""A hub that is killed at any moment, or told to stop before it has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from folkmoot.datafolder import DataFolder
+from folkmoot.keys import read_key
+from folkmoot.store import find_faults, inspect_database
+from tests.harness import ask, read_answer, run
+from tests.process import STOP_SECONDS, Process, command, environment
+
+READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
+CLIENTS = 8
+
+GONE = (OSError, asyncio.IncompleteReadError)
+
+
+async def write_until_killed(hub: Process, answers: int) -> int:
+    """Have several clients write all the time, kill the hub amid it, and count what it answered."""
+    answered = 0
+
+    async def client() -> None:
+        nonlocal answered
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        with suppress(*GONE):
+            while True:
+                writer.write(READY)
+                assert (await read_answer(reader)).json()["status"] == "ready"
+                answered += 1
+                if answered == answers:
+                    hub.child.kill()
+        writer.close()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(CLIENTS):
+            tasks.create_task(client())
+    return answered
+
+
+def check_kills(folder: Path, rounds: int) -> None:
+    known = set()
+    for round_ in range(rounds):
+        with Process(folder) as hub:
+            assert run(write_until_killed(hub, 40 + 17 * round_)) >= 40
+            assert hub.ended()[0] == -signal.SIGKILL
+        assert find_faults(folder / "folkmoot.db") == []
+        known.add(inspect_database(folder / "folkmoot.db").master_key_id)
+    assert known == {read_key(folder / "master.key").id}
+    with Process(folder) as hub:
+        assert run(ask(hub.port, "/health/ready")).status == 200
+        hub.stop()
+    names = {file.name for file in folder.iterdir()}
+    assert names == {"folkmoot.db", "master.key", "hub.lock"}
+
+
+def test_a_hub_killed_while_it_writes_starts_again_whole(tmp_path: Path) -> None:
+    check_kills(tmp_path, 3)
+
+
+@pytest.mark.long
+def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path: Path) -> None:
+    check_kills(tmp_path, 20)
+
+
+class Start:
+    """A hub that tells of every module it loads, so that its start can be stopped anywhere."""
+
+    LOADED = re.compile(r"import time: .*\| +(\S+)$")
+
+    def __init__(self, folder: Path) -> None:
+        python, *arguments = command(folder)
+        self._child = subprocess.Popen(
+            [python, "-X", "importtime", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        self._said = ""
+
+    def _next(self) -> str:
+        """The next module that was loaded; nothing once there is a hub, or an end."""
+        assert self._child.stderr
+        for line in self._child.stderr:
+            if loaded := self.LOADED.match(line.rstrip()):
+                return loaded[1]
+            self._said += line
+            if '"listening"' in line:
+                return ""
+        return ""
+
+    def until(self, module: str, further: int = 0) -> None:
+        """Go on until a module is loaded, and so many after it."""
+        while (loaded := self._next()) and loaded != module:
+            pass
+        while further and self._next():
+            further -= 1
+
+    def told(self, number: signal.Signals) -> tuple[int, str]:
+        """Send a signal, and answer how the process ended and what it said but for its modules."""
+        self._child.send_signal(number)
+        out, err = self._child.communicate(timeout=STOP_SECONDS)
+        lines = err.splitlines(keepends=True)
+        said = [line for line in lines if not self.LOADED.match(line.rstrip())]
+        return self._child.returncode, self._said + out + "".join(said)
+
+
+def check_start(folder: Path, number: signal.Signals, module: str, further: int = 0) -> None:
+    start = Start(folder)
+    start.until(module, further)
+    code, said = start.told(number)
+    assert "Traceback" not in said
+    # While there is no hub yet to hear it, a signal does what it does to any program.
+    assert code == 0 or (code in {-number, 128 + number} and "Listening" not in said), said
+    DataFolder.open(folder).close()
+
+
+BEGUN = "folkmoot.cli"
+STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot.app")
+"""Modules in the order in which they are loaded: from the first line of ours to the hub's own."""
+
+
+@pytest.mark.requirement("error.no-traceback")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_the_start_ends_it_in_good_order(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    for module in STAGES:
+        check_start(tmp_path, number, module, further=1)
+    with Process(tmp_path) as hub:
+        assert run(ask(hub.port, "/health/ready")).status == 200
+        hub.stop()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_at_any_moment_of_the_start_ends_it_in_good_order(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    chance = random.Random(number)
+    for _ in range(30):
+        check_start(tmp_path, number, BEGUN, further=chance.randrange(1, 700))
+
+
+@pytest.mark.long
+def test_a_hub_killed_at_any_moment_of_its_first_start_starts_the_next_time(tmp_path: Path) -> None:
+    chance = random.Random(9)
+    for round_ in range(15):
+        folder = tmp_path / str(round_)
+        start = Start(folder)
+        start.until("folkmoot.app")
+        # The folder is made, the key, the database and the sockets: any part of it will do.
+        time.sleep(chance.uniform(0, 0.05))
+        start.told(signal.SIGKILL)
+        with Process(folder) as hub:
+            assert run(ask(hub.port, "/health/ready")).status == 200
+            hub.stop()

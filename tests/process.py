@@ -1,0 +1,102 @@
+"""A hub in a process of its own, started as a person would."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Self
+
+from tests.harness import Answer, ask
+
+STOP_SECONDS = 60
+
+
+def command(folder: Path) -> list[str]:
+    """The command that runs a hub on a free port."""
+    return [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(folder)]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Our environment without settings but these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
+    return {**kept, "PYTHONUNBUFFERED": "1", **variables}
+
+
+class Process:
+    """A hub that listens; what it writes is read all the time, so that it never waits for us."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder = folder
+        self.child = subprocess.Popen(
+            command(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(**variables),
+        )
+        self._logged: list[str] = []
+        self._reading = threading.Thread(target=self._read_log)
+        self._reading.start()
+        assert self.child.stdout
+        seen = ""
+        while not (found := re.search(r"Listening on\s+\S+:(\d+)", seen)):
+            line = self.child.stdout.readline()
+            if not line:
+                self.__exit__()
+                raise AssertionError(f"the hub did not start: {seen}{''.join(self._logged)}")
+            seen += line
+        self.port = int(found[1])
+
+    def _read_log(self) -> None:
+        assert self.child.stderr
+        self._logged.extend(self.child.stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.kill()
+        self.child.wait()
+        self._reading.join()
+        for stream in (self.child.stdout, self.child.stderr):
+            if stream:
+                stream.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.child.send_signal(number)
+
+    def ended(self) -> tuple[int, str]:
+        """How the hub ended, and what it said after it began."""
+        code = self.child.wait(STOP_SECONDS)
+        self._reading.join()
+        assert self.child.stdout
+        return code, self.child.stdout.read() + "".join(self._logged)
+
+    def stop(self) -> str:
+        """Stop in good order and answer what was said."""
+        self.signal(signal.SIGTERM)
+        code, output = self.ended()
+        assert code == 0, output
+        assert "Traceback" not in output
+        return output
+
+    async def held_request(self) -> asyncio.Task[Answer]:
+        """A readiness check that is in flight: the hub has it and waits for the database."""
+        request = asyncio.ensure_future(ask(self.port, "/health/ready"))
+        while "in_flight 2.0" not in (await ask(self.port, "/metrics")).text:
+            assert not request.done()
+        return request
+
+    async def refusing(self) -> None:
+        """Wait until the hub accepts no more connections."""
+        while True:
+            try:
+                await ask(self.port, "/health")
+            except (OSError, asyncio.IncompleteReadError):
+                return
