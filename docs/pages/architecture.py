@@ -1,0 +1,82 @@
+"""The tables of `architecture.md`: layers from the import rules, modules, and bounds."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from docs.pages.markdown import code, table
+from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
+from folkmoot.core.capability import MAX_CACHED
+from folkmoot.core.glob import glob
+from folkmoot.core.kinds import parse
+from folkmoot.store.writer import MAX_BATCH
+from folkmoot.telemetry.traces import QUEUE
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "folkmoot"
+
+
+def layers() -> list[list[str]]:
+    """The parts, those that may import all below them first; parts of one layer keep apart."""
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layered,) = (contract for contract in contracts if contract["type"] == "layers")
+    return [layer.replace("|", " ").replace(":", " ").split() for layer in layered["layers"]]
+
+
+def parts() -> str:
+    """Every part of the program with what it says of itself, from the top layer down."""
+    rows = (
+        [str(number), code(part), first_sentence(part)]
+        for number, layer in enumerate(layers(), start=1)
+        for part in layer
+    )
+    return table(["Layer", "Part", "What it is"], rows)
+
+
+def core() -> str:
+    """Every module of the core."""
+    modules = sorted((SOURCE / "core").glob("[!_]*.py"))
+    return table(
+        ["Module", "What it holds"],
+        ([code(module.stem), first_sentence(f"core/{module.stem}")] for module in modules),
+    )
+
+
+def bounds() -> str:
+    """Every queue and cache, how much it holds, and what happens when it is full."""
+    kinds, globs = (cached.cache_parameters()["maxsize"] for cached in (parse, glob))
+    return table(
+        ["What", "Bound", "When full"],
+        [
+            ["writes, and reads, that wait", "`store.queue` each", "refused: `store_overloaded`"],
+            ["units in one commit", str(MAX_BATCH), "the rest goes into the next"],
+            [
+                "events of one subscription",
+                f"{MAX_QUEUED:,}, and {MAX_QUEUED_BYTES >> 20} MiB",
+                "the oldest are dropped; `Missed` tells",
+            ],
+            ["parsed kinds", f"{kinds:,}", "the least recently used is forgotten"],
+            ["compiled globs", f"{globs:,}", "the least recently used is forgotten"],
+            ["verdicts of one principal", str(MAX_CACHED), "all are forgotten"],
+            ["spans that wait for the collector", f"{QUEUE:,}", "further ones are dropped"],
+            ["HTTP connections", "`http.max_connections`", "answered 503, or closed"],
+        ],
+    )
+
+
+def first_sentence(part: str) -> str:
+    """The first line of a module's docstring, up to the end of its sentence."""
+    path = SOURCE / f"{part}.py"
+    if not path.exists():
+        path = SOURCE / part / "__init__.py"
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    sentence, stop, _ = paragraph.partition(". ")
+    return sentence + stop.strip()
+
+
+BLOCKS = {"layers": parts, "core-modules": core, "bounds": bounds}

@@ -1,0 +1,57 @@
+"""The page of all commands, options and exit codes, from `folkmoot.cli`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from typer.main import get_command
+
+from docs.pages.markdown import document, table
+from folkmoot.cli.exits import MEANINGS
+from folkmoot.cli.output import PROGRAM
+from folkmoot.cli.program import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INTRODUCTION = """\
+Every command has `-h` and `--help`. Results go to stdout and everything else to stderr; a failure
+is one line, `folkmoot: error: …`, and an exit code of the table below. On a terminal the output has
+some colour unless `NO_COLOR` is set; in a pipe it is plain text. Completion for your shell is set
+up by `folkmoot --install-completion`."""
+
+EXIT_CODES = """\
+## Exit codes
+
+What a script may rely on:"""
+
+
+def page() -> str:
+    """The whole page."""
+    codes = ([str(code.value), meaning] for code, meaning in MEANINGS.items())
+    return document(
+        "# Commands",
+        INTRODUCTION,
+        *described(get_command(app), PROGRAM),
+        EXIT_CODES,
+        table(["Code", "Meaning"], codes),
+    )
+
+
+def described(command: Any, path: str) -> Iterator[str]:
+    """A command with its options, then the commands below it."""
+    yield f"## `{path}`"
+    yield inspect.cleandoc(command.help or "").replace("\b\n", "")
+    rows = [row(param) for param in command.params if not getattr(param, "hidden", False)]
+    if rows:
+        yield table(["Option", "Meaning"], rows)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from described(inner, f"{path} {name}")
+
+
+def row(param: Any) -> list[str]:
+    """One option or argument with what it takes."""
+    names = param.opts if param.param_type_name == "option" else [param.metavar]
+    takes = f" {param.metavar}" if param.param_type_name == "option" and param.metavar else ""
+    return [", ".join(f"`{name}{takes}`" for name in names), " ".join((param.help or "").split())]

@@ -1,0 +1,37 @@
+"""The limits in `operations/running.md`, from the HTTP side of the hub."""
+
+from __future__ import annotations
+
+from docs.pages.markdown import table
+from folkmoot.transports.guard import BODY_BYTES_A_SECOND, BODY_SECONDS
+from folkmoot.transports.protocol import CROWD, HEAD_BYTES, HEAD_SECONDS
+
+
+def limits() -> str:
+    """What a client may ask for, and what it is told beyond that."""
+    return table(
+        ["What", "Limit", "Beyond it"],
+        [
+            ["connections served", "`http.max_connections`", "503"],
+            [
+                "connections open",
+                f"{CROWD} × `http.max_connections`",
+                "the connection is closed",
+            ],
+            ["body of a request", "`http.max_body_bytes`, with a length or without", "413"],
+            [
+                "time for a body to arrive",
+                f"{BODY_SECONDS:g} seconds, and one more for every {BODY_BYTES_A_SECOND:,} bytes",
+                "408",
+            ],
+            ["head of a request", f"{HEAD_BYTES // 1024} KiB", "431"],
+            [
+                "time for a head to arrive",
+                f"{HEAD_SECONDS:g} seconds",
+                "the connection is closed",
+            ],
+        ],
+    )
+
+
+BLOCKS = {"http-limits": limits}
