@@ -7,7 +7,7 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from folkmoot.control import (
     backup_command,
     call,
     check_command,
+    server,
     status_command,
 )
 from folkmoot.core.errors import (
@@ -185,6 +186,7 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
         b'{"command": "echo", "extra": 1}\n',
         b'{"command": "echo", "arguments": []}\n',
         b"\xff\n",
+        b'{"command": "\xff"}\n',
         b"[" * 60_000 + b"\n",
         b"x" * 70_000 + b"\n",
     ],
@@ -210,6 +212,15 @@ def test_whoever_says_nothing_is_sent_away(tmp_path: Path) -> None:
         async with serving(path, idle_timeout=0.05):
             [answer] = await raw(path, b'{"command":')
             assert answer["error"]["message"] == "No request came in time."
+
+    run(body)
+
+
+def test_whoever_leaves_without_a_word_is_told_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def body() -> None:
+        async with serving(path):
             reader, writer = await asyncio.open_unix_connection(str(path))
             writer.write_eof()
             assert await reader.read() == b""
@@ -432,5 +443,64 @@ def test_another_user_is_sent_away_even_if_the_mode_would_let_them(tmp_path: Pat
             )
             out, _ = await child.communicate()
             assert out == b"b''\n"
+
+    run(body)
+
+
+@pytest.mark.parametrize("request_", [b"a" * 70_000, b"a" * 500, b'{"command":"echo"}\nmore'])
+def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(
+    tmp_path: Path, request_: bytes
+) -> None:
+    path = tmp_path / "control.sock"
+
+    def hang_up() -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, suppress(OSError):
+            client.connect(str(path))
+            client.sendall(request_)
+
+    async def body() -> None:
+        async with serving(path):
+            for _ in range(50):
+                await asyncio.to_thread(hang_up)
+            while True:
+                with suppress(CommandFailed):
+                    assert await ask(path, "echo", {"x": 1}) == {"x": 1}
+                    break
+
+    run(body)
+
+
+def test_a_connection_that_fails_in_an_unforeseen_way_is_logged_and_ends_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "control.sock"
+
+    async def fail(*_: object) -> None:
+        raise LookupError
+
+    async def body() -> None:
+        async with serving(path):
+            with monkeypatch.context() as patch:
+                patch.setattr(server, "send", fail)
+                with pytest.raises(CommandFailed, match="hung up"):
+                    await ask(path, "echo")
+            assert await ask(path, "echo") == {}
+
+    run(body)
+    assert "A control connection failed." in caplog.messages
+
+
+@pytest.mark.parametrize("target", ["/", "/tmp/a\0b", "\0", "", "relative.db"])
+def test_a_backup_needs_the_path_of_a_file(tmp_path: Path, target: str) -> None:
+    path = tmp_path / "control.sock"
+
+    async def body() -> None:
+        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+        try:
+            async with serving(path, {"backup": backup_command(store)}):
+                with pytest.raises(CommandInvalid, match="The path of a backup must"):
+                    await ask(path, "backup", {"path": target, "overwrite": True})
+        finally:
+            await store.close()
 
     run(body)

@@ -107,12 +107,19 @@ def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
 
 
 def test_a_unit_cannot_end_the_transaction_it_shares(open_store: OpenStore, tmp_path: Path) -> None:
-    async def commit(tx: Tx) -> None:
-        await tx.execute("commit")
+    def commit(sql: str):
+        async def unit(tx: Tx) -> None:
+            await tx.execute("INSERT INTO notes (id, body) VALUES (99, '')")
+            await tx.execute(sql)
+
+        return unit
 
     async def body(store: Store) -> None:
-        with pytest.raises(StatementFailed, match="may not say COMMIT"):
-            await store.write(commit)
+        await store.write(make_table)
+        for sql in ("commit", "SELECT 1;COMMIT", "SELECT 1; COMMIT", "/* x */ COMMIT"):
+            with pytest.raises(StatementFailed, match="may not begin or end transactions"):
+                await store.write(commit(sql))
+            assert await store.read(all_notes) == []
 
     with_store(open_store, tmp_path, body)
 

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import stat
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import apsw
 import pytest
 
 from folkmoot.core.errors import BackupFailed
 from folkmoot.store import SqliteStore, backup, bind_master_key, copy_database, find_faults
-from tests.store.support import all_notes, insert, make_table, opened, run
+from tests.store.support import Gate, all_notes, insert, make_table, opened, run
 
 
 def names(folder: Path) -> list[str]:
@@ -123,8 +126,8 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> Non
             assert target.read_text() == "precious"
             await store.backup(target, overwrite=True)
             assert find_faults(target) == []
-            with pytest.raises(BackupFailed, match="is the database itself"):
-                await store.backup(store.path, overwrite=True)
+            for _ in range(2):
+                await store.backup(target, overwrite=True)
 
     run(body())
 
@@ -196,3 +199,141 @@ def test_two_backups_to_one_name_leave_one_whole_file(tmp_path: Path) -> None:
         assert names(tmp_path) == ["backup.db", "folkmoot.db"]
 
     run(body())
+
+
+OWN = ("", "-wal", "-shm", "-journal")
+
+
+@pytest.mark.requirement("store.backup")
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there_or_not(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    own = [f"folkmoot.db{side}" for side in OWN] + ["master.key", "hub.lock", "control.sock"]
+
+    async def body() -> None:
+        async with opened(folder) as store:
+            (folder / "master.key").write_text("the only one")
+            os.link(folder / "master.key", tmp_path / "same.key")
+            before = {name: (folder / name).stat().st_ino for name in names(folder)}
+            for target in [
+                *(folder / name for name in own),
+                *(link / name for name in own),
+                *(folder / ".." / "data" / name for name in own),
+                tmp_path / "same.key",
+            ]:
+                with pytest.raises(BackupFailed, match="data folder's own"):
+                    await store.backup(target, overwrite=overwrite)
+            assert {name: (folder / name).stat().st_ino for name in names(folder)} == before
+            assert (folder / "master.key").read_text() == "the only one"
+
+    run(body())
+
+
+def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "precious")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "fifo")
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            for name in ("link", "dangling", "fifo"):
+                with pytest.raises(BackupFailed, match="not a regular file"):
+                    await store.backup(tmp_path / name, overwrite=True)
+            for folder in (tmp_path, Path("/")):
+                with pytest.raises(BackupFailed, match="is a folder"):
+                    await store.backup(folder, overwrite=True)
+        assert (tmp_path / "precious").read_text() == "precious"
+        assert names(tmp_path) == ["dangling", "fifo", "folkmoot.db", "link", "precious"]
+
+    run(body())
+
+
+def test_a_backup_that_is_cancelled_in_its_last_check_is_stopped_and_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+
+    async def body() -> None:
+        checking = Gate()
+
+        def check(path: Path, *, stop: Event) -> list[str]:
+            checking.wait()
+            return find_faults(path, stop=stop)
+
+        async with opened(tmp_path) as store:
+            await fill(store)
+            monkeypatch.setattr(backup, "find_faults", check)
+            copying = asyncio.ensure_future(store.backup(folder / "backup.db"))
+            await checking.entered()
+            copying.cancel()
+            await asyncio.sleep(0)
+            checking.open()
+            with pytest.raises(asyncio.CancelledError):
+                await copying
+        assert names(folder) == []
+
+    run(body())
+
+
+def test_a_backup_of_a_database_at_rest_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    told: list[list[str]] = []
+
+    async def body() -> None:
+        async with opened(folder) as store:
+            await fill(store, 20)
+
+    run(body())
+    copy_database(
+        folder / "folkmoot.db",
+        tmp_path / "backup.db",
+        progress=lambda *_: told.append(names(folder)),
+    )
+    assert told
+    assert all(seen == ["folkmoot.db"] for seen in [*told, names(folder)])
+
+
+def test_a_database_that_comes_into_use_while_it_is_copied_is_copied_again(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store, 20)
+
+        def interfere(*_: int) -> None:
+            with closing(apsw.Connection(str(store.path))) as other:
+                other.execute("INSERT OR REPLACE INTO notes VALUES (1000, 'late')").fetchall()
+
+        todo = [interfere]
+        target = tmp_path / "backup.db"
+        copy_database(
+            store.path, target, progress=lambda *pages: todo.pop()(*pages) if todo else None
+        )
+        with closing(apsw.Connection(str(target))) as copy:
+            assert copy.execute("SELECT body FROM notes WHERE id = 1000").fetchall() == [("late",)]
+
+    run(body())
+
+
+def test_a_backup_for_which_there_is_no_room_says_so_in_words(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store)
+
+    run(body())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(BackupFailed) as caught:
+            copy_database(tmp_path / "folkmoot.db", tmp_path / "backup.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "disk" in caught.value.message
+    assert "not an error" not in caught.value.message
+    assert names(tmp_path) == ["folkmoot.db"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -22,6 +23,7 @@ from folkmoot.store import (
     bind_master_key,
     find_faults,
     inspect_database,
+    inspection,
     read_identity,
 )
 from tests.store.disk import Disk
@@ -297,16 +299,141 @@ def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["begin", "COMMIT;", " rollback", "SAVEPOINT x", "release x", "end"]
+    "word",
+    [
+        "begin",
+        "COMMIT",
+        "COMMIT;",
+        " rollback",
+        "SAVEPOINT x",
+        "release x",
+        "end",
+        "RELEASE unit",
+        "SELECT 1; COMMIT",
+        "SELECT 1;COMMIT",
+        "/* x */ COMMIT",
+        "-- x\nROLLBACK",
+        ";COMMIT",
+    ],
 )
 def test_a_unit_may_not_begin_or_end_transactions(tmp_path: Path, word: str) -> None:
     async def unit(tx: Tx) -> None:
-        for method in (tx.execute, tx.fetch, tx.fetch_one):
-            with pytest.raises(StatementFailed):
+        methods = [tx.execute, tx.fetch]
+        if "SELECT" in word:
+            assert await tx.fetch_one(word) == (1,)  # It runs no other statement.
+        else:
+            methods.append(tx.fetch_one)
+        for method in methods:
+            with pytest.raises(StatementFailed, match="may not begin or end transactions"):
                 await method(word)
 
     async def body() -> None:
         async with opened(tmp_path) as store:
-            await store.write(unit)
+            for _ in range(2):
+                await store.write(unit)
+                await store.read(unit)
+                await asyncio.gather(*(store.write(unit) for _ in range(3)))
 
     run(body())
+
+
+def test_readiness_reads_back_what_it_wrote_and_nothing_else(tmp_path: Path) -> None:
+    async def forget(tx: Tx) -> None:
+        await tx.execute(
+            "CREATE TRIGGER forget AFTER UPDATE ON health WHEN new.probe <> 'old' "
+            "BEGIN UPDATE health SET probe = 'old'; END"
+        )
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await asyncio.gather(*(store.ready() for _ in range(50)))
+            await store.write(forget)
+            with pytest.raises(DatabaseCorrupt, match="cannot be read back"):
+                await store.ready()
+
+    run(body())
+
+
+def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(tmp_path: Path) -> None:
+    log = tmp_path / "folkmoot.db-wal"
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.ready()
+            log.rename(tmp_path / "aside")
+            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+                await store.ready()
+            log.write_bytes(b"")
+            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+                await store.ready()
+            (tmp_path / "aside").rename(log)
+            await store.ready()
+
+    run(body())
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_a_check_is_one_at_a_time_starves_nobody_and_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    async def body() -> None:
+        checking = Gate()
+        begun = []
+
+        def slow(connection: apsw.Connection, limit: int) -> list[str]:
+            begun.append(connection)
+            checking.wait()
+            endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+            connection.execute(endless + "SELECT count(*) FROM n").fetchall()
+            return []
+
+        monkeypatch.setattr(inspection, "faults", slow)
+        async with opened(tmp_path) as store:
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            checks = [asyncio.ensure_future(store.check()) for _ in range(20)]
+            await checking.entered()
+            checking.open()
+            await store.ready()
+            assert len(begun) == 1
+            for check in checks if end == "cancel" else checks[1:]:
+                check.cancel()
+            if end == "close":
+                await store.close()
+            results = await asyncio.gather(*checks, return_exceptions=True)
+            expected = asyncio.CancelledError if end == "cancel" else StoreClosed
+            assert isinstance(results[0], expected)
+            assert len(begun) == 1
+
+    run(body())
+    assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]
+
+
+def test_a_database_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+        for mode in (0o644, 0o666):
+            store.path.chmod(mode)
+            async with opened(tmp_path):
+                assert modes(tmp_path) == {0o600}
+
+    run(body())
+
+
+def modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+
+
+def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("")
+    victim.chmod(0o644)
+    (tmp_path / "folkmoot.db").symlink_to(victim)
+
+    async def body() -> None:
+        with pytest.raises(DatabaseUnwritable, match="is a symbolic link"):
+            await SqliteStore.open(tmp_path / "folkmoot.db")
+
+    run(body())
+    assert victim.read_text() == ""
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o644

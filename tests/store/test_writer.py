@@ -12,6 +12,7 @@ from folkmoot.core.errors import (
     DatabaseLocked,
     DiskFailed,
     DiskFull,
+    StatementFailed,
     StoreClosed,
     StoreError,
     StoreOverloaded,
@@ -128,17 +129,24 @@ def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(tmp_
     class EndOfProgram(BaseException):
         pass
 
-    async def exits(tx: Tx) -> None:
-        raise EndOfProgram
+    ends = (EndOfProgram, SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
+
+    def raising(kind: type[BaseException]):
+        def unit(tx: Tx):
+            raise kind
+
+        return unit
 
     async def body() -> None:
         async with opened(tmp_path) as store:
             await store.write(make_table)
-            for _ in range(2):
-                with pytest.raises(EndOfProgram):
-                    await store.write(exits)
+            for kind in (*ends, StopIteration):
+                for ask in (store.write, store.read):
+                    with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
+                        await ask(raising(kind))
             await store.write(insert(1))
-            assert store.stats().failed_units == 2
+            assert store.stats().failed_units == len(ends) + 1
+            assert await store.read(all_notes) == [1]
 
     run(body())
 
@@ -367,5 +375,29 @@ def test_the_sizes_of_batches_are_counted(tmp_path: Path) -> None:
             assert sum(stats.batch_sizes) == stats.commits
             assert stats.batch_sizes[-1] == 1
             assert stats.commit_seconds > 0
+
+    run(body())
+
+
+@pytest.mark.parametrize("step", ["_commit_batch", "_checkpoint_if_due"])
+def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            with monkeypatch.context() as patch:
+                patch.setattr(writer.Writer, step, fail)
+                outcomes = await asyncio.gather(
+                    *(outcome(store, insert(number)) for number in range(3))
+                )
+                await outcome(store, insert(3))
+            expected = StatementFailed if step == "_commit_batch" else int
+            assert all(isinstance(each, expected) for each in outcomes)
+            await store.write(insert(4))
+            assert 4 in await store.read(all_notes)
 
     run(body())

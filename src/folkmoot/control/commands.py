@@ -75,6 +75,8 @@ def backup_command(store: OperableStore) -> Command:
         target = Path(given.path)
         if not target.is_absolute():
             raise CommandInvalid("The path of a backup must be absolute.")
+        if not target.name or "\0" in given.path:
+            raise CommandInvalid("The path of a backup must name a file.")
 
         def tell(copied: int, pages: int) -> None:
             progress({"copied": copied, "pages": pages})

@@ -46,6 +46,9 @@ PEER_CREDENTIALS = struct.Struct("3i")
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 EXHAUSTED_SECONDS = 0.5
 
+HUNG_UP = (OSError, RuntimeError)
+"""What writing to someone who is gone raises; a transport that is closed raises the latter."""
+
 
 class ControlServer:
     """Listens at a path and carries out the commands of a table.
@@ -127,6 +130,10 @@ class ControlServer:
                 writer.close()
         except OSError:
             connection.close()  # The operator hung up.
+        except Exception:
+            # The hub shares our task group: nothing an operator does may end it.
+            LOG.exception("A control connection failed.")
+            connection.close()
         finally:
             self._connections -= 1
 
@@ -210,7 +217,7 @@ async def refuse(
 ) -> None:
     """Answer a request that was not read, and read it after all: else the answer would be lost."""
     await send(writer, Answer(error=error_body(error)))
-    with suppress(OSError, TimeoutError):
+    with suppress(*HUNG_UP, TimeoutError):
         writer.write_eof()
         async with asyncio.timeout(REFUSAL_SECONDS):
             while await reader.read(MAX_REQUEST):
@@ -228,7 +235,7 @@ async def send(writer: asyncio.StreamWriter, answer: Answer) -> None:
         )
     if len(line) > MAX_ANSWER:
         line = encode_line(Answer(error=ErrorBody(CommandFailed.code, "The answer is too long.")))
-    with suppress(OSError):
+    with suppress(*HUNG_UP):
         writer.write(line)
         await writer.drain()
 

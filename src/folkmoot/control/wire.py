@@ -57,6 +57,8 @@ def decode_request(line: bytes) -> Request:
     """The request in a line."""
     try:
         return msgspec.json.decode(line, type=Request)
+    except UnicodeDecodeError as error:
+        raise CommandInvalid("The request is not UTF-8.") from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise CommandInvalid(f"The request cannot be understood: {error}.") from error
 

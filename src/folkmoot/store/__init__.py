@@ -15,6 +15,7 @@ from folkmoot.store.meta import Identity, bind_master_key, read_identity
 from folkmoot.store.sqlite import Synchronous
 from folkmoot.store.stats import StoreStats
 from folkmoot.store.store import SqliteStore
+from folkmoot.store.target import check_target
 
 __all__ = [
     "Backup",
@@ -24,6 +25,7 @@ __all__ = [
     "StoreStats",
     "Synchronous",
     "bind_master_key",
+    "check_target",
     "copy_database",
     "find_faults",
     "inspect_database",

@@ -6,7 +6,6 @@ waits for it, and never makes it begin again. Meanwhile the write-ahead log cann
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import secrets
@@ -21,9 +20,18 @@ import apsw
 from msgspec import Struct
 
 from folkmoot.core.errors import BackupFailed, FolkmootError
-from folkmoot.store.inspection import find_faults
+from folkmoot.store.inspection import find_faults, is_at_rest, look_into
 from folkmoot.store.meta import COPIED_AT
-from folkmoot.store.sqlite import SIDE_FILES, connect, run, translate
+from folkmoot.store.sqlite import (
+    BEGIN,
+    JOURNAL,
+    SIDE_FILES,
+    keep_one_file,
+    run,
+    take_view,
+    translate,
+)
+from folkmoot.store.target import check_target, taken
 
 PAGES_A_STEP = 1_024
 
@@ -41,38 +49,6 @@ class Backup(Struct, frozen=True):
     master_key_id: str | None
 
 
-async def back_up(
-    source: Path,
-    target: Path,
-    *,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    vfs: str | None = None,
-) -> Backup:
-    """Copy a database in a thread; whoever is cancelled leaves nothing behind."""
-    loop = asyncio.get_running_loop()
-    stop = Event()
-
-    def tell(copied: int, pages: int) -> None:
-        if stop.is_set():
-            raise BackupFailed("The backup was stopped.")
-        if progress is not None:
-            loop.call_soon_threadsafe(progress, copied, pages)
-
-    def work() -> Backup:
-        return copy_database(source, target, overwrite=overwrite, progress=tell, vfs=vfs)
-
-    copying = loop.run_in_executor(None, work)
-    try:
-        await asyncio.wait([copying])
-    except asyncio.CancelledError:
-        stop.set()
-        await asyncio.wait([copying])
-        copying.exception()
-        raise
-    return copying.result()
-
-
 def copy_database(
     source: Path,
     target: Path,
@@ -80,14 +56,20 @@ def copy_database(
     overwrite: bool = False,
     progress: Progress | None = None,
     vfs: str | None = None,
+    stop: Event | None = None,
 ) -> Backup:
-    """Copy a database into one checked file, which has another name until it is whole; blocks."""
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    """Copy a database into one checked file, which has another name until it is whole; blocks.
+
+    Setting `stop` ends it with an error, and nothing is left behind.
+    """
+    stop = stop or Event()
+    check_target(source, target, overwrite=overwrite)
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        check_target(source, target, overwrite=overwrite)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        copy_pages(source, part, progress, vfs)
-        key_id = finish(part)
+        copy_view(source, part, tell_unless_stopped(progress, stop), vfs)
+        key_id = finish(part, stop)
+        go_on_unless(stop)
         publish(part, target, overwrite=overwrite)
         return Backup(str(target), target.stat().st_size, key_id)
     except OSError as error:
@@ -99,45 +81,65 @@ def copy_database(
     except FolkmootError as error:
         raise BackupFailed(error.message) from error
     finally:
-        for side in ("", *SIDE_FILES, "-journal"):
+        for side in ("", *SIDE_FILES, JOURNAL):
             with suppress(OSError):
                 part.with_name(part.name + side).unlink()
 
 
-def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Refuse a name that is taken, and the database's own in any case."""
-    if target.exists() and source.samefile(target):
-        raise BackupFailed(f"{target}: is the database itself.")
-    if target.exists() and not overwrite:
-        raise BackupFailed(f"{target}: exists already.")
+def go_on_unless(stop: Event) -> None:
+    """Raise if whoever asked for the backup wants it no more."""
+    if stop.is_set():
+        raise BackupFailed("The backup was stopped.")
 
 
-def copy_pages(source: Path, part: Path, progress: Progress | None, vfs: str | None) -> None:
+def tell_unless_stopped(progress: Progress | None, stop: Event) -> Progress:
+    """Progress that is told, and raises once the backup is to stop."""
+
+    def tell(copied: int, pages: int) -> None:
+        go_on_unless(stop)
+        if progress is not None:
+            progress(copied, pages)
+
+    return tell
+
+
+def copy_view(source: Path, part: Path, progress: Progress, vfs: str | None) -> None:
+    """Copy one view of the source; again, if one that was nobody's is somebody's meanwhile."""
+    while True:
+        at_rest = is_at_rest(source, vfs)
+        before = source.stat()
+        copy_pages(source, part, progress, vfs)
+        after = source.stat()
+        same = (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+        if not at_rest or (same and is_at_rest(source, vfs)):
+            return
+
+
+def copy_pages(source: Path, part: Path, progress: Progress, vfs: str | None) -> None:
     """Copy one view of the source, a step at a time, so that it can be told of and stopped."""
     with (
-        closing(connect(source, read_only=True, vfs=vfs)) as reader,
+        closing(look_into(source, vfs)) as reader,
         closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READWRITE)) as writer,
     ):
-        run(reader, "BEGIN")
-        run(reader, "SELECT count(*) FROM sqlite_schema")
+        run(reader, BEGIN)
+        take_view(reader)
         with writer.backup("main", reader, "main") as copy:
             while not copy.done:
                 copy.step(PAGES_A_STEP)
-                if progress is not None:
-                    progress(copy.page_count - copy.remaining, copy.page_count)
+                progress(copy.page_count - copy.remaining, copy.page_count)
 
 
-def finish(part: Path) -> str | None:
+def finish(part: Path, stop: Event) -> str | None:
     """Make the copy one file, mark it as one, check it and have it on the disk."""
     with closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
-        run(connection, "PRAGMA journal_mode = DELETE")
+        keep_one_file(connection)
         run(
             connection,
             "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
             (COPIED_AT, str(int(time.time()))),
         )
         rows = run(connection, "SELECT value FROM meta WHERE key = 'master_key_id'")
-    if faults := find_faults(part):
+    if faults := find_faults(part, stop=stop):
         raise BackupFailed(f"The copy is damaged, as the database may be: {faults[0]}")
     sync(part)
     return str(rows[0][0]) if rows else None
@@ -151,7 +153,7 @@ def publish(part: Path, target: Path, *, overwrite: bool) -> None:
         try:
             target.hardlink_to(part)
         except FileExistsError as error:
-            raise BackupFailed(f"{target}: exists already.") from error
+            raise taken(target) from error
         except OSError as error:
             if error.errno not in NO_HARD_LINKS or target.exists():
                 raise

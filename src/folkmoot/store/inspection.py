@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import apsw
 from msgspec import Struct
 
-from folkmoot.core.errors import DatabaseCorrupt
+from folkmoot.core.errors import DatabaseCorrupt, StoreClosed
 from folkmoot.store.schema import load_migrations, schema_version
-from folkmoot.store.sqlite import connect, run, translate
+from folkmoot.store.sqlite import connect, faults, run, stop_when, translate
 
 MAX_FAULTS = 20
-INTEGRITY_CHECK = f"PRAGMA integrity_check({MAX_FAULTS})"
 KEY_ID = "SELECT value FROM meta WHERE key = 'master_key_id'"
 
 
@@ -36,8 +36,12 @@ def write_ahead_log(path: Path) -> Path:
 
 def look_into(path: Path, vfs: str | None) -> apsw.Connection:
     """Open a database to read it, and leave nothing beside one that nobody has open."""
-    at_rest = vfs is None and not write_ahead_log(path).exists()
-    return connect(path, read_only=True, at_rest=at_rest, vfs=vfs)
+    return connect(path, read_only=True, at_rest=is_at_rest(path, vfs), vfs=vfs)
+
+
+def is_at_rest(path: Path, vfs: str | None) -> bool:
+    """Whether nobody has the database open, nor died with it open."""
+    return vfs is None and not write_ahead_log(path).exists()
 
 
 def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
@@ -60,18 +64,19 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
     )
 
 
-def find_faults(path: Path, *, vfs: str | None = None) -> list[str]:
-    """Read the whole database and answer what is wrong with it: nothing, if it is whole."""
+def find_faults(path: Path, *, vfs: str | None = None, stop: Event | None = None) -> list[str]:
+    """Read the whole database and answer what is wrong with it: nothing, if it is whole.
+
+    It takes as long as the database is large; setting `stop` ends it with `StoreClosed`.
+    """
+    stop = stop or Event()
     try:
         with closing(look_into(path, vfs)) as connection:
-            found = [str(row[0]) for row in run(connection, INTEGRITY_CHECK)]
-            broken = run(connection, "PRAGMA foreign_key_check")
+            stop_when(connection, stop.is_set)
+            return faults(connection, MAX_FAULTS)[:MAX_FAULTS]
+    except apsw.InterruptError as error:
+        raise StoreClosed("The check of the database was stopped.") from error
     except DatabaseCorrupt as error:
         return [error.message]
     except apsw.Error as error:
         return [translate(error, path).message]
-    faults = [] if found == ["ok"] else found
-    faults += [
-        f"row {row} of {table} refers to nothing in {parent}" for table, row, parent, _ in broken
-    ]
-    return faults[:MAX_FAULTS]

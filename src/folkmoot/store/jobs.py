@@ -8,8 +8,11 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+import apsw
+
 from folkmoot.core.errors import FolkmootError, StoreClosed, StoreOverloaded
 from folkmoot.core.ports import Unit
+from folkmoot.store.sqlite import translate
 
 T = TypeVar("T")
 
@@ -34,6 +37,17 @@ def answer_all(jobs: Iterable[Job], error: FolkmootError) -> list[Answer]:
     return [Answer(job.caller, error=type(error)(error.message, **error.data)) for job in jobs]
 
 
+def deliverable(error: BaseException) -> BaseException:
+    """What a unit raised, as its caller may get it: nothing that would end the caller's loop."""
+    if isinstance(error, apsw.Error):
+        return translate(error)
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError(f"A unit of the store raised {type(error).__name__}.")
+    wrapped.__cause__ = error
+    return wrapped
+
+
 class JobQueue:
     """A bounded queue from the loop to threads: full means refused at once, closed means drained.
 
@@ -55,10 +69,14 @@ class JobQueue:
         """How many jobs wait."""
         return self._jobs.qsize()
 
-    async def ask(self, unit: Unit[T]) -> T:
-        """Put a job in and wait for its answer."""
+    def require_open(self) -> None:
+        """Raise if no more jobs are accepted."""
         if self._closed:
             raise StoreClosed("The database is closed.")
+
+    async def ask(self, unit: Unit[T]) -> T:
+        """Put a job in and wait for its answer."""
+        self.require_open()
         if self._jobs.qsize() >= self._limit:
             raise StoreOverloaded(f"More than {self._limit:,} {self._noun} are waiting.")
         caller: asyncio.Future[T] = self._loop.create_future()

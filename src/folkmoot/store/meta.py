@@ -6,6 +6,8 @@ one must learn that what came after it may be gone.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from folkmoot.core.ports import Tx, Unit
@@ -84,11 +86,25 @@ def bind_master_key(key_id: str) -> Unit[str]:
     return unit
 
 
-def write_probe(probe: str) -> Unit[int]:
+class Probe(NamedTuple):
+    """The readiness check's mark: which opening of the database made it, and its number in it."""
+
+    opening: str
+    number: int
+
+    def seen(self, found: str | None) -> bool:
+        """Whether this mark, or one that was made after it, was found."""
+        opening, _, number = (found or "").partition(" ")
+        return opening == self.opening and number.isdigit() and int(number) >= self.number
+
+
+def write_probe(probe: Probe) -> Unit[int]:
     """Write the readiness check's mark."""
 
     async def unit(tx: Tx) -> int:
-        return await tx.execute("UPDATE health SET probe = ? WHERE id = 1", (probe,))
+        return await tx.execute(
+            "UPDATE health SET probe = ? WHERE id = 1", (f"{probe.opening} {probe.number}",)
+        )
 
     return unit
 

@@ -7,8 +7,8 @@ from threading import Thread
 
 import apsw
 
-from folkmoot.store.jobs import Answer, Job, JobQueue
-from folkmoot.store.sqlite import SqliteTx, drive, run, translate
+from folkmoot.store.jobs import Answer, Job, JobQueue, deliverable
+from folkmoot.store.sqlite import BEGIN, ROLLBACK, SqliteTx, drive, run, translate
 
 LOG = logging.getLogger(__name__)
 
@@ -60,15 +60,12 @@ class Reader:
     def _read(self, job: Job) -> Answer:
         self.reads += 1
         try:
-            run(self._connection, "BEGIN")
+            run(self._connection, BEGIN)
             try:
                 return Answer(job.caller, drive(job.unit, self._tx))
             finally:
                 if self._connection.in_transaction:
-                    run(self._connection, "ROLLBACK")
-        except apsw.Error as error:
-            self.failed += 1
-            return Answer(job.caller, error=translate(error))
+                    run(self._connection, ROLLBACK)
         except BaseException as error:  # noqa: BLE001 - whatever a query raises is its caller's
             self.failed += 1
-            return Answer(job.caller, error=error)
+            return Answer(job.caller, error=deliverable(error))

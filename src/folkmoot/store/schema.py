@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
     MigrationEdited,
     MigrationFailed,
 )
-from folkmoot.store.sqlite import run
+from folkmoot.store.sqlite import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK, has_table, is_empty, run
 
 FILE_NAME = re.compile(r"(\d{3})_([a-z0-9_]+)\.sql")
 
@@ -82,18 +82,11 @@ def schema_version(connection: apsw.Connection) -> int:
     return int(run(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])
 
 
-def has_table(connection: apsw.Connection, name: str) -> bool:
-    """Whether the database has a table of this name."""
-    return bool(
-        run(connection, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,))
-    )
-
-
 def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
     """The version the database is at, if this program may use it; raises what is wrong if not."""
     path = connection.filename
     if not has_table(connection, "schema_migrations"):
-        if run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+        if not is_empty(connection):
             raise DatabaseCorrupt(
                 f"{path}: is not a database of Folkmoot's; it holds other tables."
             )
@@ -120,10 +113,10 @@ def migrate(connection: apsw.Connection, known: list[Migration]) -> int:
 
     The version is always looked at inside a transaction, so several processes may try at once.
     """
-    with transaction(connection, "BEGIN"):
+    with transaction(connection, BEGIN):
         version = check_schema(connection, known)
     while version < len(known):
-        with transaction(connection, "BEGIN IMMEDIATE"):
+        with transaction(connection, BEGIN_WRITING):
             version = check_schema(connection, known)
             if version < len(known):
                 apply(connection, known[version])
@@ -137,10 +130,10 @@ def transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
     run(connection, begin)
     try:
         yield
-        run(connection, "COMMIT")
+        run(connection, COMMIT)
     except BaseException:
         if connection.in_transaction:
-            run(connection, "ROLLBACK")
+            run(connection, ROLLBACK)
         raise
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
-from functools import lru_cache
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Literal, TypeAlias, TypeVar
@@ -32,9 +34,26 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 BUSY_TIMEOUT_MS = 5_000
 """How long another program may hold the database before we give up."""
 BUSY_PAUSE = 0.01
+WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside a database that is open."""
+JOURNAL = "-journal"
+"""What it keeps beside one without a write-ahead log."""
+PRIVATE = 0o600
+
+BEGIN = "BEGIN"
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVE = "SAVEPOINT unit"
+KEEP = "RELEASE unit"
+UNDO = ("ROLLBACK TO unit", "RELEASE unit")
+
+STEPS_BETWEEN_LOOKS = 10_000
+"""How many of its steps SQLite takes before it asks whether to stop."""
+NO_WORDS = frozenset({"", "not an error", "not authorized"})
+"""What SQLite says of an error of which our sentence says more."""
 
 COMMON_PRAGMAS = (
     "PRAGMA foreign_keys = ON",
@@ -56,25 +75,45 @@ FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.CantOpenError, DatabaseUnwritable, "The database cannot be opened"),
     (apsw.PermissionsError, DatabaseUnwritable, "The database may not be opened"),
     (apsw.IOError, DiskFailed, "The disk failed"),
+    (apsw.AuthError, StatementFailed, "A unit of the store may not begin or end transactions"),
     (apsw.Error, StatementFailed, "A statement could not be run"),
 )
 
-TRANSACTION_WORDS = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"})
+TRANSACTION_ACTIONS = frozenset({apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT})
 
 
 def translate(error: apsw.Error, path: Path | None = None) -> StoreError:
     """The error of ours that says what SQLite's means; SQLite's own words go behind it."""
     kind, sentence = next((k, s) for source, k, s in FAILURES if isinstance(error, source))
     where = f"{path}: " if path else ""
-    return kind(f"{where}{sentence}: {str(error) or type(error).__name__}.")
+    words = str(error)
+    return kind(f"{where}{sentence}." if words in NO_WORDS else f"{where}{sentence}: {words}.")
 
 
 def make_private(path: Path) -> None:
-    """Make the file with mode 0600 if there is none; SQLite gives its side files the same mode."""
+    """Give the file mode 0600, and make it if there is none; SQLite's side files get the same."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        open_private(path, os.O_CREAT)
+        for side in SIDE_FILES:
+            with suppress(FileNotFoundError):
+                open_private(path.with_name(path.name + side))
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise DatabaseUnwritable(
+                f"{error.filename}: is a symbolic link; the database must be a file of its own."
+            ) from error
         raise DatabaseUnwritable(f"{path}: cannot be opened: {error.strerror}.") from error
+
+
+def open_private(path: Path, flags: int = 0) -> None:
+    """See that a file can be written, and close it to others."""
+    flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, PRIVATE)
+    try:
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != PRIVATE:
+            os.fchmod(descriptor, PRIVATE)
+    finally:
+        os.close(descriptor)
 
 
 def connect(
@@ -106,7 +145,8 @@ def connect(
         if not read_only:
             keep_log_ahead(connection)
             run(connection, f"PRAGMA synchronous = {synchronous.upper()}")
-        run(connection, "SELECT count(*) FROM sqlite_schema")
+            run(connection, f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        take_view(connection)
     except apsw.Error as error:
         if connection is not None:
             connection.close(force=True)
@@ -128,20 +168,60 @@ def keep_log_ahead(connection: apsw.Connection) -> None:
             return
 
 
+def keep_one_file(connection: apsw.Connection) -> None:
+    """Give up the write-ahead log, so that the database is one file again."""
+    run(connection, "PRAGMA journal_mode = DELETE")
+
+
+def take_view(connection: apsw.Connection) -> None:
+    """Really read: in a transaction, everything after this sees what this has seen."""
+    run(connection, "SELECT count(*) FROM sqlite_schema")
+
+
+def has_table(connection: apsw.Connection, name: str) -> bool:
+    """Whether the database has a table of this name."""
+    return bool(
+        run(connection, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,))
+    )
+
+
+def is_empty(connection: apsw.Connection) -> bool:
+    """Whether the database has no tables at all."""
+    return not run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
+
+
+def faults(connection: apsw.Connection, limit: int) -> list[str]:
+    """What is wrong with the database: nothing, if it is whole."""
+    found = [str(row[0]) for row in run(connection, f"PRAGMA integrity_check({limit})")]
+    broken = run(connection, "PRAGMA foreign_key_check")
+    whole = found == ["ok"]
+    references = [f"row {row} of {name} refers to nothing in {to}" for name, row, to, _ in broken]
+    return ([] if whole else found) + references
+
+
+def stop_when(connection: apsw.Connection, asked: Callable[[], bool]) -> None:
+    """Interrupt whatever the connection does once the answer is yes."""
+    connection.set_progress_handler(asked, STEPS_BETWEEN_LOOKS)
+
+
 def run(connection: apsw.Connection, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-    """Run one statement to its end; SQLite's own errors pass."""
-    return connection.execute(sql, params).fetchall()
+    """Run one statement of our own to its end; SQLite's own errors pass.
+
+    It is never kept for later: a unit that says the same must be asked about it.
+    """
+    return connection.execute(sql, params, can_cache=False).fetchall()
 
 
 def drive(unit: Unit[T], tx: SqliteTx) -> T:
     """Run a unit to its end without a loop: everything it may await is done when it is asked."""
-    steps = unit(tx).__await__()
-    try:
-        next(steps)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-    steps.close()
+    with tx.guarded():
+        steps = unit(tx).__await__()
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        steps.close()
     raise UnitSuspended("A unit of the store may await nothing but its transaction.")
 
 
@@ -150,10 +230,24 @@ class SqliteTx:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        self._guarding = False
+        connection.authorizer = self._authorize
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """While a unit runs, nothing may end the transaction that it shares with others."""
+        self._guarding = True
+        try:
+            yield
+        finally:
+            self._guarding = False
+
+    def _authorize(self, action: int, *_details: str | None) -> int:
+        refused = self._guarding and action in TRANSACTION_ACTIONS
+        return apsw.SQLITE_DENY if refused else apsw.SQLITE_OK
 
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
-        check_statement(sql)
         connection = self._connection
         before = connection.total_changes()
         try:
@@ -165,7 +259,6 @@ class SqliteTx:
 
     async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
         """Run one statement and answer all its rows."""
-        check_statement(sql)
         try:
             return self._connection.execute(sql, params).fetchall()
         except apsw.Error as error:
@@ -173,7 +266,6 @@ class SqliteTx:
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
-        check_statement(sql)
         try:
             cursor = self._connection.execute(sql, params)
             row: Row | None = cursor.fetchone()
@@ -182,11 +274,3 @@ class SqliteTx:
         except apsw.Error as error:
             raise translate(error) from error
         return row
-
-
-@lru_cache(maxsize=2048)
-def check_statement(sql: str) -> None:
-    """Refuse a statement that would end the transaction its unit shares with others."""
-    word = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
-    if word in TRANSACTION_WORDS:
-        raise StatementFailed(f"A unit of the store may not say {word}.")

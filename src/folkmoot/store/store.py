@@ -6,32 +6,42 @@ import asyncio
 import secrets
 import sys
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from threading import Event
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
 from folkmoot.core.errors import DatabaseCorrupt, StoreError
 from folkmoot.core.ports import Unit
 from folkmoot.store import meta
-from folkmoot.store.backup import Backup, Progress, back_up
-from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database
+from folkmoot.store.backup import Backup, Progress, copy_database
+from folkmoot.store.inspection import (
+    DatabaseInfo,
+    find_faults,
+    inspect_database,
+    write_ahead_log,
+)
 from folkmoot.store.jobs import JobQueue
 from folkmoot.store.readers import Readers
 from folkmoot.store.schema import load_migrations, migrate
-from folkmoot.store.sqlite import Synchronous, connect, make_private, run, translate
+from folkmoot.store.sqlite import Synchronous, connect, make_private, translate
 from folkmoot.store.stats import StoreStats
+from folkmoot.store.threads import LongWork, start
 from folkmoot.store.writer import Writer
 
 T = TypeVar("T")
-
-WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 SWITCH_INTERVAL = 0.0001
 """Seconds a thread may keep the interpreter from another that asks for it.
 
 With Python's own 5 ms, our threads wait for as long as the loop is never idle; see decision 3.
 """
+
+
+FileNumber: TypeAlias = tuple[int, int] | None
 
 
 class Connections(NamedTuple):
@@ -51,7 +61,12 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._vfs = vfs
-        self._file = file_number(path)
+        self._files: list[FileNumber] = []
+        self._looking: asyncio.Future[list[FileNumber]] | None = None
+        self._opening = secrets.token_hex(8)
+        self._probes = count(1)
+        self._long = LongWork()
+        self._checking = asyncio.Lock()
         self._readers_count = len(connections.readers)
         self._writes = JobQueue(queue, "writes")
         self._reads = JobQueue(queue, "reads")
@@ -79,6 +94,8 @@ class SqliteStore:
         try:
             settle = meta.settle_identity(secrets.token_hex(16), secrets.token_hex(8), now())
             store.identity = await store.write(settle)
+            # Only now, since the write-ahead log is made when it is first written to.
+            store._files = await start(partial(file_numbers, path))
         except BaseException:
             await store.close()
             raise
@@ -98,27 +115,47 @@ class SqliteStore:
 
     async def ready(self) -> None:
         """Write a mark and read it back; raises a `StoreError` when the database does not work."""
-        if await asyncio.to_thread(file_number, self.path) != self._file:
+        self._writes.require_open()
+        # A look that a failing disk holds up is shared by all who ask meanwhile.
+        if self._looking is None or self._looking.done():
+            self._looking = start(partial(file_numbers, self.path))
+        if await asyncio.shield(self._looking) != self._files:
             raise DatabaseCorrupt(f"{self.path}: was removed or replaced while the hub runs.")
-        await self.write(meta.write_probe(secrets.token_hex(8)))
-        if not await self.read(meta.read_probe):
+        probe = meta.Probe(self._opening, next(self._probes))
+        await self.write(meta.write_probe(probe))
+        if not probe.seen(await self.read(meta.read_probe)):
             raise DatabaseCorrupt(f"{self.path}: what was written cannot be read back.")
 
     async def backup(
         self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
     ) -> Backup:
-        """Copy the database into one file while it is in use."""
-        return await back_up(
-            self.path, target, overwrite=overwrite, progress=progress, vfs=self._vfs
-        )
+        """Copy the database into one file while it is in use; being cancelled stops it."""
+        loop = asyncio.get_running_loop()
+
+        def tell(copied: int, pages: int) -> None:
+            if progress is not None:
+                loop.call_soon_threadsafe(progress, copied, pages)
+
+        def work(stop: Event) -> Backup:
+            return copy_database(
+                self.path, target, overwrite=overwrite, progress=tell, vfs=self._vfs, stop=stop
+            )
+
+        return await self._long.run(work)
 
     async def check(self) -> list[str]:
-        """Read the whole database and answer what is wrong with it: nothing, if it is whole."""
-        return await asyncio.to_thread(find_faults, self.path, vfs=self._vfs)
+        """Read the whole database and answer what is wrong with it: nothing, if it is whole.
+
+        One check runs at a time; being cancelled stops it.
+        """
+        async with self._checking:
+            return await self._long.run(
+                lambda stop: find_faults(self.path, vfs=self._vfs, stop=stop)
+            )
 
     async def info(self) -> DatabaseInfo:
         """What can be told of the database file."""
-        return await asyncio.to_thread(inspect_database, self.path, vfs=self._vfs)
+        return await start(partial(inspect_database, self.path, vfs=self._vfs))
 
     def stats(self) -> StoreStats:
         """What the store has done so far."""
@@ -143,11 +180,12 @@ class SqliteStore:
         """Refuse what comes now, finish what was accepted, and close; safe to call again."""
         self._reads.refuse()
         self._writes.refuse()
+        await self._long.stop()
         # The writer is last to leave, so that the write-ahead log is copied when it closes.
         self._reads.end(self._readers_count)
-        await asyncio.to_thread(self._readers.join)
+        await start(self._readers.join)
         self._writes.end()
-        await asyncio.to_thread(self._writer.join)
+        await start(self._writer.join)
 
 
 def open_connections(
@@ -159,7 +197,6 @@ def open_connections(
     try:
         writer = connect(path, synchronous=synchronous, vfs=vfs)
         opened.append(writer)
-        run(writer, f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
         migrate(writer, load_migrations())
         opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(readers))
     except apsw.Error as error:
@@ -177,7 +214,12 @@ def close_all(connections: list[apsw.Connection]) -> None:
         connection.close(force=True)
 
 
-def file_number(path: Path) -> tuple[int, int] | None:
+def file_numbers(path: Path) -> list[FileNumber]:
+    """What tells a database and its write-ahead log from others that took their names."""
+    return [file_number(path), file_number(write_ahead_log(path))]
+
+
+def file_number(path: Path) -> FileNumber:
     """What tells a file from another that took its name."""
     try:
         status = path.stat()

@@ -15,9 +15,22 @@ from typing import TypeVar
 
 import apsw
 
+from folkmoot.core.errors import StatementFailed
 from folkmoot.core.ports import Unit
-from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all
-from folkmoot.store.sqlite import BUSY_TIMEOUT_MS, SqliteTx, drive, run, translate
+from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
+from folkmoot.store.sqlite import (
+    BEGIN_WRITING,
+    BUSY_TIMEOUT_MS,
+    COMMIT,
+    KEEP,
+    ROLLBACK,
+    SAVE,
+    UNDO,
+    SqliteTx,
+    drive,
+    run,
+    translate,
+)
 from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
 
 T = TypeVar("T")
@@ -28,6 +41,8 @@ MAX_BATCH = BATCH_BOUNDS[-1]
 CHECKPOINT_PAGES = 1_000
 RESTART_PAGES = 16_384
 RESTART_WAIT_MS = 100
+
+LOST = "The writer failed and undid what it was doing; see the log."
 
 
 class Writer:
@@ -54,7 +69,7 @@ class Writer:
             if batch:
                 self._queue.answer(self._settle(batch))
                 # After the answers, so that nobody waits for it.
-                self._checkpoint_if_due()
+                self._tidy()
         self._close()
 
     def _take_batch(self) -> tuple[list[Job], bool]:
@@ -77,10 +92,11 @@ class Writer:
         """Commit a batch; whatever goes wrong, nobody waits for ever and the writer goes on."""
         try:
             return self._commit_batch(batch)
-        except apsw.Error as error:
+        except BaseException as error:
             LOG.exception("The writer lost a transaction.")
             self._roll_back()
-            return answer_all(batch, translate(error))
+            told = translate(error) if isinstance(error, apsw.Error) else StatementFailed(LOST)
+            return answer_all(batch, told)
 
     def _commit_batch(self, batch: list[Job]) -> list[Answer]:
         """Run and commit a batch: a unit that fails undoes itself, a commit that fails undoes all.
@@ -94,7 +110,7 @@ class Writer:
             answers: list[Answer] = []
             alone = len(batch) == 1
             try:
-                run(self._connection, "BEGIN IMMEDIATE")
+                run(self._connection, BEGIN_WRITING)
             except apsw.Error as error:
                 self.counts.failed_commits += 1
                 return failed + answer_all(batch, translate(error))
@@ -104,8 +120,7 @@ class Writer:
                     done.append(job)
                 except BaseException as error:  # noqa: BLE001 - whatever a unit raises is its caller's
                     self.counts.failed_units += 1
-                    told = translate(error) if isinstance(error, apsw.Error) else error
-                    failed.append(Answer(job.caller, error=told))
+                    failed.append(Answer(job.caller, error=deliverable(error)))
                     if not self._connection.in_transaction:
                         batch = done + batch[position + 1 :]
                         break
@@ -139,13 +154,13 @@ class Writer:
     def _roll_back(self) -> None:
         with suppress(apsw.Error):
             if self._connection.in_transaction:
-                run(self._connection, "ROLLBACK")
+                run(self._connection, ROLLBACK)
 
     def _commit(self, jobs: list[Job], answers: list[Answer]) -> list[Answer]:
         """Commit what was run and answer accordingly."""
         started = perf_counter()
         try:
-            run(self._connection, "COMMIT")
+            run(self._connection, COMMIT)
         except apsw.Error as error:
             self._roll_back()
             # A rule the schema defers is broken by one of them: let each commit alone.
@@ -161,6 +176,12 @@ class Writer:
             self._checkpoint_at = CHECKPOINT_PAGES
         self.counts.wal_pages = pages
         return apsw.SQLITE_OK
+
+    def _tidy(self) -> None:
+        try:
+            self._checkpoint_if_due()
+        except BaseException:
+            LOG.exception("The write-ahead log was not copied.")
 
     def _checkpoint_if_due(self) -> None:
         """Copy the write-ahead log into the database, so that the log can begin anew.
@@ -193,5 +214,5 @@ class Writer:
             LOG.warning("The database was not closed cleanly: %s", translate(error).message)
 
 
-SHARED = ("SAVEPOINT unit", "RELEASE unit", ("ROLLBACK TO unit", "RELEASE unit"))
-ALONE = (None, None, ("ROLLBACK",))
+SHARED = (SAVE, KEEP, UNDO)
+ALONE = (None, None, (ROLLBACK,))
