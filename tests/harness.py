@@ -123,7 +123,11 @@ async def serving(
     sockets = listen(address, 0)
     port = sockets[0].getsockname()[1]
     server = HttpServer(
-        app, sockets, max_connections=max_connections, shutdown_seconds=shutdown_seconds
+        app,
+        sockets,
+        metrics=metrics,
+        max_connections=max_connections,
+        shutdown_seconds=shutdown_seconds,
     )
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as tasks:

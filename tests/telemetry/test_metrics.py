@@ -84,6 +84,15 @@ def test_openmetrics_is_spoken_when_asked_for() -> None:
     assert not plain.endswith(b"# EOF\n")
 
 
+@pytest.mark.parametrize(
+    "version", ["abc", "1.x", "", ".", "-1", "9" * 5000, "1.0.0; escaping=no", "2.x"]
+)
+@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
+def test_a_version_that_is_none_is_answered_all_the_same(kind: str, version: str) -> None:
+    content, _ = Metrics(version="0", clock=Clock()).exposition(f"{kind}; version={version}")
+    assert b"folkmoot_build_info" in content
+
+
 def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
     metrics = Metrics(version="0", clock=Clock())
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)

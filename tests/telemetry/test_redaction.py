@@ -56,6 +56,15 @@ def every_char_escaped(text: str, spell: str) -> str:
         (every_char_escaped(TOKEN, "\\u{:04x}"), every_char_escaped(HEX, "\\u{:04x}")),
         ("sk_" + HEX[:10] + "%31%32%33%34", "%31%32"),
         ("line\\n" + CODE.lower(), CODE.lower()),
+        ("redis://user:hunter2@cache:6379/0", "hunter2"),
+        ("postgres://user:hun@ter2@db", "ter2"),
+        ("proxy http://:hunter2@proxy.example", "hunter2"),
+        ("t%6Fken=hunter2", "hunter2"),
+        ("%74%6F%6b%65%6e%253dhunter2", "hunter2"),
+        ('{"t\\u006fken": "two words"}', "two words"),
+        ("recovery%5Fcode=hunter2", "hunter2"),
+        ("new_token=hunter2 accessToken=x", "hunter2"),
+        ("x-api-key: hunter2", "hunter2"),
     ],
 )
 def test_a_secret_does_not_survive(text: str, secret: str) -> None:
@@ -74,6 +83,8 @@ def test_a_secret_does_not_survive(text: str, secret: str) -> None:
         "room folkmoot://rooms/plaza-2026-spring opened",
         "max_tokens=500, tokens: 12",
         "/invites and /invite are not codes",
+        "http://127.0.0.1:8420/path and http://hub:80 asked by a@b",
+        "http://hub:8420?by=a@b 100%25 of 5%20",
     ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
@@ -114,10 +125,30 @@ def test_forms_are_masked_in_json_without_breaking_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["token", "Authorization", "recovery-code", "MASTER_KEY", "cookie"]
+    "name",
+    [
+        "token",
+        "Authorization",
+        "recovery-code",
+        "MASTER_KEY",
+        "cookie",
+        "Set-Cookie",
+        "new_token",
+        "accessToken",
+        "apiKey",
+        "x-api-key",
+        "recoveryCode",
+        "FOLKMOOT_MASTER_KEY",
+        "db.password",
+    ],
 )
 def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
     assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "token_count", "code", "key", "monkey", "path", ""])
+def test_other_names_are_no_secrets(name: str) -> None:
+    assert not is_secret_name(name)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +164,10 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
         "/invite" * 3_000,
         "authorization'" * 2_000,
         '"token": "' + "\\" * 20_000,
+        "%74" * 7_000,
+        "\\u0074" * 4_000,
+        "://a:" * 5_000,
+        "://a:" + "a" * 20_000,
     ],
 )
 def test_no_text_makes_masking_slow(hostile: str) -> None:

@@ -39,6 +39,14 @@ ROUTES = [Route("/count", count, methods=["POST"]), Route("/deaf", deaf, methods
         ("localhost#evil", ""),
         ("[::1", ""),
         ('localhost:80"><script>', ""),
+        (r"evil.example\.localhost", ""),
+        ('"><script>.localhost', ""),
+        ("evil.example%2f.localhost", ""),
+        ("evil example.localhost", ""),
+        ("évil.localhost", ""),
+        ("..localhost", ""),
+        ("a_b-c.localhost", "a_b-c.localhost"),
+        ("[fe80::1%25eth0]", "fe80::1%25eth0"),
     ],
 )
 def test_a_host_has_one_spelling_or_none(netloc: str, host: str) -> None:

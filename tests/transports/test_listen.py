@@ -48,6 +48,46 @@ def test_every_address_of_a_name_gets_the_same_port() -> None:
         close(sockets)
 
 
+def resolve(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    """Let the name `many` stand for these addresses."""
+    real = socket.getaddrinfo
+
+    def found(host: str, *args: object, **options: object) -> list[object]:
+        names = addresses if host == "many" else (host,)
+        return [entry for name in names for entry in real(name, *args, **options)]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [("2001:db8::1", "127.0.0.1"), ("127.0.0.1", "2001:db8::1"), ("192.0.2.1", "127.0.0.1")],
+)
+def test_an_address_that_this_machine_lacks_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
+) -> None:
+    resolve(monkeypatch, *addresses)
+    sockets = listen("many", 0)
+    try:
+        assert [made.getsockname()[0] for made in sockets] == ["127.0.0.1"]
+    finally:
+        close(sockets)
+
+
+def test_a_name_without_any_address_here_is_one_clear_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolve(monkeypatch, "192.0.2.1", "2001:db8::1")
+    with pytest.raises(AddressUnusable, match="Cannot listen on many"):
+        listen("many", 0)
+
+
+def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch, "127.0.0.2", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortTaken):
+        listen("many", taken.getsockname()[1])
+
+
 def test_ipv6_and_every_network_work() -> None:
     for host in ("::1", "::", "0.0.0.0"):
         sockets = listen(host, 0)

@@ -25,13 +25,13 @@ def test_a_head_that_never_ends_loses_its_connection(
 
 
 def test_a_second_request_has_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-
     async def main() -> None:
         async with serving() as hub:
             reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\nGET /again")
+            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await read_answer(reader)).status == 200
+            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+            writer.write(b"GET /again")
             assert await reader.read() == b""
             writer.close()
 
@@ -41,11 +41,12 @@ def test_a_second_request_has_the_same_patience(monkeypatch: pytest.MonkeyPatch)
 def test_the_rest_of_an_answered_body_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-
     async def main() -> None:
         async with serving() as hub:
             reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await read_answer(reader)).status == 200
+            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
             writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
             assert (await read_answer(reader)).status == 405
             writer.write(b"more")

@@ -15,6 +15,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 import msgspec
 
 from folkmoot.telemetry.clean import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
+from folkmoot.telemetry.lines import LineWriter, descriptor_of
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 
@@ -126,16 +127,60 @@ def _shown(value: Any) -> str:
 
 
 class SafeHandler(logging.StreamHandler[TextIO]):
-    """Writes records; when that fails it says so without showing what it failed on."""
+    """Writes records without waiting; when that fails it says so without showing what failed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        descriptor = descriptor_of(stream)
+        # Only a file of the system can block; a stream in memory is written to at once.
+        self._writer = None if descriptor is None else LineWriter(descriptor, self._lost)
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take a record; without the handler's lock where the writer has one of its own.
+
+        With two, a thread that logs while it collects garbage could wait for another for ever.
+        """
+        if self._writer is None:
+            return bool(super().handle(record))
+        kept: object = self.filter(record)
+        if kept:
+            self.emit(kept if isinstance(kept, logging.LogRecord) else record)
+        return bool(kept)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or have it written soon."""
+        if self._writer is None:
+            super().emit(record)
+            return
+        try:
+            line = f"{self.format(record)}\n"
+        except Exception:  # noqa: BLE001 - the rule of every handler: logging raises nothing
+            self.handleError(record)
+        else:
+            self._writer.put(line)
+
+    def flush(self) -> None:
+        """Wait until everything is written, for a bounded time."""
+        if self._writer is None:
+            super().flush()
+        else:
+            self._writer.flush()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Name the logger and nothing else: the standard report would show the unmasked record."""
+        line = f"a record of {clean(record.name, NAME_LIMIT)} could not be written\n"
+        if self._writer is not None:
+            self._writer.put(line)
+            return
         try:
-            self.stream.write(
-                f"a record of {clean(record.name, NAME_LIMIT)} could not be written\n"
-            )
+            self.stream.write(line)
         except (OSError, ValueError):
             return
+
+    def _lost(self, lines: int) -> str:
+        what = "a log line was dropped" if lines == 1 else f"{lines} log lines were dropped"
+        made = logging.LogRecord("folkmoot.log", logging.WARNING, "", 0, what, None, None)
+        return f"{self.format(made)}\n"
 
 
 def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:  # noqa: A002
@@ -149,6 +194,8 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
         colour = terminal and not os.environ.get("NO_COLOR")
         handler.setFormatter(TextFormatter(terminal=terminal, colour=colour))
     root = logging.getLogger()
+    for replaced in root.handlers:
+        replaced.flush()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(capture=True)

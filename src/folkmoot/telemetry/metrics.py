@@ -12,6 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from folkmoot.telemetry.lines import dropped
+from folkmoot.telemetry.parts import log_families
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -60,6 +63,12 @@ class Metrics:
             "HTTP requests being answered at this moment.",
             registry=self.registry,
         )
+        self.turned_away = Counter(
+            "folkmoot_http_turned_away",
+            "Connections and requests beyond `http.max_connections`.",
+            registry=self.registry,
+        )
+        self.watch(lambda: log_families(dropped.lines))
 
     def request_done(self, method: str, route: str | None, status: int, seconds: float) -> None:
         """Count one answered request; `route` is the template it matched, if any."""
@@ -74,8 +83,13 @@ class Metrics:
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as OpenMetrics where `accept` asks for it."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        try:
+            encode, content_type = choose_encoder(accept)
+            return encode(self.registry), content_type
+        except (TypeError, ValueError):
+            # The library compares the version that was asked for without looking at it first.
+            encode, content_type = choose_encoder("")
+            return encode(self.registry), content_type
 
 
 class _Watch(Collector):

@@ -61,3 +61,9 @@ def bus_families(subscriptions: int) -> list[Metric]:
     """The bus's numbers."""
     text = "Subscriptions that are open on the bus."
     return [GaugeMetricFamily("folkmoot_bus_subscriptions", text, value=subscriptions)]
+
+
+def log_families(dropped: int) -> list[Metric]:
+    """The log's numbers."""
+    text = "Log lines that were dropped because nobody read them fast enough."
+    return [CounterMetricFamily("folkmoot_log_dropped_lines", text, value=dropped)]

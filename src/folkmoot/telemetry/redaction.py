@@ -1,8 +1,9 @@
 r"""Finds secrets in text that is about to be written where people read it.
 
-Two ways lead to a secret: it has a form of its own (tokens, recovery codes, invite paths), or it
-stands behind a name that says so (`token=…`, `"token": "…"`, `Authorization: …`). Letters may also
-be spelled `%73` or `\u0073`, as they are inside URLs and JSON.
+Two ways lead to a secret: it has a form of its own (tokens, recovery codes, passwords in URLs,
+invite paths), or it stands behind a name that says so (`token=…`, `"token": "…"`,
+`Authorization: …`). Letters may also be spelled `%73` or `\u0073`, as they are inside URLs and
+JSON.
 """
 
 from __future__ import annotations
@@ -21,29 +22,24 @@ MOST = 64
 NAMES = frozenset(
     {
         "token",
-        "access_token",
-        "refresh_token",
-        "id_token",
-        "auth_token",
-        "invite_token",
         "recovery_code",
         "invite_code",
         "master_key",
-        "folkmoot_master_key",
         "private_key",
         "secret_key",
+        "access_key",
         "api_key",
         "password",
         "passphrase",
         "secret",
-        "client_secret",
         "authorization",
-        "proxy_authorization",
         "cookie",
-        "set_cookie",
     }
 )
-"""Names whose value is a secret, whatever it looks like; `-` and `_` count as the same."""
+"""Names whose value is a secret, whatever it looks like, also as the end of a longer name."""
+
+_ENDINGS = tuple(name.replace("_", "") for name in sorted(NAMES))
+_NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
 def _letter(char: str) -> str:
@@ -56,7 +52,15 @@ def _letter(char: str) -> str:
 
 _HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
 _OTHERS = sorted((n.replace("_", "[_-]?") for n in NAMES), key=len, reverse=True)
-_BETWEEN = r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
+_JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
+_SPELLED = "|".join(
+    _JOINT.join("".join(map(_letter, word)) for word in name.split("_")) for name in sorted(NAMES)
+)
+_FIRST = r"%\\" + "".join(sorted({name[0] + name[0].upper() for name in NAMES}))
+"""How a spelled name can begin; where it cannot, no name is tried."""
+_BETWEEN = (
+    r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%(?:25){0,4}3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
+)
 _QUOTED = r"(?P<quote>\\{0,8}[\"'])(?:(?!(?P=quote))[\s\S])*"
 _BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f])"
 _UPPER = "[A-HJ-NP-Z2-9]{4}"
@@ -88,6 +92,12 @@ _BY_NAME = (
             rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
         ),
     ),
+    Form(
+        _ESCAPES,
+        re.compile(
+            rf"(?=[{_FIRST}])(?P<kept>(?:{_SPELLED}){_BETWEEN})(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
+        ),
+    ),
     Form(("bearer",), re.compile(r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}")),
 )
 """Secrets that stand behind a name; a header's value reaches to the end of its line."""
@@ -102,9 +112,10 @@ _BY_FORM = (
             rf"|(?:(?<![\w%\\-])|(?<=\\[nrt])){_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
         ),
     ),
+    Form(("://",), re.compile(r"(?P<kept>://[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)")),
     Form(("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
 )
-"""Secrets that show by what they look like: tokens, recovery codes, invite paths."""
+"""Secrets that show by what they look like: tokens, codes, passwords and invites in URLs."""
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -114,7 +125,7 @@ def _mask(match: re.Match[str]) -> str:
 
 def is_secret_name(name: str) -> bool:
     """Whether a value under this name is a secret whatever it looks like."""
-    return name.lower().replace("-", "_") in NAMES
+    return _NO_WORD.sub("", name.lower()).endswith(_ENDINGS)
 
 
 class Redactor:

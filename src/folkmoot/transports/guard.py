@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -27,6 +28,9 @@ BODY_SECONDS = 30.0
 BODY_BYTES_A_SECOND = 1024
 """A body may take longer than `BODY_SECONDS` only if it comes at least this fast."""
 
+_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|[0-9a-f:.]+(?:%[a-z0-9._-]+)?")
+"""What a name or an address is made of; anything else could be read as two hosts, or as markup."""
+
 
 def host_of(netloc: str) -> str:
     """The host of `host[:port]` in one spelling, or an empty string when it is not one."""
@@ -35,9 +39,10 @@ def host_of(netloc: str) -> str:
         _ = parts.port
     except ValueError:
         return ""
-    if parts.netloc != netloc or "@" in netloc or not parts.hostname:
+    host = parts.hostname or ""
+    if parts.netloc != netloc or "@" in netloc or not _HOST.fullmatch(host):
         return ""
-    return _one_spelling(parts.hostname)
+    return _one_spelling(host)
 
 
 def _one_spelling(host: str) -> str:

@@ -8,10 +8,12 @@ import socket
 from folkmoot.core.errors import AddressUnusable, PortTaken, ServeError
 
 BACKLOG = 2048
+ABSENT = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""What a machine says of an address it does not have, as `localhost` may name one of IPv6."""
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on every address `host` stands for, all on the same port."""
+    """Sockets that listen on every address of this machine `host` stands for, on one port."""
     try:
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
@@ -21,14 +23,20 @@ def listen(host: str, port: int) -> list[socket.socket]:
             f"Cannot listen on {host}: it is not an address of this machine."
         ) from None
     sockets: list[socket.socket] = []
-    try:
-        for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
-            if sockets:
-                port = sockets[0].getsockname()[1]
+    failure: OSError | None = None
+    for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
+        if sockets:
+            port = sockets[0].getsockname()[1]
+        try:
             sockets.append(_listen_on(family, (address[0], port, *address[2:])))
-    except OSError as error:
-        close(sockets)
-        raise _explained(error, host, port) from None
+        except OSError as error:
+            failure = error
+            if error.errno not in ABSENT:
+                close(sockets)
+                sockets = []
+                break
+    if failure is not None and not sockets:
+        raise _explained(failure, host, port)
     return sockets
 
 

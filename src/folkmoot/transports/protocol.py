@@ -1,6 +1,7 @@
-"""uvicorn's connection with limits it does not have: on the size and the time of a request's head.
+"""uvicorn's connection with limits it does not have: on heads and trailers, and on slow readers.
 
-Without them a thousand connections that never finish their first line would be a full house.
+Without them a thousand connections that never finish their first line, or never read an answer,
+would be a full house.
 """
 
 from __future__ import annotations
@@ -8,14 +9,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from folkmoot.transports.away import TurnedAway
+
 if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
 HEAD_SECONDS = 20.0
 HEAD_BYTES = 65_536
+"""Also how much may arrive after a head that is neither body nor the next head: trailers."""
+WRITE_SECONDS = 30.0
+WRITE_BYTES_A_SECOND = 1024
+"""An answer may take longer than `WRITE_SECONDS` only if it is read at least this fast."""
+STOP_WRITE_SECONDS = 1.0
+"""The same while the hub stops."""
 CROWD = 2
 """How many times as many connections may be open as are served; those are told when they ask."""
 
@@ -34,33 +46,50 @@ class HubProtocol(HttpToolsProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        away: TurnedAway | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        # The limit is kept here: uvicorn would log every single request beyond it.
+        self._limit, self.limit_concurrency = self.limit_concurrency, None
+        self._away = away or TurnedAway()
         self._patience: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+        self._write_seconds = WRITE_SECONDS
+        self._unsent = 0
         self._head_bytes = 0
         self._in_head = True
+        self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Expect the head of the first request, unless even waiting for it costs too much."""
         super().connection_made(transport)
-        if self.limit_concurrency and len(self.connections) > CROWD * self.limit_concurrency:
+        if self._limit and len(self.connections) > CROWD * self._limit:
+            self._away.count()
             transport.abort()
         else:
             self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, and let whatever still answers on it know."""
         self._relax()
+        self._written()
+        # uvicorn tells the newest request alone, which may still wait for an older one's answer.
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse a head that grows without end."""
-        if self._in_head:
-            self._head_bytes += len(data)
+        """Refuse a head, or trailers, that grow without end."""
+        self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
+        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            if self._in_head and (self._answering is None or self._answering.response_complete):
+                self.transport.write(_TOO_LARGE)
             self.transport.close()
+        self._see_off()
 
     def on_message_begin(self) -> None:
         """A further request begins on the connection."""
@@ -68,18 +97,87 @@ class HubProtocol(HttpToolsProtocol):
         self._in_head = True
         self._expect()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; trailers come here too, and nobody reads them."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""
         self._in_head = False
         self._head_bytes = 0
         self._relax()
+        self.app = self.config.loaded_app
+        if self._limit and max(len(self.connections), len(self.tasks)) >= self._limit:
+            self._away.count()
+            self.app = service_unavailable
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body, which has a limit of its own."""
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._head_bytes = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Do not wait long for the rest of a body that was answered before it was complete."""
         super().on_response_complete()
         if self.cycle.more_body:
             self._expect()
+        self._see_off()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that asks for nothing."""
+        super().timeout_keep_alive_handler()
+        self._see_off()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """The client has read most of it."""
+        super().resume_writing()
+        self._written()
+        self._see_off()
+
+    def shutdown(self) -> None:
+        """Finish what is in flight, for a client that reads it."""
+        super().shutdown()
+        self._write_seconds = STOP_WRITE_SECONDS
+        self._watch()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _see_off(self) -> None:
+        """A connection closes once everything is read, which some never do."""
+        if self._writing is None and self.transport.is_closing():
+            self._watch()
+
+    def _watch(self) -> None:
+        self._written()
+        self._unsent = self.transport.get_write_buffer_size()
+        if self._unsent:
+            self._writing = self.loop.call_later(self._write_seconds, self._check_reader)
+
+    def _check_reader(self) -> None:
+        read = self._unsent - self.transport.get_write_buffer_size()
+        if read < self._write_seconds * WRITE_BYTES_A_SECOND:
+            self.transport.abort()
+        else:
+            self._watch()
+
+    def _written(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
 
     def _expect(self) -> None:
         self._relax()

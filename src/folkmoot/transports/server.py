@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.listen import close
 from folkmoot.transports.protocol import HubProtocol
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from starlette.types import ASGIApp
+
+    from folkmoot.telemetry.metrics import Metrics
 
 CANCEL_SECONDS = 2.0
 
@@ -50,11 +54,13 @@ class HttpServer:
         *,
         max_connections: int,
         shutdown_seconds: float,
+        metrics: Metrics | None = None,
     ) -> None:
         self._sockets = sockets
+        self._away = TurnedAway(metrics)
         config = uvicorn.Config(
             app,
-            http=HubProtocol,
+            http=partial(HubProtocol, away=self._away),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -80,6 +86,7 @@ class HttpServer:
         for server in self._uvicorn.servers:
             server.close()
         close(self._sockets)
+        self._away.tell()
         state = self._uvicorn.server_state
         left = list(state.tasks)
         for task in left:

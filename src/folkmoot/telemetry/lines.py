@@ -1,0 +1,164 @@
+"""Writes lines from a thread of its own, so that whoever logs never waits for a slow reader.
+
+A pipe that nobody reads fills up and then blocks its writer: here that is this thread alone. What
+does not fit into the queue meanwhile is dropped, counted, and told in a line once there is room.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+QUEUE_BYTES = 4 * 1024 * 1024
+BATCH_BYTES = 65_536
+FLUSH_SECONDS = 2.0
+"""How long an exit waits for the last lines to be taken."""
+
+
+class Dropped:
+    """How many lines this process has dropped."""
+
+    lines = 0
+
+
+dropped = Dropped()
+
+
+class LineWriter:
+    """A bounded queue of lines before a file descriptor, for as long as the process lives."""
+
+    def __init__(self, descriptor: int, note: Callable[[int], str]) -> None:
+        self._descriptor = descriptor
+        self._note = note
+        """Makes the line that tells how many were dropped."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        # Reentrant: a record may be logged by whatever the collector ends while this is held.
+        self._changed = threading.Condition(threading.RLock())
+        self._queue: deque[bytes] = deque()
+        self._size = 0
+        self._lost = 0
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def put(self, line: str) -> None:
+        """Have the line written soon; never waits for the reader."""
+        if self._process != os.getpid():
+            # After a fork: the thread and what it holds stayed with the parent.
+            self._begin()
+        data = line.encode("utf-8", "backslashreplace")
+        with self._changed:
+            if self._size + len(data) > QUEUE_BYTES:
+                self._drop(1)
+                return
+            self._tell_lost()
+            self._append(data)
+            if self._thread is None:
+                self._start()
+            self._changed.notify_all()
+
+    def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
+        """Wait until everything is written, for a bounded time; answers whether it is."""
+        if self._process != os.getpid():
+            return True
+        ends = time.monotonic() + seconds
+        with self._changed:
+            while self._queue or self._busy or self._lost:
+                left = ends - time.monotonic()
+                if left <= 0 or self._thread is None:
+                    return False
+                self._changed.wait(left)
+        return True
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="folkmoot-log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # Too late in the life of the process, or too many threads: write here if that is
+            # possible at once, so that the last words come out.
+            self._write_here()
+        else:
+            self._thread = thread
+
+    def _write_here(self) -> None:
+        while self._queue:
+            data = self._take()
+            if self._writable(0):
+                self._write(data)
+            else:
+                self._drop(data.count(b"\n"))
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue:
+                    self._busy = False
+                    self._changed.notify_all()
+                    self._changed.wait()
+                data = self._take()
+                self._busy = True
+            self._write(data)
+            with self._changed:
+                if not self._queue:
+                    self._tell_lost()
+
+    def _append(self, data: bytes) -> None:
+        self._queue.append(data)
+        self._size += len(data)
+
+    def _take(self) -> bytes:
+        """The next lines, as many as make a good write."""
+        taken = [self._queue.popleft()]
+        size = len(taken[0])
+        while self._queue and size + len(self._queue[0]) <= BATCH_BYTES:
+            taken.append(self._queue.popleft())
+            size += len(taken[-1])
+        self._size -= size
+        return b"".join(taken)
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:
+                self._writable(None)
+            except OSError:
+                # Nobody is there, or the disk is full: there is no one to tell but the metrics.
+                dropped.lines += bytes(left).count(b"\n")
+                return
+
+    def _writable(self, milliseconds: int | None) -> bool:
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLOUT)
+        return bool(waiting.poll(milliseconds))
+
+    def _drop(self, lines: int) -> None:
+        dropped.lines += lines
+        self._lost += lines
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self._append(self._note(lost).encode("utf-8", "backslashreplace"))
+
+
+def descriptor_of(stream: TextIO) -> int | None:
+    """A descriptor of our own for what a stream writes to, if it is a file of the system.
+
+    Of our own, because the number of a stream that was closed soon belongs to another file.
+    """
+    try:
+        return os.dup(stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        return None

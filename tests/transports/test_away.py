@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+import pytest
+from starlette.responses import PlainTextResponse
+
+from folkmoot.clock import SystemClock
+from folkmoot.telemetry.metrics import Metrics
+from folkmoot.transports.listen import listen
+from folkmoot.transports.protocol import CROWD
+from folkmoot.transports.server import HttpServer
+from tests.harness import ask, run
+
+LIMIT = 3
+ASKED = 20
+
+
+def test_those_who_find_no_room_are_counted_and_told_of_together(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    metrics = Metrics(version="0", clock=SystemClock())
+
+    async def main() -> None:
+        sockets = listen("127.0.0.1", 0)
+        port = sockets[0].getsockname()[1]
+        server = HttpServer(
+            PlainTextResponse("here"),
+            sockets,
+            max_connections=LIMIT,
+            shutdown_seconds=1,
+            metrics=metrics,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve())
+            await server.listening()
+            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(LIMIT + 1)]
+            for _ in range(ASKED):
+                assert (await ask(port)).status == 503
+            while len(idle) < CROWD * (LIMIT + 1):
+                idle.append(await asyncio.open_connection("127.0.0.1", port))
+            for _ in range(ASKED):
+                with suppress(OSError, asyncio.IncompleteReadError):
+                    assert (await ask(port)).status == 503
+            for _, writer in idle:
+                writer.close()
+            server.stop()
+
+    run(main())
+    assert f"folkmoot_http_turned_away_total {2 * ASKED}.0" in metrics.exposition("")[0].decode()
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert {record.getMessage() for record in told} == {"connections were turned away"}
+    assert sum(vars(record)["count"] for record in told) == 2 * ASKED
+    assert len(told) < ASKED

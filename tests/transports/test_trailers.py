@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from folkmoot.transports.protocol import HEAD_BYTES
+from tests.harness import ask, read_answer, run, serving
+
+CHUNKED = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def names(request: Request) -> Response:
+    body = await request.body()
+    return PlainTextResponse(f"{len(body)} {' '.join(request.headers)}")
+
+
+ROUTES = [Route("/names", names, methods=["POST"])]
+
+
+@pytest.mark.parametrize("path", [b"/names", b"/nowhere"])
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"0\r\n", b"x: y\r\n" * 1000),
+        (b"0\r\nx: ", b"y" * 6000),
+        (b"0\r\n", b"y" * 6000),
+        (b"1;", b"y" * 6000),
+    ],
+    ids=["trailers", "value", "name", "extension"],
+)
+def test_trailers_without_end_lose_their_connection(path: bytes, start: bytes, more: bytes) -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(CHUNKED % path + start)
+            ended = asyncio.create_task(reader.read())
+            sent = 0
+            with suppress(OSError):
+                while not ended.done():
+                    writer.write(more)
+                    await writer.drain()
+                    sent += len(more)
+                    assert sent < 400 * HEAD_BYTES
+                    await asyncio.sleep(0)
+            with suppress(OSError):
+                await ended
+            writer.close()
+            assert (await ask(hub.port)).status == 200
+
+    run(main())
+
+
+def test_trailers_are_no_headers() -> None:
+    async def main() -> None:
+        async with serving(ROUTES) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(CHUNKED % b"/names" + b"3\r\nabc\r\n0\r\nx-forged: y\r\n\r\n")
+            answer = await read_answer(reader)
+            assert answer.text == "3 host transfer-encoding"
+            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await read_answer(reader)).status == 200
+            writer.close()
+
+    run(main())
+
+
+def test_many_small_chunks_are_not_mistaken_for_trailers() -> None:
+    async def main() -> None:
+        async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(CHUNKED % b"/names")
+            for _ in range(20):
+                writer.write(b"1\r\nx\r\n" * 2000)
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+            assert (await read_answer(reader)).text.startswith("40000 ")
+            writer.close()
+
+    run(main())
