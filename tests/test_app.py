@@ -20,7 +20,7 @@ import pytest
 from folkmoot import __version__
 from folkmoot.app import Hub
 from folkmoot.clock import SystemClock
-from folkmoot.control import call
+from folkmoot.control import ControlServer, call
 from folkmoot.core.errors import (
     DatabaseCorrupt,
     DataFolderInUse,
@@ -377,6 +377,27 @@ def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> Non
         with pytest.raises(ZeroDivisionError):
             async with Hub(settings(tmp_path)).running():
                 _ = 1 / 0
+        assert_nothing_left(tmp_path)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", [DataFolderInUse, LookupError])
+def test_a_part_that_fails_stops_the_hub_with_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    async def fail(_: ControlServer) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(later())
+
+    async def later() -> None:
+        raise kind("one sentence")
+
+    async def main() -> None:
+        monkeypatch.setattr(ControlServer, "serve", fail)
+        with pytest.raises(kind, match="one sentence"):
+            async with Hub(settings(tmp_path)).running():
+                await asyncio.Event().wait()
         assert_nothing_left(tmp_path)
 
     run(main())

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def levels(folder: Path, *, key_given: bool = False) -> dict[str, str]:
-    return {finding.subject: finding.level for finding in examine(folder, key_given=key_given)}
+def levels(folder: Path) -> dict[str, str]:
+    return {finding.subject: finding.level for finding in examine(folder)}
 
 
 @pytest.fixture(autouse=True)
@@ -160,12 +161,59 @@ def test_examining_tells_of_a_running_hub(tmp_path: Path) -> None:
     assert "not running" in [finding.text for finding in examine(tmp_path)]
 
 
-def test_examining_tells_of_a_key_that_is_missing_beside_a_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_lock_that_is_no_file_is_refused_without_waiting(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     tmp_path.chmod(0o700)
-    assert levels(tmp_path)["master key"] == "ok"
-    Paths(tmp_path).database.write_bytes(b"x")
-    assert levels(tmp_path)["master key"] == "problem"
-    assert levels(tmp_path, key_given=True)["master key"] == "ok"
+    make(tmp_path / "hub.lock")
+    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+        running_hub(tmp_path)
+    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+        DataFolder.open(tmp_path)
+    assert levels(tmp_path)["hub"] == "problem"
+
+
+def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.database.mkdir()
+    with pytest.raises(DataFolderUnwritable, match=r"folkmoot\.db: is a folder"):
+        paths.database_exists()
+
+
+@pytest.mark.parametrize("us", [0, 4242])
+def test_a_folder_of_another_user_is_refused_even_to_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, us: int
+) -> None:
+    owner = 65534 if os.geteuid() == 0 else os.geteuid()
+    os.chown(tmp_path, owner, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: us)
+    with pytest.raises(DataFolderUnwritable, match=f"belongs to user {owner}; run the hub as that"):
+        DataFolder.open(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert levels(tmp_path)["data folder"] == "problem"
+
+
+def test_what_a_killed_maker_of_the_key_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".master.key.0a1b2c3d.part").write_text("half a key")
+    (tmp_path / "kept.part").touch()
+    with DataFolder.open(tmp_path):
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["hub.lock", "kept.part"]
+
+
+def test_examining_what_may_not_be_seen_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat_of = Path.stat
+
+    def guarded(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if self.is_relative_to(tmp_path / "closed" / "data"):
+            raise PermissionError(13, "Permission denied", str(self))
+        return stat_of(self, follow_symlinks=follow_symlinks)
+
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setattr(Path, "stat", guarded)
+    assert levels(tmp_path / "closed" / "data") == {"data folder": "problem", "disk space": "ok"}
 
 
 def test_examining_a_socket_does_not_fail(tmp_path: Path) -> None:

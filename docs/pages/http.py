@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from docs.pages.markdown import table
 from folkmoot.transports.guard import BODY_BYTES_A_SECOND, BODY_SECONDS
-from folkmoot.transports.protocol import CROWD, HEAD_BYTES, HEAD_SECONDS
+from folkmoot.transports.protocol import (
+    CROWD,
+    HEAD_BYTES,
+    HEAD_SECONDS,
+    WRITE_BYTES_A_SECOND,
+    WRITE_SECONDS,
+)
 
 
 def limits() -> str:
@@ -26,8 +32,18 @@ def limits() -> str:
             ],
             ["head of a request", f"{HEAD_BYTES // 1024} KiB", "431"],
             [
+                "trailers, and extensions of one chunk",
+                f"{HEAD_BYTES // 1024} KiB",
+                "the connection is closed",
+            ],
+            [
                 "time for a head to arrive",
                 f"{HEAD_SECONDS:g} seconds",
+                "the connection is closed",
+            ],
+            [
+                "time for an answer to be read",
+                f"{WRITE_SECONDS:g} seconds, or longer at {WRITE_BYTES_A_SECOND:,} bytes a second",
                 "the connection is closed",
             ],
         ],

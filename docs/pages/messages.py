@@ -77,12 +77,12 @@ MEMBERS: Final = {
 
 
 def limits() -> str:
-    """The limits of a message, and the settings that change them."""
+    """The limits of a message."""
     return table(
-        ["What", "At most", "Setting"],
+        ["What", "At most"],
         [
-            ["bytes of one message", f"{BYTES:,}", "`limits.message_bytes`"],
-            ["objects and arrays inside each other", str(DEPTH), "`limits.nesting`"],
+            ["bytes of one message", f"{BYTES:,}"],
+            ["objects and arrays inside each other", str(DEPTH)],
         ],
     )
 

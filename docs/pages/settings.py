@@ -54,8 +54,10 @@ ENVIRONMENT = """\
 
 The variable of a setting is `FOLKMOOT_`, its section and its name, in capitals:
 `FOLKMOOT_LOG_LEVEL`. Lists are separated by commas; switches are `true`, `1`, `on`, `false`, `0` or
-`off`. Kubernetes makes variables such as `FOLKMOOT_PORT` for a service called `folkmoot`: give the
-service another name, or set `enableServiceLinks: false`.
+`off`. A variable that begins with `FOLKMOOT_` and means nothing is an error. Those that Kubernetes
+and Docker make for a service called `folkmoot` are ignored: `FOLKMOOT_SERVICE_HOST`,
+`FOLKMOOT_SERVICE_PORT`, `FOLKMOOT_PORT_8420_TCP` and the like, and `FOLKMOOT_PORT` when it is
+something like `tcp://10.0.0.1:8420`.
 
 Three more variables are no settings:"""
 

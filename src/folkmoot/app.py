@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,7 @@ from folkmoot import __version__
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.control import ControlServer, backup_command, check_command, status_command
+from folkmoot.core.errors import FolkmootError
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, check_key, format_key, load_master_key
 from folkmoot.store import SqliteStore, bind_master_key
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.app")
 
 TRACES_SECONDS = 5.0
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Hub:
@@ -72,18 +73,19 @@ class Hub:
         async with AsyncExitStack() as stack:
             control, server = await self._assemble(stack)
             failure: BaseException | None = None
-            async with asyncio.TaskGroup() as tasks:
-                commands = tasks.create_task(control.serve())
-                requests = tasks.create_task(server.serve())
-                requests.add_done_callback(lambda _: commands.cancel())
-                await server.listening()
-                logger.info("listening", extra={"url": self.base_url, "version": __version__})
-                try:
-                    yield self
-                except BaseException as error:  # noqa: BLE001 - raised again, out of the group
-                    failure = error
-                logger.info("stopping")
-                server.stop()
+            with single_cause():
+                async with asyncio.TaskGroup() as tasks:
+                    commands = tasks.create_task(control.serve())
+                    requests = tasks.create_task(server.serve())
+                    requests.add_done_callback(lambda _: commands.cancel())
+                    await server.listening()
+                    logger.info("listening", extra={"url": self.base_url, "version": __version__})
+                    try:
+                        yield self
+                    except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+                        failure = error
+                    logger.info("stopping")
+                    server.stop()
             if failure is not None:
                 raise failure
         logger.info("stopped")
@@ -143,6 +145,7 @@ class Hub:
         self._server = HttpServer(
             self._application(),
             sockets,
+            metrics=self.metrics,
             max_connections=settings.http.max_connections,
             shutdown_seconds=settings.http.shutdown_seconds,
         )
@@ -181,13 +184,37 @@ class Hub:
         return self.clock.monotonic() - self.started
 
 
+@contextmanager
+def single_cause() -> Iterator[None]:
+    """Raise what a group of errors is about: an error of ours if there is one, else the first."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        causes = list(leaves(group))
+        ours = (cause for cause in causes if isinstance(cause, FolkmootError))
+        cause = next(ours, causes[0])
+        for other in causes:
+            if other is not cause:
+                logger.exception("failed as well", exc_info=other)
+        raise cause from None
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The errors in a group, however deep."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
+
+
 def hide(key: MasterKey, settings: Settings) -> None:
     """Let the master key appear in no log, in whichever spelling."""
     redactor.hide(format_key(key), key.secret().hex(), settings.master_key)
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
-    """Run a hub until SIGINT or SIGTERM; `announce` gets its URL once it really listens.
+    """Run a hub until SIGINT, SIGTERM or SIGHUP; `announce` gets its URL once it really listens.
 
     A second signal ends requests in flight; a third one ends the process.
     """
@@ -211,7 +238,9 @@ async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
             loop.remove_signal_handler(each)
 
     for each in SIGNALS:
-        loop.add_signal_handler(each, on_signal)
+        # `nohup` has SIGHUP ignored, and means it.
+        if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
+            loop.add_signal_handler(each, on_signal)
     async with hub.running():
         announce(hub.base_url)
         await asked.wait()

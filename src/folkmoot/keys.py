@@ -17,6 +17,7 @@ from pathlib import Path
 
 from folkmoot.core.errors import KeyMismatch, KeyUnusable
 
+KEY_VARIABLE = "FOLKMOOT_MASTER_KEY"
 KEY_BYTES = 32
 ID_LABEL = b"folkmoot master key id v1\0"
 ID_CHARACTERS = 16
@@ -69,20 +70,25 @@ def format_key(key: MasterKey) -> str:
 
 
 def load_master_key(file: Path, *, given: str | None, database_exists: bool) -> MasterKey:
-    """The key that was given, else the one in the file, which is made with the first database.
+    """The key that was given, else the one in the file, which is made with the first database."""
+    return find_key(file, given=given, database_exists=database_exists) or make_key(file)
+
+
+def find_key(file: Path, *, given: str | None, database_exists: bool) -> MasterKey | None:
+    """The key that was given, else the one in the file; `None` when one is still to be made.
 
     A key is never made beside an existing database: it could not open what is sealed in it.
     """
     if given is not None:
-        return parse_key(given, "FOLKMOOT_MASTER_KEY")
-    if file.exists() or file.is_symlink():
+        return parse_key(given, KEY_VARIABLE)
+    if os.path.lexists(file):
         return read_key(file)
     if database_exists:
         raise KeyUnusable(
             f"{file}: is missing, and the database beside it cannot be read without its key. "
-            "Put the key back, or give it as FOLKMOOT_MASTER_KEY."
+            f"Put the key back, or give it as {KEY_VARIABLE}."
         )
-    return make_key(file)
+    return None
 
 
 def read_key(file: Path) -> MasterKey:

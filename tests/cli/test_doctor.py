@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
+from folkmoot.cli import checks
 from folkmoot.cli.checks import required
 from folkmoot.cli.exits import ExitCode
 from folkmoot.keys import load_master_key
@@ -102,6 +103,34 @@ def test_another_key_is_a_problem_and_is_not_shown(
     assert "5f5f" not in findings["master key"]["text"]
 
 
+def test_a_key_that_is_none_is_a_problem_before_the_first_start(
+    examined: Callable[..., Any],
+) -> None:
+    code, findings = examined(FOLKMOOT_MASTER_KEY="shorty12345")
+    assert code == ExitCode.FAILED
+    assert findings["master key"]["level"] == "problem"
+
+
+def test_links_that_a_hub_refuses_are_problems(examined: Callable[..., Any], data: Path) -> None:
+    (data / "master.key").unlink()
+    (data / "master.key").symlink_to("nowhere")
+    (data / "hub.lock").symlink_to("elsewhere")
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert findings["master key"]["level"] == findings["hub"]["level"] == "problem"
+
+
+def test_a_folder_in_the_place_of_the_database_is_named_as_one(
+    examined: Callable[..., Any], data: Path
+) -> None:
+    (data / "folkmoot.db").unlink()
+    (data / "folkmoot.db").mkdir()
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert "is a folder" in findings["database"]["text"]
+    assert findings["master key"]["level"] == "ok"
+
+
 def test_a_key_others_can_read_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
     (data / "master.key").chmod(0o644)
     code, findings = examined()
@@ -115,6 +144,7 @@ def test_a_file_that_is_no_database_is_a_problem(examined: Callable[..., Any], d
     code, findings = examined()
     assert code == ExitCode.FAILED
     assert findings["database"]["level"] == "problem"
+    assert "-wal and -shm" in findings["database"]["advice"]
 
 
 def test_a_newer_database_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
@@ -159,6 +189,14 @@ def test_the_findings_fit_a_terminal(on_terminal: Callable[..., str]) -> None:
 def test_the_packages_looked_for_are_those_of_the_project_itself() -> None:
     assert {"apsw", "msgspec", "typer", "uvicorn"} <= set(required())
     assert "pytest" not in required()
+
+
+def test_a_program_that_runs_without_being_installed_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checks, "PROGRAM", "no-such-package")
+    finding = checks.check_packages()
+    assert (finding.level, finding.text) == ("warning", "Folkmoot itself is not installed")
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
+import socket
 import stat
-from contextlib import closing
+import threading
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -13,10 +18,12 @@ import pytest
 from folkmoot import __version__
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.output import duration, size
+from folkmoot.cli.running import hub_status
+from folkmoot.core.errors import DataFolderUnwritable
+from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 
 def test_status_tells_of_the_running_hub(
@@ -46,7 +53,7 @@ def test_status_without_a_hub_has_an_exit_code_of_its_own(
 
 
 @pytest.mark.requirement("store.backup", "key.backup-says-so")
-def test_a_backup_is_whole_private_and_says_where_the_key_is(
+def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
     start_hub: Callable[..., Any], folkmoot: Callable[..., Any], tmp_path: Path
 ) -> None:
     hub = start_hub()
@@ -57,9 +64,10 @@ def test_a_backup_is_whole_private_and_says_where_the_key_is(
         file = tmp_path / name
         assert ran.code == 0
         assert ran.out.endswith(f" to {file}.\n")
-        assert ran.err.count("folkmoot: warning: ") == 2
-        assert "NOT in the backup" in ran.err
-        assert str(tmp_path / ".folkmoot/master.key") in ran.err
+        assert re.fullmatch(
+            r"folkmoot: warning: The master key \(id [0-9a-f]{16}\) is not in the backup.+\n",
+            ran.err,
+        )
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             assert database.pragma("integrity_check") == "ok"
@@ -72,15 +80,75 @@ def test_a_backup_is_whole_private_and_says_where_the_key_is(
     assert folkmoot("backup", "--overwrite", "one.db").code == 0
 
 
-@pytest.mark.requirement("key.backup-says-so")
-def test_a_backup_says_when_the_key_comes_from_the_environment(
-    start_hub: Callable[..., Any], folkmoot: Callable[..., Any]
+@pytest.fixture
+def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Let something that is no hub answer on the data folder, with one line for each call."""
+    folder = tmp_path / ".folkmoot"
+    folder.mkdir(mode=0o700)
+    with ExitStack() as stack:
+
+        def answer(*lines: bytes) -> None:
+            lock = stack.enter_context((folder / "hub.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(folder / "control.sock"))
+            listener.listen()
+
+            def serve() -> None:
+                for line in lines:
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(line + b"\n")
+
+            thread = threading.Thread(target=serve, daemon=True)
+            thread.start()
+            stack.callback(thread.join, 10)
+
+        yield answer
+
+
+def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
+    answering: Callable[..., None], folkmoot: Callable[..., Any]
 ) -> None:
-    key = "5f" * 32
-    start_hub(FOLKMOOT_MASTER_KEY=key)
-    ran = folkmoot("backup", "one.db", FOLKMOOT_MASTER_KEY=key)
-    assert "It comes from FOLKMOOT_MASTER_KEY" in ran.err
-    assert key not in ran.err + ran.out
+    told = rb'{"result": {"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
+    told += rb'"url": "http://x\nData in     /forged"}}'
+    failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
+    answering(told, told, failed)
+    plain = folkmoot("status")
+    assert plain.code == 0
+    assert len(plain.out.splitlines()) == 5
+    as_json = folkmoot("status", "--json")
+    assert json.loads(as_json.out)["version"] == "\x1b]0;x\x07\x9b2J"
+    backup = folkmoot("backup", "one.db")
+    assert backup.err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
+    for text in (plain.out, as_json.out):
+        assert not set("\x07\x1b\x9b") & set(text)
+
+
+def test_an_answer_that_is_none_is_one_clear_line(
+    answering: Callable[..., None], folkmoot: Callable[..., Any]
+) -> None:
+    answering(
+        b'{"result": 5}',
+        b'{"progress": {"x": 1}}\n{"result": {"path": "/x"}}',
+        b'{"result": {"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}}',
+    )
+    for command in (["backup", "one.db"], ["backup", "one.db"], ["status"]):
+        ran = folkmoot(*command)
+        assert ran.code == ExitCode.FAILED
+        assert ran.err == "folkmoot: error: The hub's answer cannot be understood.\n"
+
+
+def test_a_folder_that_may_not_be_entered_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(self: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "lstat", closed)
+    with pytest.raises(DataFolderUnwritable, match="cannot be entered by this user"):
+        hub_status(Paths(tmp_path))
 
 
 def test_what_cannot_be_backed_up_is_one_line(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
@@ -88,6 +156,8 @@ def test_what_cannot_be_backed_up_is_one_line(folkmoot: Callable[..., Any], tmp_
     assert nothing.code == ExitCode.FAILED
     assert "there is no database yet" in nothing.err
     assert nothing.err.count("\n") == 1
+    own = folkmoot("backup", ".folkmoot/master.key")
+    assert "is a file of the data folder's own (master.key)" in own.err
     folder = folkmoot("backup", ".")
     assert folder.err == f"folkmoot: error: {tmp_path}: is a folder; name a file in it.\n"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     start_hub: Callable[..., Any], tmp_path: Path, number: int
 ) -> None:
@@ -38,6 +38,29 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     logged = [json.loads(line)["message"] for line in ended.err.splitlines()]
     assert logged[0] == "listening"
     assert logged[-1] == "stopped"
+
+
+def test_a_hub_that_was_told_to_outlive_its_terminal_does(
+    start_hub: Callable[..., Any],
+) -> None:
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        hub = start_hub()
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    hub.process.send_signal(signal.SIGHUP)
+    with urllib.request.urlopen(f"{hub.url}/health", timeout=30) as answer:
+        assert answer.status == 200
+    assert hub.stop().code == ExitCode.OK
+
+
+def test_a_key_that_is_none_leaves_nothing_behind(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    ran = folkmoot("serve", "--port", "0", FOLKMOOT_MASTER_KEY="shorty12345")
+    assert ran.code == ExitCode.DATA
+    assert ran.err.startswith("folkmoot: error: FOLKMOOT_MASTER_KEY: is not a master key")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_options_win_over_the_environment_and_the_file(

@@ -211,7 +211,7 @@ def test_an_unknown_test_profile_is_a_usage_error(project: Project) -> None:
     assert "FOLKMOOT_TEST_PROFILE is 'shallow'; use default or deep." in output
 
 
-@pytest.mark.parametrize(("profile", "examples"), [("default", 100), ("deep", 5000)])
+@pytest.mark.parametrize(("profile", "examples"), [("default", 100), ("deep", 2000)])
 def test_the_profile_sets_the_number_of_examples(
     project: Project, profile: str, examples: int
 ) -> None:

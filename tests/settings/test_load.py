@@ -69,8 +69,8 @@ def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one() -> None:
         ("FOLKMOOT_HTTP_SHUTDOWN_SECONDS", "2.5", "http.shutdown_seconds", 2.5),
         ("FOLKMOOT_TELEMETRY_METRICS", "Off", "telemetry.metrics", False),
         ("FOLKMOOT_TELEMETRY_METRICS", "0", "telemetry.metrics", False),
-        ("FOLKMOOT_KINDS_ACCEPT_OLD_SPELLINGS", "on", "kinds.accept_old_spellings", True),
-        ("FOLKMOOT_KINDS_ACCEPT_OLD_SPELLINGS", "1", "kinds.accept_old_spellings", True),
+        ("FOLKMOOT_TELEMETRY_METRICS", "off", "telemetry.metrics", False),
+        ("FOLKMOOT_TELEMETRY_METRICS", "on", "telemetry.metrics", True),
         ("FOLKMOOT_HTTP_ALLOWED_HOSTS", "a.example, *.b.example", "http.allowed_hosts",
          ("a.example", "*.b.example")),
         ("FOLKMOOT_HTTP_ALLOWED_HOSTS", "", "http.allowed_hosts", ()),
@@ -251,3 +251,47 @@ def test_the_secret_is_in_no_error_and_no_repr() -> None:
     with pytest.raises(SettingsError) as caught:
         load(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"})
     assert "hush" not in caught.value.message
+
+
+def test_what_container_platforms_make_for_a_service_is_ignored() -> None:
+    links = {
+        "FOLKMOOT_PORT": "tcp://10.0.0.1:8420",
+        "FOLKMOOT_SERVICE_HOST": "10.0.0.1",
+        "FOLKMOOT_SERVICE_PORT": "8420",
+        "FOLKMOOT_SERVICE_PORT_HTTP": "8420",
+        "FOLKMOOT_PORT_8420_TCP": "tcp://10.0.0.1:8420",
+        "FOLKMOOT_PORT_8420_TCP_PROTO": "tcp",
+        "FOLKMOOT_PORT_8420_TCP_PORT": "8420",
+        "FOLKMOOT_PORT_8420_TCP_ADDR": "10.0.0.1",
+        "FOLKMOOT_HUB_PORT": "tcp://10.0.0.2:80",
+        "FOLKMOOT_HUB_SERVICE_HOST": "10.0.0.2",
+    }
+    loaded = load(environ=links)
+    assert set(loaded.origins.values()) == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FOLKMOOT_PORT", "10.0.0.1:8420"),
+        ("FOLKMOOT_HUB_PORT", "8420"),
+        ("FOLKMOOT_SERVICE_NAME", "moot"),
+        ("FOLKMOOT_PORT_8420", "tcp"),
+    ],
+)
+def test_what_only_looks_like_a_service_link_is_refused(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{name}"):
+        load(environ={name: value})
+
+
+def test_an_empty_name_of_a_settings_file_is_refused_unless_it_is_the_variables() -> None:
+    with pytest.raises(SettingsError, match=r"^the name of the settings file is empty$"):
+        load("", environ={})
+    assert load(environ={"FOLKMOOT_CONFIG": ""}).file is None
+
+
+@pytest.mark.parametrize("hidden", ["\x9b", "\x7f", "\u202e", "\u2066", "\u2028", "\ufeff"])
+def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden: str) -> None:
+    with pytest.raises(SettingsError, match="SERVICE_NAME must be") as caught:
+        load(environ={"FOLKMOOT_TELEMETRY_SERVICE_NAME": f"moot{hidden}"})
+    assert hidden not in caught.value.message

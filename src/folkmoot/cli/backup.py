@@ -6,17 +6,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
+from msgspec import Meta, Struct
 
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import complain, say, size
+from folkmoot.cli.running import check_entry, understood
 from folkmoot.core.errors import BackupFailed
 from folkmoot.datafolder import Paths, running_hub
-
-if TYPE_CHECKING:
-    from folkmoot.settings import Settings
+from folkmoot.telemetry.clean import visible
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="Where the backup goes.", show_default=False)
@@ -24,6 +24,24 @@ FileArgument = Annotated[
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace FILE if it exists.", show_default=False)
 ]
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Made(Struct, frozen=True):
+    """A backup that was made, and what whoever keeps it must know."""
+
+    path: str
+    size: Count
+    warning: str
+
+
+class Step(Struct, frozen=True):
+    """How far a backup is."""
+
+    copied: Count
+    pages: Count
+
 
 Advance: TypeAlias = Callable[[int, int], None]
 """Told how many pages are copied, and how many there are."""
@@ -42,58 +60,43 @@ def backup(
     alone. The master key is NOT in it: keep a copy of the key in another place, for the backup
     cannot be used without it.
     """
-    settings = settings_from(config, data=data).settings
-    paths = Paths(settings.data_folder)
+    from folkmoot.store import check_target
+
+    paths = Paths(settings_from(config, data=data).settings.data_folder)
+    check_entry(paths)
     target = file.absolute()
-    check_target(target, overwrite=overwrite)
+    check_target(paths.database, target, overwrite=overwrite)
     with progress_bar() as advance:
         if running_hub(paths.folder) is None:
             made = copy(paths, target, advance, overwrite=overwrite)
         else:
             made = ask_hub(paths, target, advance, overwrite=overwrite)
-    say(f"Backed up {size(made['size'])} to {made['path']}.")
-    complain(key_warning(settings, paths, made["master_key_id"]), kind="warning")
+    say(f"Backed up {size(made.size)} to {visible(made.path)}.")
+    complain(made.warning, kind="warning")
 
 
-def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse early, and in words that name the option, what would be refused later."""
-    if target.is_dir():
-        raise BackupFailed(f"{target}: is a folder; name a file in it.")
-    if target.exists() and not overwrite:
-        raise BackupFailed(f"{target}: exists already; --overwrite replaces it.")
-
-
-def copy(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> dict[str, Any]:
+def copy(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> Made:
     """Copy the database of a hub that does not run."""
-    from folkmoot.store.backup import copy_database
+    from folkmoot.control.commands import key_warning
+    from folkmoot.store import copy_database
 
     if not paths.database_exists():
         raise BackupFailed(f"{paths.database}: there is no database yet, so nothing to back up.")
     made = copy_database(paths.database, target, overwrite=overwrite, progress=advance)
-    return {"path": made.path, "size": made.size, "master_key_id": made.master_key_id}
+    return Made(made.path, made.size, key_warning(made.master_key_id))
 
 
-def ask_hub(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> dict[str, Any]:
+def ask_hub(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> Made:
     """Have the running hub copy its database."""
     from folkmoot.control import call
 
     arguments = {"path": str(target), "overwrite": overwrite}
 
     def told(progress: dict[str, Any]) -> None:
-        advance(progress["copied"], progress["pages"])
+        step = understood(progress, Step)
+        advance(step.copied, step.pages)
 
-    made: dict[str, Any] = call(paths.control_socket, "backup", arguments, on_progress=told)
-    return made
-
-
-def key_warning(settings: Settings, paths: Paths, key_id: str | None) -> str:
-    """What whoever keeps a backup must know: the key is elsewhere, and where."""
-    named = f" (id {key_id})" if key_id else ""
-    if not settings.master_key and paths.master_key.exists():
-        where = f"Keep a copy of {paths.master_key} in another place."
-    else:
-        where = "It comes from FOLKMOOT_MASTER_KEY: keep a copy of it in another place."
-    return f"the master key{named} is NOT in the backup, which cannot be used without it.\n{where}"
+    return understood(call(paths.control_socket, "backup", arguments, on_progress=told), Made)
 
 
 @contextmanager

@@ -38,7 +38,11 @@ def check_sqlite() -> Finding:
 def check_packages() -> Finding:
     """Whether everything Folkmoot is built from is installed."""
     present, missing = [], []
-    for name in required():
+    try:
+        names = required()
+    except metadata.PackageNotFoundError:
+        return Finding("packages", "warning", "Folkmoot itself is not installed", REINSTALL)
+    for name in names:
         try:
             present.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:

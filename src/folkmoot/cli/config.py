@@ -12,6 +12,7 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, console, on_terminal, say, say_json
 from folkmoot.settings import FIELDS, schema
+from folkmoot.telemetry.clean import visible
 
 if TYPE_CHECKING:
     from folkmoot.settings import Loaded
@@ -111,5 +112,6 @@ def draw(rows: list[tuple[str, str, str]]) -> None:
     table.add_column("From", overflow="fold")
     for path, value, origin in rows:
         style = "dim" if origin == "default" else "bold"
-        table.add_row(Text(path), Text(value, style=style), Text(origin, style=style))
+        shown = (Text(visible(cell), style=style) for cell in (value, origin))
+        table.add_row(Text(path), *shown)
     console().print(table)

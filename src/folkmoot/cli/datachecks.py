@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
 
-RESTORE = "Stop the hub and put the newest backup in its place."
+RESTORE = (
+    "Stop the hub, move the database away together with its -wal and -shm files, and put the "
+    "newest backup in its place."
+)
 
 
 def check_data(settings: Settings) -> Iterator[Finding]:
     """The folder, the key, the database, the running hub and the port."""
     paths = Paths(settings.data_folder)
-    folder, *findings = examine(paths.folder, key_given=bool(settings.master_key))
-    yield folder
-    if folder.level != "problem":
-        database, info = check_database(paths)
-        for finding in findings:
-            present = finding.subject == "master key" and finding.level == "ok"
-            yield check_master_key(settings, paths, info) if present else finding
+    findings = examine(paths.folder)
+    yield from findings
+    usable = findings[0].level != "problem"
+    database, info = check_database(paths) if usable else (None, None)
+    if usable or settings.master_key:
+        yield check_master_key(settings, paths, info)
+    if database is not None:
         yield database
     yield from check_place(settings, paths)
 
@@ -38,7 +41,7 @@ def check_data(settings: Settings) -> Iterator[Finding]:
 def check_place(settings: Settings, paths: Paths) -> Iterator[Finding]:
     """The hub that runs on the folder, if one does, and the port, unless that hub has it."""
     status = None
-    if running_hub(paths.folder) is not None:
+    if runs(paths):
         control, status = check_hub(paths)
         yield control
     if status is not None and urlsplit(status.url).port == settings.port:
@@ -47,18 +50,30 @@ def check_place(settings: Settings, paths: Paths) -> Iterator[Finding]:
         yield check_port(settings)
 
 
+def runs(paths: Paths) -> bool:
+    """Whether a hub is known to run on the folder."""
+    try:
+        return running_hub(paths.folder) is not None
+    except FolkmootError:
+        return False
+
+
 def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
     """Whether the database can be read, is whole, and is of a schema this program knows."""
     from folkmoot.store import find_faults, inspect_database
 
     name = paths.database.name
-    if not paths.database_exists():
-        return Finding("database", "ok", f"{name}: is made at the first start"), None
+    try:
+        if not paths.database_exists():
+            return Finding("database", "ok", f"{name}: is made at the first start"), None
+    except FolkmootError as error:
+        return Finding("database", "problem", error.message, "Move it away."), None
     try:
         info = inspect_database(paths.database)
+        faults = find_faults(paths.database)
     except FolkmootError as error:
         return Finding("database", "problem", error.message, RESTORE), None
-    if faults := find_faults(paths.database):
+    if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return Finding("database", "problem", f"{name}: {faults[0]}{more}", RESTORE), info
     if info.schema > info.newest_schema:
@@ -72,24 +87,33 @@ def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
 
 
 def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None) -> Finding:
-    """Whether the key that is there can be used, and is the one the database was made with."""
-    from folkmoot.keys import check_key, parse_key, read_key
+    """Whether a hub would find its key, could use it, and made the database with it."""
+    from folkmoot.keys import KEY_VARIABLE, check_key, find_key
 
-    source = "FOLKMOOT_MASTER_KEY" if settings.master_key else paths.master_key.name
-    if not settings.master_key and not paths.master_key.exists():
-        return Finding("master key", "ok", f"{source}: is made at the first start")
+    source = KEY_VARIABLE if settings.master_key else paths.master_key.name
+    recorded = info.master_key_id if info else None
     try:
-        if settings.master_key:
-            key = parse_key(settings.master_key, source)
-        else:
-            key = read_key(paths.master_key)
-        recorded = info.master_key_id if info else None
+        key = find_key(
+            paths.master_key,
+            given=settings.master_key or None,
+            database_exists=not settings.master_key and has_database(paths),
+        )
+        if key is None:
+            return Finding("master key", "ok", f"{source}: is made at the first start")
         if recorded is not None:
             check_key(key, recorded)
     except FolkmootError as error:
         return Finding("master key", "problem", error.message, "Give the hub its own key again.")
     fits = "fits the database" if recorded else "can be used"
     return Finding("master key", "ok", f"{source}: {fits} (id {key.id})")
+
+
+def has_database(paths: Paths) -> bool:
+    """Whether there is a database; what stands in its place without being one is told of there."""
+    try:
+        return paths.database_exists()
+    except FolkmootError:
+        return False
 
 
 def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:

@@ -46,7 +46,7 @@ def doctor(
     except SettingsError as error:
         findings += [
             Finding("settings", "problem", line, "Mend it; 'folkmoot config check' looks again.")
-            for line in error.message.splitlines()
+            for line in error.data["problems"]
         ]
     else:
         findings.append(check_settings(loaded))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import console, on_terminal, say
+from folkmoot.telemetry.clean import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,9 @@ def tell(findings: Sequence[Finding]) -> None:
         draw(findings)
     else:
         for finding in findings:
-            say(f"{finding.level:<8} {finding.subject:<{width}}  {finding.text}")
+            say(f"{finding.level:<8} {finding.subject:<{width}}  {visible(finding.text)}")
             if finding.advice:
-                say(f"{'':<8} {'':<{width}}  → {finding.advice}")
+                say(f"{'':<8} {'':<{width}}  → {visible(finding.advice)}")
     say()
     say(verdict(findings))
 
@@ -38,9 +39,9 @@ def draw(findings: Sequence[Finding]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for finding in findings:
-        text = Text(finding.text)
+        text = Text(visible(finding.text))
         if finding.advice:
-            text.append(f"\n→ {finding.advice}", style="bold")
+            text.append(f"\n→ {visible(finding.advice)}", style="bold")
         mark = Text(finding.level, style=STYLES[finding.level])
         table.add_row(mark, Text(finding.subject), text)
     console().print(table)

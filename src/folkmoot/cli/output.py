@@ -10,29 +10,34 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 import typer
 
+from folkmoot.telemetry.clean import CONTROLS, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 PROGRAM = "folkmoot"
+JSON_ESCAPES = {code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}
+"""Those characters that the encoder leaves in a string and a terminal would obey."""
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """One line, seen at once."""
-    typer.echo(text, err=err)
+    """Text, seen at once; whatever is in it, the terminal gets nothing to obey."""
+    typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
 
 
-def complain(message: str, *, kind: str = "error") -> None:
-    """A message on stderr, each of its lines with the program's name in front."""
+def complain(*messages: str, kind: str = "error") -> None:
+    """Messages on stderr, a line each, with the program's name in front."""
     label = f"{PROGRAM}: {kind}:"
     if coloured(sys.stderr):
         label = typer.style(label, fg="red" if kind == "error" else "yellow", bold=True)
-    for line in message.splitlines():
-        say(f"{label} {line}", err=True)
+    for message in messages:
+        typer.echo(f"{label} {visible(message)}", err=True)
 
 
 def say_json(value: Any) -> None:
     """A value as indented JSON."""
-    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    typer.echo(text.translate(JSON_ESCAPES))
 
 
 def coloured(stream: IO[str]) -> bool:
@@ -48,8 +53,8 @@ def console() -> Console:
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines with their columns aligned, two spaces apart, for pipes and files."""
-    table = [list(row) for row in rows]
+    """Rows as lines with their columns aligned, two spaces apart; a cell adds no line."""
+    table = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -101,7 +101,7 @@ def command(arguments: list[str]) -> int:
     except typer.TyperException as error:
         return misused(error)
     except FolkmootError as error:
-        complain(error.message)
+        complain(*error.data.get("problems", [error.message]))
         return exit_code(error)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED

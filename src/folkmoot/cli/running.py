@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
-from folkmoot.core.errors import CommandFailed
+from folkmoot.core.errors import CommandFailed, DataFolderUnwritable
 
 if TYPE_CHECKING:
     from folkmoot.datafolder import Paths
 
 ANSWER_SECONDS = 10.0
+CENTURIES = 1e11
+"""More seconds than any hub is up."""
+
+Answer = TypeVar("Answer")
 
 
 class HubStatus(msgspec.Struct, frozen=True):
@@ -19,7 +24,7 @@ class HubStatus(msgspec.Struct, frozen=True):
 
     pid: int
     version: str
-    uptime: float
+    uptime: Annotated[float, Meta(ge=0, le=CENTURIES)]
     url: str
 
 
@@ -27,8 +32,25 @@ def hub_status(paths: Paths) -> HubStatus:
     """Ask the hub on a data folder how it is; raises `HubNotRunning` when there is none."""
     from folkmoot.control import call
 
-    answer = call(paths.control_socket, "status", timeout=ANSWER_SECONDS)
+    check_entry(paths)
+    return understood(call(paths.control_socket, "status", timeout=ANSWER_SECONDS), HubStatus)
+
+
+def check_entry(paths: Paths) -> None:
+    """Refuse a folder we may not look into: whether a hub runs there cannot be told."""
     try:
-        return msgspec.convert(answer, HubStatus)
+        paths.control_socket.lstat()
+    except PermissionError as error:
+        raise DataFolderUnwritable(
+            f"{paths.folder}: cannot be entered by this user; run the command as its owner."
+        ) from error
+    except OSError:
+        return
+
+
+def understood(answer: Any, shape: type[Answer]) -> Answer:
+    """A hub's answer in the shape it must have."""
+    try:
+        return msgspec.convert(answer, shape)
     except msgspec.ValidationError:
         raise CommandFailed("The hub's answer cannot be understood.") from None

@@ -46,8 +46,12 @@ def serve(
     )
     # The hub and its server take most of a second to import; help and errors do not wait for them.
     from folkmoot.app import serve as run_hub
+    from folkmoot.keys import KEY_VARIABLE, parse_key
     from folkmoot.telemetry import logs
 
+    if loaded.settings.master_key:
+        # A key that is none must not leave a fresh data folder behind.
+        parse_key(loaded.settings.master_key, KEY_VARIABLE)
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
     run_hub(loaded.settings, lambda url: tell(welcome(url, loaded)))
     tell("Folkmoot has stopped.")

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.core.errors import DataFolderUnwritable
 from folkmoot.datafolder.lock import running_hub
 from folkmoot.datafolder.paths import OTHERS, Paths
 
@@ -28,17 +29,13 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     advice: str = ""
 
 
-def examine(path: Path, *, key_given: bool = False) -> list[Finding]:
-    """Everything that can be told of a data folder; `key_given` says the key is not in its file."""
+def examine(path: Path) -> list[Finding]:
+    """What can be told of a data folder without reading what is in its files; the folder first."""
     paths = Paths(path.absolute())
     folder = examine_folder(paths.folder)
     findings = [folder, examine_space(paths.folder)]
     if folder.level != "problem" and paths.folder.is_dir():
-        findings += [
-            examine_lock(paths),
-            *examine_files(paths),
-            examine_key(paths, given=key_given),
-        ]
+        findings += [examine_lock(paths), *examine_files(paths)]
     return findings
 
 
@@ -52,8 +49,11 @@ def examine_folder(folder: Path) -> Finding:
         return Finding("data folder", "problem", f"{folder}: {error.strerror}", OTHER_FOLDER)
     if not stat.S_ISDIR(status.st_mode):
         return Finding("data folder", "problem", f"{folder}: is not a folder", OTHER_FOLDER)
+    if status.st_uid != os.geteuid():
+        text = f"{folder}: belongs to user {status.st_uid}"
+        return Finding("data folder", "problem", text, OTHER_FOLDER)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        text = f"{folder}: cannot be written by this user (it belongs to uid {status.st_uid})"
+        text = f"{folder}: cannot be written by this user"
         return Finding("data folder", "problem", text, OTHER_FOLDER)
     if status.st_mode & OTHERS:
         text = f"{folder}: others may enter (mode {stat.S_IMODE(status.st_mode):04o})"
@@ -73,13 +73,25 @@ def examine_parent(folder: Path) -> Finding:
 
 
 def nearest(folder: Path) -> Path:
-    """The folder itself or the nearest one above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    """The folder itself or the nearest one above it that can be seen."""
+    return next((place for place in (folder, *folder.parents) if can_be_seen(place)), Path("/"))
+
+
+def can_be_seen(place: Path) -> bool:
+    """Whether it exists, as far as this user may know."""
+    try:
+        place.stat()
+    except OSError:
+        return False
+    return True
 
 
 def examine_space(folder: Path) -> Finding:
     """Whether there is room to write."""
-    free = shutil.disk_usage(nearest(folder)).free
+    try:
+        free = shutil.disk_usage(nearest(folder)).free
+    except OSError as error:
+        return Finding("disk space", "warning", f"cannot be told: {error.strerror}")
     text = f"{free / 1024**3:,.1f} GiB free"
     if free < LOW_SPACE:
         return Finding("disk space", "warning", text, "Make room: a full disk stops every write.")
@@ -88,7 +100,10 @@ def examine_space(folder: Path) -> Finding:
 
 def examine_lock(paths: Paths) -> Finding:
     """Whether a hub runs on the folder."""
-    pid = running_hub(paths.folder)
+    try:
+        pid = running_hub(paths.folder)
+    except DataFolderUnwritable as error:
+        return Finding("hub", "problem", error.message, f"Move {paths.lock} away.")
     if pid is None:
         return Finding("hub", "ok", "not running")
     return Finding("hub", "ok", f"running, process {pid}" if pid else "running")
@@ -106,17 +121,3 @@ def examine_files(paths: Paths) -> Iterator[Finding]:
             level: Level = "problem" if file == paths.master_key else "warning"
             text = f"{file.name}: others may use it (mode {mode:04o})"
             yield Finding("permissions", level, text, f"Run: chmod 600 {file}")
-
-
-def examine_key(paths: Paths, *, given: bool) -> Finding:
-    """Whether the key is where it must be."""
-    if given:
-        return Finding("master key", "ok", "given by FOLKMOOT_MASTER_KEY")
-    if paths.master_key.exists():
-        return Finding("master key", "ok", f"{paths.master_key.name}: present")
-    if paths.database_exists():
-        text = f"{paths.master_key.name}: missing beside a database that needs it"
-        return Finding(
-            "master key", "problem", text, "Put the key file back from where it is kept."
-        )
-    return Finding("master key", "ok", f"{paths.master_key.name}: is made at the first start")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -26,7 +27,9 @@ class DataFolder:
         """Make the folder if need be, close it to others, and take it for this process."""
         paths = Paths(path.absolute())
         tightened = make_folder(paths.folder)
-        return cls(paths, take_lock(paths), tightened=tightened)
+        taken = cls(paths, take_lock(paths), tightened=tightened)
+        remove_parts(paths)
+        return taken
 
     def close(self) -> None:
         """Let another hub have the folder; safe to call again."""
@@ -54,8 +57,11 @@ def make_folder(folder: Path) -> bool:
         raise unusable(folder, "cannot be made", error) from error
     if not stat.S_ISDIR(status.st_mode):
         raise DataFolderUnwritable(f"{folder}: is not a folder.")
-    if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise DataFolderUnwritable(f"{folder}: belongs to another user (uid {status.st_uid}).")
+    if status.st_uid != os.geteuid():
+        # Root is no exception: what it wrote, the folder's owner could not read afterwards.
+        raise DataFolderUnwritable(
+            f"{folder}: belongs to user {status.st_uid}; run the hub as that user."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DataFolderUnwritable(f"{folder}: cannot be written by this user.")
     if not status.st_mode & OTHERS:
@@ -65,6 +71,13 @@ def make_folder(folder: Path) -> bool:
     except OSError as error:
         raise unusable(folder, "is open to others and cannot be closed to them", error) from error
     return True
+
+
+def remove_parts(paths: Paths) -> None:
+    """Remove what a process left that was killed while it made the key; the lock must be held."""
+    for part in paths.folder.glob(f".{paths.master_key.name}.*.part"):
+        with suppress(OSError):
+            part.unlink()
 
 
 def unusable(folder: Path, what: str, error: OSError) -> DataFolderUnwritable:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from msgspec import Struct
+
+from folkmoot.core.errors import DataFolderUnwritable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -38,5 +41,16 @@ class Paths(Struct, frozen=True):
         return self.folder / "hub.lock"
 
     def database_exists(self) -> bool:
-        """Whether there is a database; an empty file is none."""
-        return self.database.exists() and self.database.stat().st_size > 0
+        """Whether there is a database; an empty file is none, and what is no file is refused."""
+        try:
+            status = self.database.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise DataFolderUnwritable(
+                f"{self.database}: cannot be looked at: {error.strerror}."
+            ) from error
+        if not stat.S_ISREG(status.st_mode):
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
+            raise DataFolderUnwritable(f"{self.database}: is {what}, where the database must be.")
+        return status.st_size > 0

@@ -11,8 +11,6 @@ from folkmoot.settings.fields import FIELDS, SECTIONS, BadValue, Field, check, r
 from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
     HttpSettings,
-    KindSettings,
-    LimitSettings,
     LogSettings,
     Settings,
     StoreSettings,
@@ -28,8 +26,6 @@ __all__ = [
     "BadValue",
     "Field",
     "HttpSettings",
-    "KindSettings",
-    "LimitSettings",
     "Loaded",
     "LogSettings",
     "Settings",

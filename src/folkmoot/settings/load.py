@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,6 +34,15 @@ OTHER_VARIABLES = {
     "FOLKMOOT_TEST_PROFILE": "How deep the project's own tests search; a hub ignores it.",
 }
 """Variables with our prefix that are not settings."""
+
+SERVICE_LINKS = {
+    r"FOLKMOOT(_[A-Z0-9_]+)?_SERVICE_HOST": r".*",
+    r"FOLKMOOT(_[A-Z0-9_]+)?_SERVICE_PORT(_[A-Z0-9_]+)?": r"[0-9]+",
+    r"FOLKMOOT(_[A-Z0-9_]+)?_PORT": r"(tcp|udp|sctp)://.*",
+    r"FOLKMOOT(_[A-Z0-9_]+)?_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?": r".*",
+}
+"""Names and values of the variables that Kubernetes and Docker make for a service whose name begins
+with `folkmoot`: nobody meant them for the hub."""
 
 FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION = range(3)
 MAX_PROBLEMS = 50
@@ -123,7 +133,7 @@ def take_environment(merge: Merge, environ: Mapping[str, str]) -> None:
     """Every variable with our prefix; one that means nothing is a mistake, not a wish."""
     variables = {field.variable: field for field in FIELDS.values()}
     for name in sorted(name for name in environ if name.startswith(PREFIX)):
-        if name in OTHER_VARIABLES:
+        if name in OTHER_VARIABLES or is_service_link(name, environ[name]):
             continue
         if name not in variables:
             hint = nearest(name, [*variables, *OTHER_VARIABLES])
@@ -134,6 +144,14 @@ def take_environment(merge: Merge, environ: Mapping[str, str]) -> None:
             merge.set(field.path, read_text(field, environ[name]), name)
         except BadValue as error:
             merge.refuse(FROM_ENVIRONMENT, 0, f"{name} {error}")
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Whether a container platform made the variable to tell where a service is."""
+    return any(
+        re.fullmatch(names, name) and re.fullmatch(values, value)
+        for names, values in SERVICE_LINKS.items()
+    )
 
 
 def take_options(merge: Merge, options: Mapping[str, Any]) -> None:

@@ -74,23 +74,6 @@ class HttpSettings(Section, frozen=True, kw_only=True):
     ] = 4_194_304
 
 
-class LimitSettings(Section, frozen=True, kw_only=True):
-    """Limits every message is held to, whichever way it comes."""
-
-    message_bytes: Annotated[
-        int,
-        Meta(ge=1024, le=67_108_864, description="The largest message that is decoded."),
-    ] = 1_048_576
-    nesting: Annotated[
-        int,
-        Meta(
-            ge=4,
-            le=512,
-            description="How deep objects and arrays of a message may lie inside each other.",
-        ),
-    ] = 64
-
-
 class StoreSettings(Section, frozen=True, kw_only=True):
     """The database."""
 
@@ -137,18 +120,6 @@ class TelemetrySettings(Section, frozen=True, kw_only=True):
     ] = "folkmoot"
 
 
-class KindSettings(Section, frozen=True, kw_only=True):
-    """Message kinds."""
-
-    accept_old_spellings: Annotated[
-        bool,
-        Meta(
-            description="Whether kinds in their old spelling (`mcp/request:tools/call`) are "
-            "accepted and migrated."
-        ),
-    ] = False
-
-
 class Settings(Section, frozen=True, kw_only=True):
     """Everything a hub can be told before it starts."""
 
@@ -184,10 +155,8 @@ class Settings(Section, frozen=True, kw_only=True):
     ] = ""
     log: LogSettings = field(default_factory=LogSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
-    limits: LimitSettings = field(default_factory=LimitSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-    kinds: KindSettings = field(default_factory=KindSettings)
 
     @property
     def data_folder(self) -> Path:

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 
 HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
 HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
-CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
+"""What a terminal obeys, what turns text around, and what is no character."""
 
 
 def text(value: str) -> bool:

@@ -51,8 +51,9 @@ def find_file(
     config: str | None, environ: Mapping[str, str], options: Mapping[str, Any]
 ) -> tuple[str, bool] | None:
     """The settings file, and whether it was found in the data folder rather than named."""
-    named = config or environ.get("FOLKMOOT_CONFIG")
-    if named:
+    if config is not None:
+        return config, False
+    if named := environ.get("FOLKMOOT_CONFIG"):
         return named, False
     folder = options.get("data") or environ.get("FOLKMOOT_DATA") or FIELDS["data"].default
     try:
@@ -87,6 +88,8 @@ def read_file(name: str, *, in_data_folder: bool = False) -> Document:
 
 def read_bytes(name: str) -> bytes:
     """At most the allowed number of bytes of a file."""
+    if not name:
+        raise Unreadable("the name of the settings file is empty")
     try:
         with Path(name).open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
