@@ -72,6 +72,10 @@ def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path: Path) -> None
     check_kills(tmp_path, 20)
 
 
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Start:
     """A hub that tells of every module it loads, so that its start can be stopped anywhere."""
 
@@ -85,6 +89,8 @@ class Start:
             stderr=subprocess.PIPE,
             text=True,
             env=environment(),
+            # A shell that runs tests in the background lets its children ignore SIGINT.
+            preexec_fn=heed_interrupts,
         )
         self._said = ""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 START = """
-import logging, os, sys, threading
+import logging, os, sys, threading, warnings
 from folkmoot.telemetry import lines, logs
 logs.configure("info", "json")
 log = logging.getLogger("folkmoot.test")
@@ -59,6 +59,8 @@ def test_threads_and_forked_processes_log_as_well() -> None:
     thread.start()
     thread.join()
     logging.getLogger().handlers[0].flush()
+    # Newer Pythons warn of a fork beside threads, which is what is tried here.
+    warnings.simplefilter("ignore", DeprecationWarning)
     child = os.fork()
     log.info("forked" if child == 0 else "forking")
     if child == 0:

@@ -78,7 +78,8 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except OSError as error:
         silence()
-        if not isinstance(error, BrokenPipeError):
+        # What ended the command was told already, and may well have been this.
+        if code == ExitCode.OK and not isinstance(error, BrokenPipeError):
             complain(f"the output cannot be written: {reason(error)}")
         return ExitCode.FAILED
     return code

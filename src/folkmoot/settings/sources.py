@@ -67,6 +67,7 @@ def find_file(
 def read_file(name: str, *, in_data_folder: bool = False) -> Document:
     """Read and parse one settings file, or say in one line why not."""
     raw = read_bytes(name)
+    name = printable(name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -90,8 +91,9 @@ def read_bytes(name: str) -> bytes:
     """At most the allowed number of bytes of a file."""
     if not name:
         raise Unreadable("the name of the settings file is empty")
+    path, name = Path(name), printable(name)
     try:
-        with Path(name).open("rb") as file:
+        with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise Unreadable(f"{name}: there is no such file") from None
@@ -101,10 +103,15 @@ def read_bytes(name: str) -> bytes:
         reason = (error.strerror or type(error).__name__).lower()
         raise Unreadable(f"{name}: cannot be read: {reason}") from None
     except ValueError:
-        raise Unreadable(f"{name!r}: is not a file name") from None
+        raise Unreadable(f"{name}: is not a file name") from None
     if len(raw) > MAX_FILE_BYTES:
         raise Unreadable(f"{name}: is larger than 1 MiB, too large for a settings file")
     return raw
+
+
+def printable(name: str) -> str:
+    """A file name in one line, whatever it holds."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
 
 
 def syntax_problem(name: str, text: str, message: str) -> str:
