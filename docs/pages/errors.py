@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from docs.pages.markdown import document, table
-from folkmoot.core.errors import CLOSE_REASONS, ERRORS, FolkmootError
+from folkmoot.core.closecodes import CLOSE_REASONS
+from folkmoot.core.errors import ERRORS, FolkmootError
 
 INTRODUCTION = """\
 Every error has a code that does not change. The same error is told in the form of the transport it

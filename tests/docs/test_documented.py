@@ -15,7 +15,8 @@ from docs.pages.metrics import families, name
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.program import app
 from folkmoot.core import kindcheck
-from folkmoot.core.errors import ERRORS, CloseCode, KindError, MessageError
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import ERRORS, KindError, MessageError
 from folkmoot.core.kinds import KNOWN_KINDS, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState

@@ -1,0 +1,36 @@
+"""Close codes: how the hub ends a WebSocket, and what each code tells its client."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class CloseCode(IntEnum):
+    """WebSocket close codes: ours from 4000 on, and the standard ones we use."""
+
+    TOO_BIG = 1009
+    INTERNAL = 1011
+    RESTARTING = 1012
+    TOO_SLOW = 4008
+    REPLACED = 4009
+    OVER_RATE = 4029
+    BAD_REQUEST = 4400
+    NOT_AUTHENTICATED = 4401
+    NOT_ALLOWED = 4403
+    NO_SUCH_ROOM = 4404
+    PONG_TIMEOUT = 4408
+
+
+CLOSE_REASONS: dict[CloseCode, str] = {
+    CloseCode.TOO_BIG: "A frame was larger than the hub accepts.",
+    CloseCode.INTERNAL: "The hub failed; resume and go on.",
+    CloseCode.RESTARTING: "The hub is restarting; resume in a moment.",
+    CloseCode.TOO_SLOW: "The connection could not keep up; it may resume.",
+    CloseCode.REPLACED: "The same connection id came back on another connection.",
+    CloseCode.OVER_RATE: "Too many messages in too short a time.",
+    CloseCode.BAD_REQUEST: "The request or message could not be understood.",
+    CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
+    CloseCode.NOT_ALLOWED: "The participant may not do this.",
+    CloseCode.NO_SUCH_ROOM: "There is no such room.",
+    CloseCode.PONG_TIMEOUT: "No pong came in time.",
+}
