@@ -10,7 +10,13 @@ import pytest
 
 from folkmoot.core import errors
 from folkmoot.core.closecodes import CLOSE_REASONS
-from folkmoot.core.errors import ERRORS, DuplicateKey, FolkmootError
+from folkmoot.core.errors import (
+    ERRORS,
+    ArgumentInvalid,
+    AuthenticationRequired,
+    DuplicateKey,
+    FolkmootError,
+)
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
 LEAVES = [c for c in CLASSES if not c.__subclasses__()]
@@ -62,3 +68,9 @@ def test_the_reference_page_lists_every_code_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/errors.md").read_text()
     rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {row for row in rows if not row.isdigit()} == set(ERRORS)
+
+
+def test_a_tools_error_says_its_own_sentence_unless_told_another() -> None:
+    assert str(AuthenticationRequired()) == "Authentication required."
+    assert str(AuthenticationRequired("Who are you?")) == "Who are you?"
+    assert ArgumentInvalid("limit: too large.", field="limit").data == {"field": "limit"}

@@ -124,7 +124,7 @@ def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_the
             await asyncio.gather(*(store.write(insert(n, "x" * 2000)) for n in range(100)))
             assert await store.check() == []
         content = bytearray(store.path.read_bytes())
-        content[4096 * 8 : 4096 * 40] = b"\xff" * 4096 * 32
+        content[-4096 * 40 : -4096 * 8] = b"\xff" * 4096 * 32
         store.path.write_bytes(content)
         assert find_faults(store.path) != []
         async with opened(tmp_path) as damaged:

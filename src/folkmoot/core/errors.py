@@ -25,7 +25,7 @@ FolkmootError
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
 │   ├── MigrationFailed, MigrationEdited, BackupFailed
 │   ├── DiskFull, DiskFailed
-│   ├── ConstraintViolated, StatementFailed, UnitSuspended
+│   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
 │   └── StoreOverloaded, StoreClosed
 ├── BusError                an event cannot be carried
 │   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusClosed
@@ -34,10 +34,22 @@ FolkmootError
 ├── ServeError              the hub cannot listen
 │   └── PortTaken, AddressUnusable
 ├── ControlError            the control socket cannot do what it was asked
-│   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed
+│   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed, ExportFailed
+├── ClientError             the command line cannot do what it was asked, as a client of a hub
+│   ├── HubUnreachable, AnswerInvalid, ToolRefused
+│   └── NotSignedIn, CredentialsUnusable, ClientFileUnusable
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
-│   └── HostNotAllowed, OriginNotAllowed, HubStopping
+│   ├── HostNotAllowed, OriginNotAllowed, HubStopping
+│   └── QueryInvalid, TokensDiffer, SessionNotFound
+├── ToolError               a tool cannot do what it was asked
+│   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited
+│   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
+│   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid
+│   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf
+│   ├── NothingToUpdate, PrivacyInvalid
+│   ├── ContentMissing, ContentTwice, CannotSendToSelf
+│   └── ThreadNotFound, MessageNotFound, AccessDenied
 └── InternalError           the hub failed; the log tells more under the error's id
 """
 
@@ -366,6 +378,10 @@ class UnitSuspended(StoreError, code="unit_suspended", http=500):
     """A unit awaited something other than its transaction; the fault is in the program."""
 
 
+class SealBroken(StoreError, code="seal_broken", http=500):
+    """Something sealed cannot be opened: it was changed, or was sealed for another place."""
+
+
 class StoreOverloaded(StoreError, code="store_overloaded"):
     """More writes are waiting than the queue holds; try again in a moment."""
 
@@ -446,6 +462,38 @@ class CommandFailed(ControlError, code="command_failed"):
     """The running hub could not carry the command out; the message says why."""
 
 
+class ExportFailed(ControlError, code="export_failed"):
+    """The export could not be written; nothing was left behind."""
+
+
+class ClientError(FolkmootError):
+    """The command line cannot do what it was asked, as a client of a hub."""
+
+
+class HubUnreachable(ClientError, code="hub_unreachable"):
+    """No hub answers at the address, or the connection broke."""
+
+
+class AnswerInvalid(ClientError, code="answer_invalid"):
+    """What answers at the address does not answer as a hub does."""
+
+
+class ToolRefused(ClientError, code="tool_refused"):
+    """The hub understood the command and refused it; the message says why."""
+
+
+class NotSignedIn(ClientError, code="not_signed_in"):
+    """The credentials file has no account that fits, or the hub does not accept its token."""
+
+
+class CredentialsUnusable(ClientError, code="credentials_unusable"):
+    """The credentials file cannot be read or written, or others can read it."""
+
+
+class ClientFileUnusable(ClientError, code="client_file_unusable"):
+    """The settings file of an MCP client cannot be extended without the risk of harming it."""
+
+
 class RequestError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
     """The HTTP request cannot be served."""
 
@@ -478,6 +526,185 @@ class OriginNotAllowed(
 
 class HubStopping(RequestError, code="hub_stopping", http=503, close=CloseCode.RESTARTING):
     """The hub is stopping and could not finish the request in time."""
+
+
+class QueryInvalid(RequestError, code="query_invalid"):
+    """A query parameter has a value the address does not take."""
+
+
+class TokensDiffer(RequestError, code="tokens_differ"):
+    """The request carries two different tokens, one in its URL and one in its header."""
+
+
+class SessionNotFound(RequestError, code="session_not_found", http=404):
+    """The session has ended, never was, or was opened with another token."""
+
+
+class ToolError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):
+    """A tool cannot do what it was asked; a leaf's `sentence` is what it says unless told."""
+
+    sentence: ClassVar[str] = ""
+
+    def __init__(self, message: str = "", **data: Any) -> None:
+        super().__init__(message or self.sentence, **data)
+
+
+class AuthenticationRequired(
+    ToolError, code="authentication_required", http=401, close=CloseCode.NOT_AUTHENTICATED
+):
+    """The tool needs an account, and the request has no token, or one that is nobody's."""
+
+    sentence = "Authentication required."
+
+
+class UnknownTool(ToolError, code="unknown_tool", http=404):
+    """No tool has this name, in either spelling."""
+
+
+class ArgumentInvalid(ToolError, code="argument_invalid"):
+    """An argument has a value the tool does not take; the message names it."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message, field=field)
+
+
+class RateLimited(ToolError, code="rate_limited", http=429, close=CloseCode.OVER_RATE):
+    """It was done too often; the message and `retry_after` say when it may be tried again."""
+
+
+class RegistrationClosed(ToolError, code="registration_closed", http=403):
+    """The hub takes no new accounts."""
+
+    sentence = "Registration is closed on this server."
+
+
+class InviteRequired(ToolError, code="invite_required", http=403):
+    """The hub takes only accounts that were invited."""
+
+    sentence = "An invite code is required to register on this server."
+
+
+class InviteUnknown(ToolError, code="invite_unknown"):
+    """No invite has this code."""
+
+    sentence = "Invalid invite code."
+
+
+class InviteClaimed(ToolError, code="invite_claimed", http=409):
+    """Someone has registered with this invite already."""
+
+    sentence = "This invite has already been claimed."
+
+
+class HandleInvalid(ToolError, code="handle_invalid"):
+    """The handle is not 3 to 20 letters, digits and underscores that begin with a letter."""
+
+    sentence = (
+        "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
+        "starting with a letter."
+    )
+
+
+class HandleTaken(ToolError, code="handle_taken", http=409):
+    """The handle is someone's, leads to someone, or is reserved."""
+
+    sentence = "Handle already taken."
+
+
+class HandleNotFound(ToolError, code="handle_not_found", http=404):
+    """The account to recover does not exist."""
+
+    sentence = "Handle not found."
+
+
+class TooManyHandleChanges(ToolError, code="too_many_handle_changes", http=429):
+    """So many old handles still lead to the account that it may not leave another one."""
+
+    sentence = "Too many handle changes. Wait until an old handle no longer redirects."
+
+
+class RecoveryCodeInvalid(ToolError, code="recovery_code_invalid", http=403):
+    """The recovery code is not the account's."""
+
+    sentence = "Invalid recovery code."
+
+
+class UserNotFound(ToolError, code="user_not_found", http=404):
+    """No user has this handle, or none whom the caller may see."""
+
+    sentence = "User not found."
+
+
+class ContactNotFound(ToolError, code="contact_not_found", http=404):
+    """The user is not among the caller's contacts."""
+
+    sentence = "Contact not found."
+
+
+class CannotSend(ToolError, code="cannot_send", http=403):
+    """The recipient blocked the sender, or takes mail from contacts only."""
+
+    sentence = "Cannot send message to this user."
+
+
+class CannotAddSelf(ToolError, code="cannot_add_self"):
+    """Nobody is a contact of their own."""
+
+    sentence = "Cannot add yourself as a contact."
+
+
+class CannotBlockSelf(ToolError, code="cannot_block_self"):
+    """Nobody blocks themselves."""
+
+    sentence = "Cannot block yourself."
+
+
+class NothingToUpdate(ToolError, code="nothing_to_update"):
+    """A change of the profile names no field."""
+
+    sentence = "No fields to update."
+
+
+class PrivacyInvalid(ToolError, code="privacy_invalid"):
+    """The privacy level is not one of the three."""
+
+    sentence = "Invalid privacy level."
+
+
+class ContentMissing(ToolError, code="content_missing"):
+    """A message has neither a body nor an encrypted payload."""
+
+    sentence = "Either body or encrypted_payload is required."
+
+
+class ContentTwice(ToolError, code="content_twice"):
+    """A message has both a body and an encrypted payload."""
+
+    sentence = "Provide either body or encrypted_payload, not both."
+
+
+class CannotSendToSelf(ToolError, code="cannot_send_to_self"):
+    """Nobody writes to themselves."""
+
+    sentence = "Cannot send a message to yourself."
+
+
+class ThreadNotFound(ToolError, code="thread_not_found", http=404):
+    """No thread has this id, or the caller deleted it."""
+
+    sentence = "Thread not found."
+
+
+class MessageNotFound(ToolError, code="message_not_found", http=404):
+    """No message has this id, or the caller deleted it."""
+
+    sentence = "Message not found."
+
+
+class AccessDenied(ToolError, code="access_denied", http=403):
+    """The thread is of others."""
+
+    sentence = "Access denied."
 
 
 class InternalError(FolkmootError, code="internal_error"):

@@ -1,0 +1,59 @@
+"""Who has an account, under which name, and what people are to each other.
+
+An *account* has one live *handle*; handles it gave up *redirect* to it for a while. It is opened
+by a *token* and, when that is lost, by a *recovery code*; only their hashes are stored. Its
+*privacy* says who sees its *profile* and may write to it: everyone, or those in its *contacts*. A
+*block* keeps one sender out, in one direction. An *invite* lets someone register and may carry a
+message. `accounts.py` is what others use: each action there is one unit of the store, made of the
+`check_*`, `access_*` and `do_*` functions of its subject (`registration`, `profiles`, `people`,
+`search`); the SQL is in `queries*.py`.
+"""
+
+from __future__ import annotations
+
+from folkmoot.accounts.accounts import Accounts
+from folkmoot.accounts.credentials import hash_token
+from folkmoot.accounts.handles import HANDLE, REDIRECT_SECONDS, RESERVED, parse_handle
+from folkmoot.accounts.keypairs import check_public_key
+from folkmoot.accounts.model import (
+    Account,
+    AccountType,
+    Belongings,
+    Contact,
+    ContactPage,
+    Found,
+    HandleChange,
+    InviteRecord,
+    InviteState,
+    Policy,
+    Privacy,
+    Recovered,
+    Registered,
+)
+from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+
+__all__ = [
+    "HANDLE",
+    "REDIRECT_SECONDS",
+    "RESERVED",
+    "Account",
+    "AccountType",
+    "Accounts",
+    "Belongings",
+    "Contact",
+    "ContactPage",
+    "Farewell",
+    "Found",
+    "HandleChange",
+    "InviteRecord",
+    "InviteState",
+    "Policy",
+    "Privacy",
+    "Recovered",
+    "Registered",
+    "Sealer",
+    "Welcome",
+    "check_public_key",
+    "hash_token",
+    "parse_handle",
+]

@@ -1,0 +1,265 @@
+"""Accounts as others use them: each action is one transaction."""
+
+from __future__ import annotations
+
+from folkmoot.accounts import people, profiles, queries, queries_people, registration
+from folkmoot.accounts.cache import KnownTokens
+from folkmoot.accounts.credentials import (
+    hash_invite_code,
+    hash_secret,
+    hash_token,
+    new_invite_code,
+    new_token,
+)
+from folkmoot.accounts.handles import RESERVED
+from folkmoot.accounts.invites import check_pending, do_invite
+from folkmoot.accounts.model import (
+    Account,
+    AccountType,
+    Belongings,
+    ContactPage,
+    Found,
+    HandleChange,
+    InviteState,
+    Policy,
+    Recovered,
+    Registered,
+)
+from folkmoot.accounts.ports import Farewell, Reserved, Sealer, Welcome
+from folkmoot.accounts.queries_invites import PURPOSE as PENDING
+from folkmoot.accounts.queries_invites import state_of_invite
+from folkmoot.accounts.search import search
+from folkmoot.accounts.texts import check_text
+from folkmoot.core.errors import CannotSend, UserNotFound
+from folkmoot.core.ports import Clock, Store, Tx
+
+
+def nothing_more(_handle: str) -> bool:
+    """Reserve no further names."""
+    return False
+
+
+class Accounts:
+    """Everyone who has an account. A `viewer` is the account on whose behalf something is asked."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        sealer: Sealer,
+        *,
+        policy: Policy,
+        reserved: Reserved = nothing_more,
+        max_message_characters: int = 100_000,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._sealer = sealer
+        self._policy = policy
+        self._reserved = reserved
+        self._max_message_characters = max_message_characters
+        self._known = KnownTokens()
+
+    @property
+    def policy(self) -> Policy:
+        """Who may register."""
+        return self._policy
+
+    async def register(
+        self,
+        handle: str,
+        *,
+        client_public_key: str | None = None,
+        invite_code: str | None = None,
+        account_type: AccountType = "person",
+        also: Welcome | None = None,
+    ) -> Registered:
+        """Make an account; `also` joins the transaction with inviter and pending message."""
+        application = registration.check_application(
+            self._policy,
+            self._sealer,
+            self._now(),
+            handle=handle,
+            client_public_key=client_public_key,
+            invite_code=invite_code,
+            account_type=account_type,
+        )
+        free = self._is_free(application.account.handle)
+        await self._store.write(
+            lambda tx: registration.do_register(
+                tx, application, free=free, sealer=self._sealer, also=also
+            )
+        )
+        return Registered(application.account, application.token, application.recovery_code)
+
+    async def recover(self, handle: str, code: str) -> Recovered:
+        """Give an account a new token for its recovery code; the old one is invalid at once."""
+        now, token = self._now(), new_token()
+        # A wrong guess is answered from a reader: it never makes the writer work.
+        found = await self._store.read(
+            lambda tx: registration.check_recovery(tx, handle, code, now)
+        )
+        with self._known.changing(found.id):
+            account = await self._store.write(
+                lambda tx: registration.do_recover(tx, found.id, code, token, now)
+            )
+        return Recovered(account, token)
+
+    async def authenticate(self, token: str) -> Account | None:
+        """The account whose token this is."""
+        token_hash = hash_token(token)
+        return None if token_hash is None else await self.authenticate_hash(token_hash)
+
+    async def authenticate_hash(self, token_hash: str) -> Account | None:
+        """The account whose token has this hash: for sessions that are bound to one."""
+        account = self._known.get(token_hash)
+        if account is not None:
+            return account
+        moment = self._known.moment
+        account = await self._store.read(lambda tx: queries.by_token_hash(tx, token_hash))
+        if account is not None:
+            self._known.put(token_hash, account, read_at=moment)
+        return account
+
+    async def account(self, user_id: str) -> Account | None:
+        """The account with this id."""
+        return await self._store.read(lambda tx: queries.by_id(tx, user_id))
+
+    async def count(self) -> int:
+        """How many accounts there are; it is kept, never counted."""
+        return await self._store.read(queries.count_users)
+
+    async def resolve(self, tx: Tx, handle: str) -> Account:
+        """Within a unit: the user a handle leads to, or `UserNotFound`."""
+        return await people.access_user(tx, handle, self._now())
+
+    async def fetch(self, tx: Tx, user_id: str) -> Account:
+        """Within a unit: the user with this id, or `UserNotFound`."""
+        account = await queries.by_id(tx, user_id)
+        if account is None:
+            raise UserNotFound
+        return account
+
+    async def may_write_to(self, tx: Tx, sender: Account, recipient: Account) -> None:
+        """Within a unit: raise `CannotSend` if the recipient takes no mail from the sender."""
+        if not await queries_people.may_reach(tx, sender.id, recipient):
+            raise CannotSend
+
+    async def private_key(self, tx: Tx, user_id: str) -> bytes:
+        """Within a unit: the 32 bytes of an account's private key, or `UserNotFound`."""
+        secrets = await queries.secrets_of(tx, user_id)
+        if secrets is None:
+            raise UserNotFound
+        return self._sealer.open(registration.PRIVATE_KEY, user_id, secrets.private_key)
+
+    async def lookup(self, viewer: Account, handle: str) -> Account:
+        """A user's profile; absent and hidden users are `UserNotFound` alike."""
+        now = self._now()
+        return await self._store.read(lambda tx: people.access_profile(tx, viewer, handle, now))
+
+    async def search(self, viewer: Account, query: str) -> list[Found]:
+        """At most fifty users whose handle or display name contains the query."""
+        return await self._store.read(lambda tx: search(tx, viewer, query))
+
+    async def contacts(
+        self, viewer: Account, limit: int = people.MOST_CONTACTS, cursor: str | None = None
+    ) -> ContactPage:
+        """The viewer's contacts in the order they were added, a page at a time."""
+        after = people.check_page(limit, cursor)
+        return await self._store.read(lambda tx: people.contact_page(tx, viewer.id, after, limit))
+
+    async def add_contact(self, viewer: Account, handle: str, nickname: str = "") -> Account:
+        """Add a user to the viewer's contacts, or give one who is there another nickname."""
+        check_text("nickname", nickname)
+        now = self._now()
+        return await self._store.write(
+            lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now)
+        )
+
+    async def remove_contact(self, viewer: Account, handle: str) -> Account:
+        """Remove a user from the viewer's contacts, or raise `ContactNotFound`."""
+        now = self._now()
+        return await self._store.write(
+            lambda tx: people.do_remove_contact(tx, viewer.id, handle, now)
+        )
+
+    async def block(self, viewer: Account, handle: str) -> Account:
+        """Keep a user from writing to the viewer, who may still write to them."""
+        now = self._now()
+        return await self._store.write(lambda tx: people.do_block(tx, viewer.id, handle, now))
+
+    async def unblock(self, viewer: Account, handle: str) -> Account:
+        """Let a user write to the viewer again."""
+        now = self._now()
+        return await self._store.write(lambda tx: people.do_unblock(tx, viewer.id, handle, now))
+
+    async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
+        """Make an invite and answer its code; without a viewer it is the operator's."""
+        now, code = self._now(), new_invite_code()
+        code_hash = hash_secret(code)
+        pending = None
+        if message:
+            plaintext = check_pending(message, self._max_message_characters)
+            pending = self._sealer.seal(PENDING, code_hash, plaintext)
+        inviter = viewer.id if viewer else None
+        await self._store.write(lambda tx: do_invite(tx, code_hash, inviter, pending, now))
+        return code
+
+    async def invite_state(self, code: str) -> InviteState:
+        """Whether an invite code is unknown, claimed or valid."""
+        code_hash = hash_invite_code(code.strip())
+        if code_hash is None:
+            return "unknown"
+        return await self._store.read(lambda tx: state_of_invite(tx, code_hash))
+
+    async def set_profile(
+        self,
+        viewer: Account,
+        *,
+        display_name: str | None = None,
+        bio: str | None = None,
+        privacy: str | None = None,
+        status: str | None = None,
+        client_public_key: str | None = None,
+    ) -> Account:
+        """Change the fields of the viewer's profile that are given."""
+        changes = profiles.check_profile(
+            {
+                "display_name": display_name,
+                "bio": bio,
+                "privacy": privacy,
+                "status": status,
+                "client_public_key": client_public_key,
+            }
+        )
+        now = self._now()
+        with self._known.changing(viewer.id):
+            return await self._store.write(
+                lambda tx: profiles.do_set_profile(tx, viewer.id, changes, now)
+            )
+
+    async def change_handle(self, viewer: Account, new_handle: str) -> HandleChange:
+        """Give the viewer another handle; the old one leads to it for 30 days."""
+        handle = profiles.check_new_handle(new_handle)
+        now, free = self._now(), self._is_free(handle)
+        with self._known.changing(viewer.id):
+            return await self._store.write(
+                lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, free=free)
+            )
+
+    async def delete(self, viewer: Account, *, also: Farewell | None = None) -> None:
+        """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
+        now = self._now()
+        with self._known.changing(viewer.id):
+            await self._store.write(lambda tx: registration.do_delete(tx, viewer.id, now, also))
+
+    async def belongings(self, user_id: str) -> Belongings | None:
+        """Everything kept of an account but mail and secrets, for its owner to take away."""
+        now = self._now()
+        return await self._store.read(lambda tx: people.belongings(tx, user_id, now))
+
+    def _is_free(self, handle: str) -> bool:
+        return handle not in RESERVED and not self._reserved(handle)
+
+    def _now(self) -> int:
+        return int(self._clock.now())

@@ -1,0 +1,63 @@
+"""Tokens, recovery codes and invite codes: how they are made, read and hashed."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from hashlib import sha256
+
+TOKEN = re.compile(r"sk_[0-9a-f]{64}")
+TOKEN_BYTES = 32
+
+CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+CODE_GROUPS = 3
+GROUP_LETTERS = 4
+CODE = re.compile(f"[{CODE_ALPHABET}]{{{CODE_GROUPS * GROUP_LETTERS}}}")
+LONGEST_CODE = 64
+
+INVITE_BYTES = 16
+INVITE = re.compile(f"[0-9a-f]{{{INVITE_BYTES * 2}}}")
+
+
+def new_token() -> str:
+    """A fresh token."""
+    return f"sk_{secrets.token_hex(TOKEN_BYTES)}"
+
+
+def new_recovery_code() -> str:
+    """A fresh recovery code."""
+    return grouped("".join(secrets.choice(CODE_ALPHABET) for _ in range(12)))
+
+
+def new_invite_code() -> str:
+    """A fresh invite code of 128 bits, in characters that survive any URL or command line."""
+    return secrets.token_hex(INVITE_BYTES)
+
+
+def hash_secret(secret: str) -> str:
+    """The SHA-256 of a token or code as 64 hexadecimal digits: all that is ever stored of it."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def hash_token(token: str) -> str | None:
+    """The hash of a token; nothing where the text is not one."""
+    return hash_secret(token) if TOKEN.fullmatch(token) else None
+
+
+def hash_invite_code(code: str) -> str | None:
+    """The hash of an invite code; nothing where the text is not one."""
+    return hash_secret(code) if INVITE.fullmatch(code) else None
+
+
+def hash_recovery_code(text: str) -> str | None:
+    """The hash of a recovery code, in any case, with or without dashes; nothing if it is none."""
+    if len(text) > LONGEST_CODE or not text.isascii():
+        return None
+    letters = text.strip().replace("-", "").upper()
+    return hash_secret(grouped(letters)) if CODE.fullmatch(letters) else None
+
+
+def grouped(letters: str) -> str:
+    """The letters of a recovery code as `XXXX-XXXX-XXXX`."""
+    starts = range(0, len(letters), GROUP_LETTERS)
+    return "-".join(letters[start : start + GROUP_LETTERS] for start in starts)

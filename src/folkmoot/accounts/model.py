@@ -1,0 +1,104 @@
+"""The nouns: what an account is and what its actions answer. None of them holds a stored secret."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+Policy: TypeAlias = Literal["open", "invite", "closed"]
+Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
+AccountType: TypeAlias = Literal["person", "agent"]
+InviteState: TypeAlias = Literal["unknown", "claimed", "valid"]
+
+PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
+ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
+
+
+class Account(Struct, frozen=True, gc=False):
+    """A user, as the hub itself sees it; whoever shows it to others minds its privacy."""
+
+    id: str
+    handle: str
+    display_name: str
+    bio: str
+    privacy: Privacy
+    status: str
+    account_type: AccountType
+    public_key: str
+    client_public_key: str | None
+    created_at: int
+    updated_at: int
+
+
+class Registered(Struct, frozen=True, gc=False):
+    """A new account with its credentials, which nobody can be told again."""
+
+    account: Account
+    token: str
+    recovery_code: str
+
+    def __repr__(self) -> str:
+        return f"<Registered {self.account.handle}>"
+
+
+class Recovered(Struct, frozen=True, gc=False):
+    """An account with its new token."""
+
+    account: Account
+    token: str
+
+    def __repr__(self) -> str:
+        return f"<Recovered {self.account.handle}>"
+
+
+class HandleChange(Struct, frozen=True, gc=False):
+    """The account under its new handle, and how long the old one leads to it."""
+
+    account: Account
+    old_handle: str
+    new_handle: str
+    redirects_until: int
+
+
+class Found(Struct, frozen=True, gc=False):
+    """A user whom a search found; of one who is `contacts_only` the rest is not told."""
+
+    handle: str
+    display_name: str
+    bio: str | None
+    account_type: AccountType | None
+
+
+class Contact(Struct, frozen=True, gc=False):
+    """Someone in a list of contacts."""
+
+    handle: str
+    display_name: str
+    nickname: str
+    added_at: int
+
+
+class ContactPage(Struct, frozen=True, gc=False):
+    """Some contacts, oldest first, and the cursor of the next ones if there are more."""
+
+    contacts: list[Contact]
+    next_cursor: str | None
+
+
+class InviteRecord(Struct, frozen=True, gc=False):
+    """An invite, without its code."""
+
+    created_at: int
+    claimed_at: int | None
+
+
+class Belongings(Struct, frozen=True, gc=False):
+    """Everything the hub keeps of an account, but its mail and its secrets."""
+
+    account: Account
+    redirects: dict[str, int]
+    """Old handles, and until when each leads here."""
+    contacts: list[Contact]
+    blocked: list[str]
+    invites: list[InviteRecord]

@@ -1,0 +1,122 @@
+"""Who sees whom, who knows whom, and who may write to whom."""
+
+from __future__ import annotations
+
+import re
+
+from folkmoot.accounts import queries
+from folkmoot.accounts import queries_people as people
+from folkmoot.accounts.handles import parse_handle
+from folkmoot.accounts.model import Account, Belongings, Contact, ContactPage
+from folkmoot.accounts.queries_invites import invites_of
+from folkmoot.accounts.registration import access_own
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    CannotAddSelf,
+    CannotBlockSelf,
+    ContactNotFound,
+    UserNotFound,
+)
+from folkmoot.core.ports import Tx
+
+MOST_CONTACTS = 100
+CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f-]{36})")
+START = people.Place(-1, "")
+NOBODY = ""
+
+
+async def access_user(tx: Tx, handle: str, now: int) -> Account:
+    """The user a handle leads to, whatever their privacy."""
+    name = parse_handle(handle)
+    account = await queries.by_handle(tx, name, now) if name else None
+    if account is None:
+        raise UserNotFound
+    return account
+
+
+async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Account:
+    """The user a handle leads to, if the viewer may see the profile.
+
+    The same questions are asked in every case, so that time does not tell who is hidden from who
+    is not there.
+    """
+    account = await queries.by_handle(tx, parse_handle(handle) or NOBODY, now)
+    target = account.id if account else NOBODY
+    known = await people.has_contact(tx, target, viewer.id)
+    if account is None or not (known or account.privacy == "public" or target == viewer.id):
+        raise UserNotFound
+    return account
+
+
+async def do_add_contact(tx: Tx, user_id: str, handle: str, nickname: str, now: int) -> Account:
+    """Add a user to one's contacts, or give a contact another nickname."""
+    await access_own(tx, user_id)
+    target = await access_user(tx, handle, now)
+    if target.id == user_id:
+        raise CannotAddSelf
+    await people.put_contact(tx, user_id, target.id, nickname, now)
+    return target
+
+
+async def do_remove_contact(tx: Tx, user_id: str, handle: str, now: int) -> Account:
+    """Remove a user from one's contacts."""
+    target = await access_user(tx, handle, now)
+    if not await people.delete_contact(tx, user_id, target.id):
+        raise ContactNotFound
+    return target
+
+
+async def do_block(tx: Tx, user_id: str, handle: str, now: int) -> Account:
+    """Keep a user from writing to oneself."""
+    await access_own(tx, user_id)
+    target = await access_user(tx, handle, now)
+    if target.id == user_id:
+        raise CannotBlockSelf
+    await people.put_block(tx, user_id, target.id)
+    return target
+
+
+async def do_unblock(tx: Tx, user_id: str, handle: str, now: int) -> Account:
+    """Let a user write to oneself again."""
+    target = await access_user(tx, handle, now)
+    await people.delete_block(tx, user_id, target.id)
+    return target
+
+
+def check_page(limit: int, cursor: str | None) -> people.Place:
+    """Where a page of contacts begins, if limit and cursor are ones to go by."""
+    if not 1 <= limit <= MOST_CONTACTS:
+        raise ArgumentInvalid(f"limit must be 1 to {MOST_CONTACTS}.", field="limit")
+    if cursor is None:
+        return START
+    found = CURSOR.fullmatch(cursor)
+    if found is None:
+        raise ArgumentInvalid("cursor must be one that an earlier page gave.", field="cursor")
+    return people.Place(int(found[1]), found[2])
+
+
+async def contact_page(tx: Tx, user_id: str, after: people.Place, limit: int) -> ContactPage:
+    """One page of contacts."""
+    found = await people.contacts_of(tx, user_id, after=after, limit=limit + 1)
+    shown = found[:limit]
+    more = f"{shown[-1][0].added_at}-{shown[-1][0].contact_id}" if len(found) > limit else None
+    return ContactPage([contact for _, contact in shown], more)
+
+
+async def belongings(tx: Tx, user_id: str, now: int) -> Belongings | None:
+    """Everything kept of an account but mail and secrets."""
+    account = await queries.by_id(tx, user_id)
+    if account is None:
+        return None
+    contacts: list[Contact] = []
+    after = START
+    while found := await people.contacts_of(tx, user_id, after=after, limit=MOST_CONTACTS):
+        contacts += [contact for _, contact in found]
+        after = found[-1][0]
+    return Belongings(
+        account=account,
+        redirects=await queries.redirects_of(tx, user_id, now),
+        contacts=contacts,
+        blocked=await people.blocked_by(tx, user_id),
+        invites=await invites_of(tx, user_id),
+    )

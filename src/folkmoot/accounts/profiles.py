@@ -1,0 +1,72 @@
+"""How an account changes: its profile and its handle."""
+
+from __future__ import annotations
+
+from folkmoot.accounts import queries
+from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_handle
+from folkmoot.accounts.keypairs import check_public_key
+from folkmoot.accounts.model import PRIVACY_LEVELS, Account, HandleChange
+from folkmoot.accounts.registration import access_own
+from folkmoot.accounts.texts import TEXTS, check_text
+from folkmoot.core.errors import (
+    HandleInvalid,
+    HandleTaken,
+    NothingToUpdate,
+    PrivacyInvalid,
+    TooManyHandleChanges,
+)
+from folkmoot.core.ports import SqlValue, Tx
+
+SEARCHED = frozenset({"display_name", "privacy"})
+
+
+def check_profile(given: dict[str, str | None]) -> dict[str, SqlValue]:
+    """The fields that were given, each of which may hold its value."""
+    changes: dict[str, SqlValue] = {}
+    for field, value in given.items():
+        if value is None:
+            continue
+        if field in TEXTS:
+            check_text(field, value)
+        elif field == "privacy" and value not in PRIVACY_LEVELS:
+            raise PrivacyInvalid
+        elif field == "client_public_key":
+            check_public_key(field, value)
+        changes[field] = value
+    if not changes:
+        raise NothingToUpdate
+    return changes
+
+
+async def do_set_profile(tx: Tx, user_id: str, changes: dict[str, SqlValue], now: int) -> Account:
+    """Change some fields of a profile."""
+    await access_own(tx, user_id)
+    account = await queries.update_user(tx, user_id, changes, now)
+    if SEARCHED & changes.keys():
+        await queries.index_names(tx, account)
+    return account
+
+
+def check_new_handle(text: str) -> str:
+    """The handle to change to, as it is stored."""
+    handle = parse_handle(text)
+    if handle is None:
+        raise HandleInvalid("Invalid handle format.")
+    return handle
+
+
+async def do_change_handle(
+    tx: Tx, user_id: str, handle: str, now: int, *, free: bool
+) -> HandleChange:
+    """Give an account another handle and let the old one lead to it; it may take back its own."""
+    before = await access_own(tx, user_id)
+    if not free or not await queries.take_handle(tx, handle, user_id, now):
+        raise HandleTaken
+    redirects = await queries.redirects_of(tx, user_id, now)
+    if len(redirects) >= MOST_REDIRECTS:
+        raise TooManyHandleChanges(retry_at=min(redirects.values()))
+    until = now + REDIRECT_SECONDS
+    await queries.redirect_handle(tx, before.handle, until)
+    account = await queries.update_user(tx, user_id, {"handle": handle}, now)
+    await queries.index_names(tx, account)
+    return HandleChange(account, before.handle, handle, until)

@@ -1,0 +1,169 @@
+"""The SQL of users, their names and their credentials. Everything here runs within a unit."""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from typing import NamedTuple
+
+from folkmoot.accounts.grams import grams_of
+from folkmoot.accounts.model import Account
+from folkmoot.core.ports import SqlValue, Tx
+
+ACCOUNT = (
+    "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
+    "u.client_public_key, u.created_at, u.updated_at"
+)
+
+CHANGEABLE = frozenset(
+    {"handle", "display_name", "bio", "privacy", "status", "client_public_key", "token_hash"}
+)
+
+
+class Secrets(NamedTuple):
+    """What is stored of an account's secrets: hashes, and a sealed private key."""
+
+    token_hash: str
+    recovery_hash: str
+    private_key: str
+
+
+async def by_id(tx: Tx, user_id: str) -> Account | None:
+    """The account with this id."""
+    row = await tx.fetch_one(f"SELECT {ACCOUNT} FROM users u WHERE u.id = ?", (user_id,))  # noqa: S608
+    return None if row is None else Account(*row)
+
+
+async def by_handle(tx: Tx, handle: str, now: int) -> Account | None:
+    """The account this handle leads to: its live owner, or whoever had it within 30 days."""
+    row = await tx.fetch_one(
+        f"SELECT {ACCOUNT} FROM handles h JOIN users u ON u.id = h.user_id "  # noqa: S608
+        "WHERE h.handle = ? AND (h.kind = 'live' OR (h.kind = 'redirect' AND h.until > ?))",
+        (handle, now),
+    )
+    return None if row is None else Account(*row)
+
+
+async def by_token_hash(tx: Tx, token_hash: str) -> Account | None:
+    """The account whose token has this hash."""
+    row = await tx.fetch_one(
+        f"SELECT u.token_hash, {ACCOUNT} FROM users u WHERE u.token_hash = ?",  # noqa: S608
+        (token_hash,),
+    )
+    if row is None or not compare_digest(row[0], token_hash):
+        return None
+    return Account(*row[1:])
+
+
+async def secrets_of(tx: Tx, user_id: str) -> Secrets | None:
+    """The hashes and the sealed private key of an account."""
+    row = await tx.fetch_one(
+        "SELECT token_hash, recovery_hash, private_key FROM users WHERE id = ?", (user_id,)
+    )
+    return None if row is None else Secrets(*row)
+
+
+async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
+    """Store a new account."""
+    await tx.execute(
+        "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
+        "public_key, client_public_key, created_at, updated_at, "
+        "token_hash, recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            account.id,
+            account.handle,
+            account.display_name,
+            account.bio,
+            account.privacy,
+            account.status,
+            account.account_type,
+            account.public_key,
+            account.client_public_key,
+            account.created_at,
+            account.updated_at,
+            *secrets,
+        ),
+    )
+    await count_users(tx, 1)
+    await index_names(tx, account)
+
+
+async def update_user(tx: Tx, user_id: str, changes: dict[str, SqlValue], now: int) -> Account:
+    """Change some columns of an account that is there, and answer what it is then."""
+    assert changes.keys() <= CHANGEABLE  # noqa: S101 - the names become SQL
+    columns = ", ".join(f"{name} = ?" for name in (*changes, "updated_at"))
+    await tx.execute(
+        f"UPDATE users SET {columns} WHERE id = ?",  # noqa: S608
+        (*changes.values(), now, user_id),
+    )
+    account = await by_id(tx, user_id)
+    if account is None:
+        raise LookupError(user_id)
+    return account
+
+
+async def delete_user(tx: Tx, user_id: str, until: int) -> None:
+    """Remove an account with all that refers to it; its names stay reserved for a while."""
+    await tx.execute(
+        "UPDATE handles SET kind = 'reserved', until = ? WHERE user_id = ? AND kind = 'live'",
+        (until, user_id),
+    )
+    await tx.execute(
+        "UPDATE handles SET kind = 'reserved', user_id = NULL WHERE user_id = ?", (user_id,)
+    )
+    await count_users(tx, -await tx.execute("DELETE FROM users WHERE id = ?", (user_id,)))
+
+
+async def take_handle(tx: Tx, handle: str, user_id: str, now: int) -> bool:
+    """Make a handle the user's, unless it is someone's, leads to someone else or is reserved."""
+    taken = await tx.execute(
+        "INSERT INTO handles (handle, user_id, kind, until) VALUES (?, ?, 'live', NULL) "
+        "ON CONFLICT (handle) "
+        "DO UPDATE SET user_id = excluded.user_id, kind = 'live', until = NULL "
+        "WHERE handles.kind <> 'live' AND (handles.until <= ? "
+        "OR (handles.kind = 'redirect' AND handles.user_id = excluded.user_id))",
+        (handle, user_id, now),
+    )
+    return taken == 1
+
+
+async def redirect_handle(tx: Tx, handle: str, until: int) -> None:
+    """Let a handle that was given up lead to its owner."""
+    await tx.execute(
+        "UPDATE handles SET kind = 'redirect', until = ? WHERE handle = ?", (until, handle)
+    )
+
+
+async def redirects_of(tx: Tx, user_id: str, now: int) -> dict[str, int]:
+    """The old handles that still lead to a user, and until when."""
+    rows = await tx.fetch(
+        "SELECT handle, until FROM handles WHERE user_id = ? AND kind = 'redirect' AND until > ? "
+        "ORDER BY until, handle",
+        (user_id, now),
+    )
+    return dict(rows)
+
+
+async def index_names(tx: Tx, account: Account) -> None:
+    """Bring the search index up to date; whom strangers may not find is not in it at all."""
+    private = account.privacy == "private"
+    wanted = set() if private else grams_of(account.handle, account.display_name)
+    rows = await tx.fetch("SELECT gram FROM user_grams WHERE user_id = ?", (account.id,))
+    present = {row[0] for row in rows}
+    for gram in present - wanted:
+        await tx.execute(
+            "DELETE FROM user_grams WHERE gram = ? AND user_id = ?", (gram, account.id)
+        )
+    for gram in wanted - present:
+        await tx.execute("INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, account.id))
+
+
+async def count_users(tx: Tx, change: int = 0) -> int:
+    """How many accounts there are, after adding the change to it."""
+    if change:
+        await tx.execute(
+            "INSERT INTO counters (name, value) VALUES ('users', ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value",
+            (change,),
+        )
+    row = await tx.fetch_one("SELECT value FROM counters WHERE name = 'users'")
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,157 @@
+"""The SQL of what people are to each other: contacts, blocks, and who finds whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from folkmoot.accounts.model import Account, Contact
+from folkmoot.accounts.queries import ACCOUNT
+from folkmoot.core.ports import Row, Tx
+
+PROBE = 1_000
+"""How far the users of a gram are counted to find the rarest one."""
+
+
+class Place(NamedTuple):
+    """A place in a list of contacts, which is ordered by when they were added."""
+
+    added_at: int
+    contact_id: str
+
+
+async def put_contact(tx: Tx, user_id: str, contact_id: str, nickname: str, now: int) -> None:
+    """Add a contact, or give one that is there another nickname."""
+    await tx.execute(
+        "INSERT INTO contacts (user_id, contact_id, nickname, created_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (user_id, contact_id) DO UPDATE SET nickname = excluded.nickname",
+        (user_id, contact_id, nickname, now),
+    )
+
+
+async def delete_contact(tx: Tx, user_id: str, contact_id: str) -> bool:
+    """Remove a contact, and answer whether it was one."""
+    removed = await tx.execute(
+        "DELETE FROM contacts WHERE user_id = ? AND contact_id = ?", (user_id, contact_id)
+    )
+    return removed == 1
+
+
+async def has_contact(tx: Tx, user_id: str, contact_id: str) -> bool:
+    """Whether a user has someone among their contacts."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM contacts WHERE user_id = ? AND contact_id = ?", (user_id, contact_id)
+    )
+    return row is not None
+
+
+async def contacts_of(
+    tx: Tx, user_id: str, *, after: Place, limit: int
+) -> list[tuple[Place, Contact]]:
+    """Some contacts of a user in the order they were added.
+
+    Whoever is private and does not know the user is shown by handle alone.
+    """
+    rows = await tx.fetch(
+        "SELECT c.created_at, c.contact_id, u.handle, CASE WHEN u.privacy <> 'private' OR EXISTS "
+        "(SELECT 1 FROM contacts b WHERE b.user_id = u.id AND b.contact_id = c.user_id) "
+        "THEN u.display_name ELSE u.handle END, c.nickname "
+        "FROM contacts c JOIN users u ON u.id = c.contact_id WHERE c.user_id = ? "
+        "AND (c.created_at > ? OR (c.created_at = ? AND c.contact_id > ?)) "
+        "ORDER BY c.created_at, c.contact_id LIMIT ?",
+        (user_id, after.added_at, after.added_at, after.contact_id, limit),
+    )
+    return [
+        (Place(added_at, contact_id), Contact(handle, name, nickname, added_at))
+        for added_at, contact_id, handle, name, nickname in rows
+    ]
+
+
+async def put_block(tx: Tx, user_id: str, blocked_id: str) -> None:
+    """Block someone; once is enough."""
+    await tx.execute(
+        "INSERT INTO blocks (user_id, blocked_id) VALUES (?, ?) "
+        "ON CONFLICT (user_id, blocked_id) DO NOTHING",
+        (user_id, blocked_id),
+    )
+
+
+async def delete_block(tx: Tx, user_id: str, blocked_id: str) -> None:
+    """Unblock someone."""
+    await tx.execute(
+        "DELETE FROM blocks WHERE user_id = ? AND blocked_id = ?", (user_id, blocked_id)
+    )
+
+
+async def blocked_by(tx: Tx, user_id: str) -> list[str]:
+    """The handles of those whom a user blocks."""
+    rows = await tx.fetch(
+        "SELECT u.handle FROM blocks b JOIN users u ON u.id = b.blocked_id WHERE b.user_id = ? "
+        "ORDER BY u.handle",
+        (user_id,),
+    )
+    return [row[0] for row in rows]
+
+
+async def may_reach(tx: Tx, sender_id: str, recipient: Account) -> bool:
+    """Whether the sender is not blocked and, unless the recipient is public, is a contact."""
+    row = await tx.fetch_one(
+        "SELECT EXISTS (SELECT 1 FROM blocks WHERE user_id = ? AND blocked_id = ?), "
+        "EXISTS (SELECT 1 FROM contacts WHERE user_id = ? AND contact_id = ?)",
+        (recipient.id, sender_id, recipient.id, sender_id),
+    )
+    blocked, known = row or (True, False)
+    return not blocked and bool(known or recipient.privacy == "public")
+
+
+async def rarest_first(tx: Tx, grams: Sequence[str]) -> list[str]:
+    """The grams in the order of how many users have them, as far as they are counted."""
+    if len(grams) == 1:
+        return list(grams)
+    counts: dict[str, int] = {}
+    for gram in grams:
+        row = await tx.fetch_one(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM user_grams WHERE gram = ? LIMIT ?) AS probed",
+            (gram, PROBE),
+        )
+        counts[gram] = row[0] if row else 0
+    return sorted(grams, key=counts.__getitem__)
+
+
+async def with_grams(tx: Tx, grams: Sequence[str], *, after: str, limit: int) -> list[Account]:
+    """Users who have all these grams, in the order of their ids; the first leads the search."""
+    others = "".join(
+        " AND EXISTS (SELECT 1 FROM user_grams o WHERE o.gram = ? AND o.user_id = g.user_id)"
+        for _ in grams[1:]
+    )
+    rows = await tx.fetch(
+        f"SELECT {ACCOUNT} FROM user_grams g JOIN users u ON u.id = g.user_id "  # noqa: S608
+        f"WHERE g.gram = ? AND g.user_id > ?{others} ORDER BY g.user_id LIMIT ?",
+        (grams[0], after, *grams[1:], limit),
+    )
+    return accounts(rows)
+
+
+async def not_private(tx: Tx, *, limit: int) -> list[Account]:
+    """Some of the users whom everyone may find."""
+    rows = await tx.fetch(
+        f"SELECT {ACCOUNT} FROM users u WHERE u.privacy <> 'private' ORDER BY u.id LIMIT ?",  # noqa: S608
+        (limit,),
+    )
+    return accounts(rows)
+
+
+async def private_who_know(tx: Tx, viewer_id: str, *, after: str, limit: int) -> list[Account]:
+    """The private users who have the viewer among their contacts, in the order of their ids."""
+    rows = await tx.fetch(
+        f"SELECT {ACCOUNT} FROM contacts c JOIN users u ON u.id = c.user_id "  # noqa: S608
+        "WHERE c.contact_id = ? AND c.user_id > ? AND u.privacy = 'private' "
+        "ORDER BY c.user_id LIMIT ?",
+        (viewer_id, after, limit),
+    )
+    return accounts(rows)
+
+
+def accounts(rows: Sequence[Row]) -> list[Account]:
+    """The accounts of these rows."""
+    return [Account(*row) for row in rows]

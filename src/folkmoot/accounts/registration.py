@@ -1,0 +1,165 @@
+"""How an account begins, is recovered and ends."""
+
+from __future__ import annotations
+
+import uuid
+from hmac import compare_digest
+
+from msgspec import Struct
+
+from folkmoot.accounts import queries
+from folkmoot.accounts.credentials import (
+    hash_invite_code,
+    hash_recovery_code,
+    hash_secret,
+    new_recovery_code,
+    new_token,
+)
+from folkmoot.accounts.handles import REDIRECT_SECONDS, parse_handle
+from folkmoot.accounts.keypairs import check_public_key, new_key_pair
+from folkmoot.accounts.model import ACCOUNT_TYPES, Account, AccountType, Policy
+from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+from folkmoot.accounts.queries_invites import PURPOSE as PENDING
+from folkmoot.accounts.queries_invites import Claim, claim_invite
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    AuthenticationRequired,
+    HandleInvalid,
+    HandleNotFound,
+    HandleTaken,
+    InviteRequired,
+    RecoveryCodeInvalid,
+    RegistrationClosed,
+)
+from folkmoot.core.ports import Tx
+
+PRIVATE_KEY = "private_key"
+"""What a private key is sealed for; its row is the account's id."""
+
+NO_HASH = "0" * 64
+"""No secret has this hash."""
+
+
+class Application(Struct, frozen=True, gc=False):
+    """An account that is ready to be stored, with its credentials."""
+
+    account: Account
+    secrets: queries.Secrets
+    token: str
+    recovery_code: str
+    invite_hash: str | None
+    """Nothing where no code was given; empty where what was given cannot be one."""
+
+    def __repr__(self) -> str:
+        return f"<Application {self.account.handle}>"
+
+
+def check_application(
+    policy: Policy,
+    sealer: Sealer,
+    now: int,
+    *,
+    handle: str,
+    client_public_key: str | None,
+    invite_code: str | None,
+    account_type: AccountType,
+) -> Application:
+    """Check what an applicant gave, and make what they get."""
+    if policy == "closed":
+        raise RegistrationClosed
+    if policy == "invite" and not invite_code:
+        raise InviteRequired
+    name = parse_handle(handle)
+    if name is None:
+        raise HandleInvalid
+    if client_public_key is not None:
+        check_public_key("client_public_key", client_public_key)
+    if account_type not in ACCOUNT_TYPES:
+        raise ArgumentInvalid(
+            f"account_type must be {' or '.join(ACCOUNT_TYPES)}.", field="account_type"
+        )
+    user_id = str(uuid.uuid4())
+    keys = new_key_pair()
+    token, recovery_code = new_token(), new_recovery_code()
+    account = Account(
+        id=user_id,
+        handle=name,
+        display_name=name,
+        bio="",
+        privacy="public",
+        status="",
+        account_type=account_type,
+        public_key=keys.public,
+        client_public_key=client_public_key,
+        created_at=now,
+        updated_at=now,
+    )
+    secrets = queries.Secrets(
+        token_hash=hash_secret(token),
+        recovery_hash=hash_secret(recovery_code),
+        private_key=sealer.seal(PRIVATE_KEY, user_id, keys.private),
+    )
+    invite_hash = (hash_invite_code(invite_code.strip()) or "") if invite_code else None
+    return Application(account, secrets, token, recovery_code, invite_hash)
+
+
+async def do_register(
+    tx: Tx, application: Application, *, free: bool, sealer: Sealer, also: Welcome | None
+) -> None:
+    """Store a new account and claim its invite; `free` says that nobody reserves the name."""
+    account = application.account
+    now = account.created_at
+    claim = Claim(None, None)
+    # The invite comes first, so that without one nobody learns which names are taken.
+    if application.invite_hash is not None:
+        claim = await claim_invite(tx, application.invite_hash, account.id, now)
+    if not free or not await queries.take_handle(tx, account.handle, account.id, now):
+        raise HandleTaken
+    await queries.insert_user(tx, account, application.secrets)
+    if also is not None:
+        message = None
+        if claim.pending is not None:
+            row = application.invite_hash or ""
+            message = sealer.open(PENDING, row, claim.pending).decode()
+        await also(tx, account, claim.inviter_id, message)
+
+
+async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
+    """The account with this handle, if the recovery code is its own."""
+    name = parse_handle(handle)
+    account = await queries.by_handle(tx, name, now) if name else None
+    if account is None:
+        raise HandleNotFound
+    await check_code(tx, account.id, code)
+    return account
+
+
+async def check_code(tx: Tx, user_id: str, code: str) -> None:
+    """Raise unless the recovery code is the account's; comparing takes the same time for any."""
+    stored = await queries.secrets_of(tx, user_id)
+    if stored is None:
+        raise HandleNotFound
+    if not compare_digest(stored.recovery_hash, hash_recovery_code(code) or NO_HASH):
+        raise RecoveryCodeInvalid
+
+
+async def do_recover(tx: Tx, user_id: str, code: str, token: str, now: int) -> Account:
+    """Give an account another token; the one it had is nobody's from then on."""
+    await check_code(tx, user_id, code)
+    return await queries.update_user(tx, user_id, {"token_hash": hash_secret(token)}, now)
+
+
+async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> None:
+    """Remove an account, and in the same transaction what others keep of it."""
+    account = await access_own(tx, user_id)
+    if also is not None:
+        await also(tx, account)
+    await queries.delete_user(tx, user_id, now + REDIRECT_SECONDS)
+
+
+async def access_own(tx: Tx, user_id: str) -> Account:
+    """The caller's account as it is now: it may be gone since the request was let in."""
+    account = await queries.by_id(tx, user_id)
+    if account is None:
+        raise AuthenticationRequired
+    return account

@@ -1,0 +1,105 @@
+"""Who is found by a part of a handle or display name.
+
+What it costs, by the number of accounts: a query of up to three characters reads one range of the
+index and stops at fifty. A longer one reads the users of its rarest gram (among eight, counted up
+to a thousand each) and stops at fifty matches; it grows with that gram, never with all accounts.
+Private users are not indexed: they are looked for among those who have the viewer in their
+contacts, so that part grows with the number of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from folkmoot.accounts.grams import LONGEST, fold, grams_in_query
+from folkmoot.accounts.handles import parse_handle
+from folkmoot.accounts.model import Account, Found
+from folkmoot.accounts.queries import by_handle
+from folkmoot.accounts.queries_people import (
+    not_private,
+    private_who_know,
+    rarest_first,
+    with_grams,
+)
+from folkmoot.accounts.texts import TEXTS, is_plain
+from folkmoot.core.ports import Tx
+
+MOST_FOUND = 50
+LONGEST_QUERY = TEXTS["display_name"].most
+PAGE = 200
+
+
+async def search(tx: Tx, viewer: Account, query: str) -> list[Found]:
+    """At most fifty users whose handle or display name contains the query, best match first."""
+    if len(query) > LONGEST_QUERY or not is_plain(query):
+        return []  # no name is like that
+    # "@alice" is how a handle is spoken of; whatever contains it contains "alice" too.
+    wanted = fold(query.removeprefix("@"))
+    found = {account.id: account for account in await acquainted(tx, viewer, wanted)}
+    for account in await everyone(tx, wanted):
+        found.setdefault(account.id, account)
+    ranked = sorted(found.values(), key=lambda account: rank(account, wanted))
+    return [shown(account, viewer) for account in ranked[:MOST_FOUND]]
+
+
+async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
+    """The matching private users who may be seen by the viewer, and the viewer."""
+
+    async def page(after: str) -> list[Account]:
+        return await private_who_know(tx, viewer.id, after=after, limit=PAGE)
+
+    found = await matching(page, wanted, PAGE)
+    return [viewer, *found] if matches(viewer, wanted) else found
+
+
+async def everyone(tx: Tx, wanted: str) -> list[Account]:
+    """The matching users whom everyone may find; the one with that very handle is among them."""
+    if not wanted:
+        return await not_private(tx, limit=MOST_FOUND)
+    handle = parse_handle(wanted)
+    exact = await by_handle(tx, handle, now=NO_REDIRECTS) if handle else None
+    first = [exact] if exact and exact.privacy != "private" else []
+    grams = await rarest_first(tx, grams_in_query(wanted))
+    # Up to three characters every row is a match, so that no more are read than are wanted.
+    size = MOST_FOUND if len(wanted) <= LONGEST else PAGE
+
+    async def page(after: str) -> list[Account]:
+        return await with_grams(tx, grams, after=after, limit=size)
+
+    return first + await matching(page, wanted, size)
+
+
+NO_REDIRECTS = 1 << 62
+"""So late that no redirect is active any more."""
+
+
+async def matching(
+    page: Callable[[str], Awaitable[list[Account]]], wanted: str, size: int
+) -> list[Account]:
+    """Up to fifty of the users, read page by page, whose names contain what is wanted."""
+    found: list[Account] = []
+    after = ""
+    while True:
+        candidates = await page(after)
+        found += [account for account in candidates if matches(account, wanted)]
+        if len(found) >= MOST_FOUND or len(candidates) < size:
+            return found[:MOST_FOUND]
+        after = candidates[-1].id
+
+
+def matches(account: Account, wanted: str) -> bool:
+    """Whether handle or display name contains what is wanted."""
+    return wanted in account.handle or wanted in fold(account.display_name)
+
+
+def rank(account: Account, wanted: str) -> tuple[int, str]:
+    """The handle itself comes first, then those that begin with it, then the rest by handle."""
+    handle = account.handle
+    return (0 if handle == wanted else 1 if handle.startswith(wanted) else 2, handle)
+
+
+def shown(account: Account, viewer: Account) -> Found:
+    """What a search tells of a user: of one who is `contacts_only` only the two names."""
+    if account.privacy == "contacts_only" and account.id != viewer.id:
+        return Found(account.handle, account.display_name, None, None)
+    return Found(account.handle, account.display_name, account.bio, account.account_type)

@@ -1,0 +1,314 @@
+"""Mail as others use it: each action is one transaction, and news is told after its commit."""
+
+from __future__ import annotations
+
+from folkmoot.accounts import Account, Accounts, Sealer
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    AuthenticationRequired,
+    CannotSendToSelf,
+    ConstraintViolated,
+    UserNotFound,
+)
+from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
+from folkmoot.mail import queries
+from folkmoot.mail.content import GivenPayload, check_content
+from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
+from folkmoot.mail.cursors import Cursors
+from folkmoot.mail.model import (
+    STATES,
+    Conversation,
+    Digest,
+    Page,
+    Sent,
+    State,
+    StateChange,
+    ThreadPage,
+)
+from folkmoot.mail.reading import INBOX, THREADS, Reader
+from folkmoot.mail.removal import Remover, remove_message
+from folkmoot.mail.sending import Letter, Sender, Stored, new_letter
+from folkmoot.mail.subjects import Subjects
+from folkmoot.mail.waiting import MOST_SECONDS, announce, wait_for_page
+
+MAX_BODY_CHARACTERS = 100_000
+MOST_LISTED = 100
+
+
+class Mail:
+    """Everyone's mailboxes. `reader` and `sender` are the account on whose behalf is acted."""
+
+    def __init__(
+        self,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        accounts: Accounts,
+        sealer: Sealer,
+        *,
+        max_body_characters: int = MAX_BODY_CHARACTERS,
+        most_pairs: int = MOST_PAIRS,
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._accounts = accounts
+        self._max_body = max_body_characters
+        keys = SharedKeys(accounts.private_key, most_pairs=most_pairs)
+        subjects = Subjects(sealer)
+        self._cursors = Cursors(sealer)
+        self._sender = Sender(keys, subjects)
+        self._reader = Reader(keys, subjects, self._cursors)
+        self._remover = Remover(subjects)
+
+    async def send(
+        self,
+        sender: Account,
+        to: str,
+        *,
+        body: str | None = None,
+        encrypted_payload: GivenPayload | None = None,
+        priority: str = "normal",
+        reply_to: str | None = None,
+    ) -> Sent:
+        """Send a message, encrypted here or by the client; answered when it is stored for good."""
+        content = check_content(body, encrypted_payload, self._max_body)
+        letter = new_letter(content, priority, reply_to, self._now())
+
+        async def unit(tx: Tx) -> tuple[Stored, Account]:
+            recipient = await self._accounts.resolve(tx, to)
+            return await self._deliver(tx, sender, recipient, letter), recipient
+
+        return await self._post(sender, unit)
+
+    async def reply(
+        self,
+        sender: Account,
+        message_id: str,
+        *,
+        body: str | None = None,
+        encrypted_payload: GivenPayload | None = None,
+        priority: str = "normal",
+    ) -> Sent:
+        """Answer a message the sender has, in its thread; blocks and privacy hold as in `send`."""
+        content = check_content(body, encrypted_payload, self._max_body)
+        letter = new_letter(content, priority, message_id, self._now())
+
+        async def unit(tx: Tx) -> tuple[Stored, Account]:
+            _, member = await queries.access_message(tx, sender.id, message_id)
+            recipient = await self._accounts.fetch(tx, member.other_id)
+            return await self._deliver(tx, sender, recipient, letter), recipient
+
+        return await self._post(sender, unit)
+
+    async def _deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
+        if recipient.id == sender.id:
+            raise CannotSendToSelf
+        await self._accounts.may_write_to(tx, sender, recipient)
+        return await self._sender.store(tx, sender, recipient, letter)
+
+    async def _post(self, sender: Account, unit: Unit[tuple[Stored, Account]]) -> Sent:
+        try:
+            stored, recipient = await self._store.write(unit)
+        except (ConstraintViolated, UserNotFound):
+            # The sender's account may have gone since the request was let in.
+            if await self._accounts.account(sender.id) is None:
+                raise AuthenticationRequired from None
+            raise
+        await announce(self._bus, stored)
+        message = stored.message
+        return Sent(
+            message_id=message.id,
+            thread_id=message.thread_id,
+            to=recipient.handle,
+            encryption_mode=message.mode,
+            created_at=message.created_at,
+        )
+
+    async def welcome(
+        self, tx: Tx, account: Account, inviter_id: str | None, pending: str | None
+    ) -> None:
+        """Deliver an invite's pending message within the registration that claims it."""
+        if inviter_id is None or not pending:
+            return
+        inviter = await self._accounts.fetch(tx, inviter_id)
+        letter = new_letter(pending, "normal", None, self._now())
+        await self._sender.store(tx, inviter, account, letter)
+
+    async def inbox(
+        self,
+        reader: Account,
+        *,
+        thread_id: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+        cursor: str | None = None,
+        peek: bool = False,
+        wait: float = 0,
+    ) -> Page:
+        """Messages to the reader, or those of one thread, newest first.
+
+        With `wait` only the unread ones, as soon as there are any outside muted threads, and
+        nothing if there are none in time. Nothing is marked read before `mark_delivered`. The cost
+        grows with what is returned, not with what is stored.
+        """
+        check_limit(limit)
+        if not 0 <= wait <= MOST_SECONDS:
+            raise ArgumentInvalid(f"wait must be from 0 to {MOST_SECONDS} seconds.", field="wait")
+        place = self._cursors.read(reader, thread_id or INBOX, cursor)
+
+        async def read(tx: Tx) -> Page | None:
+            start, now = place, self._now()
+            if thread_id is not None:
+                await queries.access_member(tx, reader.id, thread_id)
+            if before is not None:
+                start = min(start, await queries.seq_at(tx, before))
+            find = self._reader.news if wait else self._reader.messages
+            return await find(tx, reader, thread_id, start, limit, now)
+
+        async def look() -> Page | None:
+            return await self._store.read(read)
+
+        page = await (wait_for_page(self._bus, reader.id, wait, look) if wait else look())
+        return unmarked(page or Page([]), peek=peek)
+
+    async def mark_delivered(self, reader: Account, seqs: tuple[int, ...]) -> None:
+        """Mark read what was handed over: the `seqs` of a page whose answer arrived."""
+        if not seqs:
+            return
+        now = self._now()
+
+        async def unit(tx: Tx) -> None:
+            await queries.mark_copies(tx, reader.id, seqs, now)
+
+        await self._store.write(unit)
+
+    async def threads(
+        self,
+        reader: Account,
+        *,
+        state: State | None = None,
+        limit: int = MOST_LISTED,
+        cursor: str | None = None,
+    ) -> ThreadPage:
+        """The reader's threads, the one with the newest message first, with previews.
+
+        The cost grows with what is returned; with `state`, with the number of the reader's threads.
+        """
+        check_limit(limit)
+        if state is not None and state not in STATES:
+            raise ArgumentInvalid(f"state must be one of {', '.join(STATES)}.", field="state")
+        place = self._cursors.read(reader, THREADS, cursor)
+
+        async def read(tx: Tx) -> ThreadPage:
+            return await self._reader.threads(tx, reader, state, place, limit)
+
+        return await self._store.read(read)
+
+    async def thread(
+        self,
+        reader: Account,
+        thread_id: str,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        peek: bool = False,
+    ) -> Conversation:
+        """One thread and its messages of both sides, newest first; marked as `inbox` does."""
+        check_limit(limit)
+        place = self._cursors.read(reader, thread_id, cursor)
+
+        async def read(tx: Tx) -> Conversation:
+            thread = await self._reader.thread(tx, reader, thread_id)
+            page = await self._reader.messages(tx, reader, thread_id, place, limit, self._now())
+            return Conversation(thread, unmarked(page, peek=peek))
+
+        return await self._store.read(read)
+
+    async def digest(self, reader: Account) -> Digest:
+        """What is unread; the cost grows with the threads that hold any of it."""
+
+        async def read(tx: Tx) -> Digest:
+            return await self._reader.digest(tx, reader)
+
+        return await self._store.read(read)
+
+    async def mark_read(self, reader: Account, thread_id: str) -> None:
+        """Mark everything in a thread read."""
+        now = self._now()
+
+        async def unit(tx: Tx) -> None:
+            member = await queries.access_member(tx, reader.id, thread_id)
+            await queries.mark_thread(tx, reader.id, member, now)
+
+        await self._store.write(unit)
+
+    async def archive(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
+        """Archive a thread, until its next message; or make it active again."""
+        return await self._set_state(reader, thread_id, "active" if undo else "archived")
+
+    async def star(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
+        """Star a thread, or make it active again."""
+        return await self._set_state(reader, thread_id, "active" if undo else "starred")
+
+    async def mute(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
+        """Mute a thread, so that it raises no notice; or make it active again."""
+        return await self._set_state(reader, thread_id, "active" if undo else "muted")
+
+    async def _set_state(self, reader: Account, thread_id: str, state: State) -> StateChange:
+        async def unit(tx: Tx) -> None:
+            await queries.access_member(tx, reader.id, thread_id)
+            await queries.set_state(tx, reader.id, thread_id, state)
+
+        await self._store.write(unit)
+        return StateChange(thread_id, state)
+
+    async def delete_message(self, reader: Account, message_id: str) -> None:
+        """Remove the reader's copy of a message; the other side keeps its own."""
+
+        async def unit(tx: Tx) -> None:
+            await remove_message(self._remover, tx, reader, message_id)
+
+        await self._store.write(unit)
+
+    async def delete_thread(self, reader: Account, thread_id: str) -> None:
+        """Remove a thread from the reader's mailbox; the other side keeps it.
+
+        A new message brings it back, with nothing of what was before. The cost grows with the
+        length of the thread.
+        """
+
+        async def unit(tx: Tx) -> None:
+            await queries.access_member(tx, reader.id, thread_id)
+            await self._remover.remove_thread(tx, reader.id, thread_id)
+
+        await self._store.write(unit)
+
+    async def delete_account(self, reader: Account) -> None:
+        """Remove the reader's account with all they sent and all they had, in one transaction."""
+        await self._accounts.delete(reader, also=self._remover.remove_account)
+
+    async def expire(self, before: int, most: int = 500) -> int:
+        """Remove up to `most` of the messages sent before a second, and answer how many went.
+
+        For a hub that does not keep mail for ever; it calls until fewer go than it asked for.
+        """
+
+        async def unit(tx: Tx) -> int:
+            return await self._remover.expire(tx, before, most)
+
+        return await self._store.write(unit)
+
+    def _now(self) -> int:
+        return int(self._clock.now())
+
+
+def check_limit(limit: int) -> None:
+    """Refuse to list nothing or too much at once."""
+    if not 1 <= limit <= MOST_LISTED:
+        raise ArgumentInvalid(f"limit must be from 1 to {MOST_LISTED}.", field="limit")
+
+
+def unmarked(page: Page, *, peek: bool) -> Page:
+    """The page; after a peek, one that marks nothing."""
+    return Page(page.messages, page.next_cursor) if peek else page

@@ -1,0 +1,252 @@
+"""The SQL of sending and of read state. Every statement finds its rows by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
+from folkmoot.core.ports import Row, Tx
+from folkmoot.mail.model import Mode, Priority, State
+
+LIST_SIZES = (1, 4, 16, 64, 128)
+"""Lists in statements are filled up to one of these, so that few statements have to be prepared."""
+
+
+class Member(NamedTuple):
+    """One side of a thread. A `last_seq` of 0 marks one who deleted it and has not been written to.
+
+    `unread` is kept, never counted; nothing up to `hidden_seq` is the member's any more.
+    """
+
+    thread_id: str
+    other_id: str
+    state: State
+    unread: int
+    last_seq: int
+    hidden_seq: int
+
+
+class StoredMessage(NamedTuple):
+    """A message as its row has it."""
+
+    seq: int
+    id: str
+    thread_id: str
+    from_id: str
+    to_id: str
+    reply_to: str | None
+    priority: Priority
+    mode: Mode
+    ciphertext: str
+    nonce: str
+    sender_key: str
+    recipient_key: str
+    created_at: int
+
+
+async def next_seq(tx: Tx) -> int:
+    """The next place in the order of all messages; whoever takes it commits before the next."""
+    rows = await tx.fetch(
+        "UPDATE counters SET value = value + 1 WHERE name = 'message_seq' RETURNING value"
+    )
+    return int(rows[0][0])
+
+
+async def newest_message(tx: Tx) -> tuple[int, int] | None:
+    """Sequence and time of the message that was stored last."""
+    row = await tx.fetch_one("SELECT seq, created_at FROM messages ORDER BY seq DESC LIMIT 1")
+    return None if row is None else (row[0], row[1])
+
+
+async def seq_at(tx: Tx, second: int) -> int:
+    """The sequence at which a second begins: everything before it is older.
+
+    Times never run against the order of messages, so it is found by halving: about twenty index
+    reads among a million messages.
+    """
+    newest = await newest_message(tx)
+    if newest is None:
+        return 0
+    low, high = 0, newest[0] + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = await tx.fetch_one(
+            "SELECT seq, created_at FROM messages WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+        )
+        if row is None or row[1] >= second:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low
+
+
+async def find_thread(tx: Tx, pair: str) -> str | None:
+    """The thread of two people."""
+    row = await tx.fetch_one("SELECT id FROM threads WHERE pair = ?", (pair,))
+    return None if row is None else str(row[0])
+
+
+async def insert_thread(
+    tx: Tx, thread_id: str, pair: str, subject: str, created_by: str, now: int
+) -> bool:
+    """Store a thread, unless the two have one."""
+    inserted = await tx.execute(
+        "INSERT INTO threads (id, pair, subject, created_by, created_at, updated_at) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (pair) DO NOTHING",
+        (thread_id, pair, subject, created_by, now, now),
+    )
+    return inserted == 1
+
+
+async def insert_members(tx: Tx, thread_id: str, one: str, other: str, now: int) -> None:
+    """Make two people the members of their thread; both active, neither has read anything."""
+    await tx.execute(
+        "INSERT INTO members (thread_id, user_id, other_id, state, last_read_at, unread, last_seq, "
+        "last_at, hidden_seq) VALUES (?, ?, ?, 'active', 0, 0, 0, ?, 0), "
+        "(?, ?, ?, 'active', 0, 0, 0, ?, 0)",
+        (thread_id, one, other, now, thread_id, other, one, now),
+    )
+
+
+async def insert_message(tx: Tx, message: StoredMessage) -> None:
+    """Store a message and both sides' copies, the recipient's unread."""
+    await tx.execute(
+        "INSERT INTO messages (seq, id, thread_id, from_id, to_id, reply_to, priority, mode, "
+        "ciphertext, nonce, sender_key, recipient_key, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        message,
+    )
+    urgent = int(message.priority == "urgent")
+    await tx.execute(
+        "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
+        "VALUES (?, ?, ?, 0, 0, ?), (?, ?, ?, 1, 1, ?)",
+        tuple(
+            value
+            for owner in (message.from_id, message.to_id)
+            for value in (owner, message.seq, message.thread_id, urgent)
+        ),
+    )
+
+
+async def note_message(tx: Tx, message: StoredMessage) -> dict[str, State]:
+    """Bring thread and members up to date, and answer each member's state.
+
+    A new message returns an archived thread to active, and a deleted one to whoever deleted it.
+    """
+    await tx.execute(
+        "UPDATE threads SET updated_at = ? WHERE id = ?", (message.created_at, message.thread_id)
+    )
+    rows = await tx.fetch(
+        "UPDATE members SET last_seq = ?, last_at = ?, "
+        "unread = unread + CASE WHEN user_id = ? THEN 1 ELSE 0 END, "
+        "state = CASE WHEN state = 'archived' THEN 'active' ELSE state END "
+        "WHERE thread_id = ? RETURNING user_id, state",
+        (message.seq, message.created_at, message.to_id, message.thread_id),
+    )
+    return dict(rows)
+
+
+async def find_member(tx: Tx, user_id: str, thread_id: str) -> Member | None:
+    """Someone's side of a thread, though they may have deleted it."""
+    row = await tx.fetch_one(
+        "SELECT thread_id, other_id, state, unread, last_seq, hidden_seq FROM members "
+        "WHERE thread_id = ? AND user_id = ?",
+        (thread_id, user_id),
+    )
+    return None if row is None else Member(*row)
+
+
+async def access_member(tx: Tx, user_id: str, thread_id: str) -> Member:
+    """Someone's side of a thread, or the error that says why there is none."""
+    member = await find_member(tx, user_id, thread_id)
+    if member is None and await tx.fetch_one("SELECT 1 FROM threads WHERE id = ?", (thread_id,)):
+        raise AccessDenied
+    if member is None or not member.last_seq:
+        raise ThreadNotFound
+    return member
+
+
+async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Member]:
+    """The place of a message someone has a copy of, and their side of its thread."""
+    row = await tx.fetch_one("SELECT seq, thread_id FROM messages WHERE id = ?", (message_id,))
+    if row is None:
+        raise MessageNotFound
+    member = await find_member(tx, user_id, row[1])
+    if member is None:
+        raise AccessDenied
+    if not await has_copy(tx, user_id, row[0]):
+        raise MessageNotFound
+    return row[0], member
+
+
+async def has_copy(tx: Tx, user_id: str, seq: int) -> bool:
+    """Whether someone has a copy of a message."""
+    row = await tx.fetch_one("SELECT 1 FROM copies WHERE user_id = ? AND seq = ?", (user_id, seq))
+    return row is not None
+
+
+async def set_state(tx: Tx, user_id: str, thread_id: str, state: State) -> None:
+    """Put a thread into a state, for one member."""
+    await tx.execute(
+        "UPDATE members SET state = ? WHERE thread_id = ? AND user_id = ?",
+        (state, thread_id, user_id),
+    )
+
+
+async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> None:
+    """Mark these copies read. The cost grows with their number, whatever else is stored."""
+    # A column that no other index has keeps SQLite from reading one of them from end to end.
+    rows = await tx.fetch(
+        f"SELECT seq, thread_id, unread FROM copies WHERE {among(seqs)}",  # noqa: S608
+        (user_id, *filled(seqs)),
+    )
+    unread = [row[0] for row in rows if row[2]]
+    if unread:
+        await tx.execute(
+            f"UPDATE copies SET unread = 0 WHERE {among(unread)}",  # noqa: S608
+            (user_id, *filled(unread)),
+        )
+    threads: dict[str, int] = {}
+    for _, thread_id, was_unread in rows:
+        threads[thread_id] = threads.get(thread_id, 0) + was_unread
+    for thread_id, count in threads.items():
+        await tx.execute(
+            "UPDATE members SET unread = unread - ?, last_read_at = ? "
+            "WHERE thread_id = ? AND user_id = ?",
+            (count, now, thread_id, user_id),
+        )
+
+
+async def mark_thread(tx: Tx, user_id: str, member: Member, now: int) -> None:
+    """Mark everything in a thread read.
+
+    The cost grows with what is unread: the search goes back from the newest and ends with the last
+    unread one.
+    """
+    rows: list[Row] = []
+    if member.unread:
+        rows = await tx.fetch(
+            "SELECT seq FROM copies WHERE user_id = ? AND thread_id = ? AND unread = 1 "
+            "ORDER BY seq DESC LIMIT ?",
+            (user_id, member.thread_id, member.unread),
+        )
+    for (seq,) in rows:
+        await tx.execute(
+            "UPDATE copies SET unread = 0 WHERE user_id = ? AND seq = ?", (user_id, seq)
+        )
+    await tx.execute(
+        "UPDATE members SET unread = 0, last_read_at = ? WHERE thread_id = ? AND user_id = ?",
+        (now, member.thread_id, user_id),
+    )
+
+
+def among(seqs: Sequence[int]) -> str:
+    """The condition for someone's copies at these places."""
+    return f"user_id = ? AND seq IN ({', '.join('?' * len(filled(seqs)))})"
+
+
+def filled(seqs: Sequence[int]) -> list[int]:
+    """The places, the last one repeated until there are as many as one of the list sizes."""
+    size = next((size for size in LIST_SIZES if size >= len(seqs)), len(seqs))
+    return [*seqs, *[seqs[-1]] * (size - len(seqs))]

@@ -1,0 +1,167 @@
+"""The SQL of forgetting. A message goes when neither side has a copy left."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from folkmoot.core.ports import Tx
+
+
+class Side(NamedTuple):
+    """Someone's side of a thread, and who is on the other."""
+
+    thread_id: str
+    other_id: str
+
+
+class StoredThread(NamedTuple):
+    """What is stored of a thread itself."""
+
+    subject: str
+    created_by: str
+    created_at: int
+
+
+class OldMessage(NamedTuple):
+    """Where a message is, and when it was sent."""
+
+    seq: int
+    thread_id: str
+    created_at: int
+
+
+async def read_thread(tx: Tx, thread_id: str) -> StoredThread | None:
+    """What is stored of a thread."""
+    row = await tx.fetch_one(
+        "SELECT subject, created_by, created_at FROM threads WHERE id = ?", (thread_id,)
+    )
+    return None if row is None else StoredThread(*row)
+
+
+async def set_subject(tx: Tx, thread_id: str, subject: str) -> None:
+    """Give a thread another sealed subject."""
+    await tx.execute("UPDATE threads SET subject = ? WHERE id = ?", (subject, thread_id))
+
+
+async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
+    """Remove someone's copy of a message, and the message if it was the last one."""
+    rows = await tx.fetch(
+        "DELETE FROM copies WHERE user_id = ? AND seq = ? RETURNING thread_id, unread",
+        (user_id, seq),
+    )
+    for thread_id, unread in rows:
+        if unread:
+            await tx.execute(
+                "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
+                (thread_id, user_id),
+            )
+    await tx.execute(
+        "DELETE FROM messages WHERE seq = ? "
+        "AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
+        (seq,),
+    )
+
+
+async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
+    """Remove someone's copies in a thread, and the messages of which none is left.
+
+    The cost grows with the length of the thread.
+    """
+    await tx.execute("DELETE FROM copies WHERE user_id = ? AND thread_id = ?", (user_id, thread_id))
+    await tx.execute(
+        "DELETE FROM messages WHERE thread_id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
+        (thread_id,),
+    )
+
+
+async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
+    """Remove what someone sent in a thread, the other side's copies too."""
+    await tx.execute(
+        "DELETE FROM messages WHERE thread_id = ? AND from_id = ?", (thread_id, user_id)
+    )
+
+
+async def leave_thread(tx: Tx, user_id: str, thread_id: str) -> None:
+    """Forget someone's side of a thread but for where their history would begin again."""
+    await tx.execute(
+        "UPDATE members SET hidden_seq = last_seq, last_seq = 0, unread = 0, last_read_at = 0, "
+        "state = 'active' WHERE thread_id = ? AND user_id = ?",
+        (thread_id, user_id),
+    )
+
+
+async def hide_until(tx: Tx, user_id: str, thread_id: str, seq: int) -> None:
+    """Note that nothing of a thread up to a place is someone's any more."""
+    await tx.execute(
+        "UPDATE members SET hidden_seq = ? WHERE thread_id = ? AND user_id = ? AND hidden_seq < ?",
+        (seq, thread_id, user_id, seq),
+    )
+
+
+async def delete_member(tx: Tx, user_id: str, thread_id: str) -> None:
+    """Remove someone's side of a thread altogether."""
+    await tx.execute(
+        "DELETE FROM members WHERE thread_id = ? AND user_id = ?", (thread_id, user_id)
+    )
+
+
+async def delete_thread_if_empty(tx: Tx, thread_id: str) -> None:
+    """Remove a thread that is nobody's: no message in it, and no member who sees it."""
+    await tx.execute(
+        "DELETE FROM threads WHERE id = ? "
+        "AND NOT EXISTS (SELECT 1 FROM messages x WHERE x.thread_id = threads.id) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM members m WHERE m.thread_id = threads.id AND m.last_seq > 0)",
+        (thread_id,),
+    )
+
+
+async def has_message(tx: Tx, seq: int) -> bool:
+    """Whether a message is still stored."""
+    return await tx.fetch_one("SELECT 1 FROM messages WHERE seq = ?", (seq,)) is not None
+
+
+async def settle_last(tx: Tx, user_id: str, thread_id: str, first: tuple[int, int]) -> None:
+    """Set what someone's last copy in a thread is; with none, the thread is as new as it began."""
+    row = await tx.fetch_one(
+        "SELECT c.seq, x.created_at FROM copies c CROSS JOIN messages x "
+        "WHERE x.seq = c.seq AND c.user_id = ? AND c.thread_id = ? ORDER BY c.seq DESC LIMIT 1",
+        (user_id, thread_id),
+    )
+    seq, at = first if row is None else row
+    await tx.execute(
+        "UPDATE members SET last_seq = ?, last_at = ? "
+        "WHERE thread_id = ? AND user_id = ? AND last_seq > 0",
+        (seq, at, thread_id, user_id),
+    )
+
+
+async def recount_unread(tx: Tx, user_id: str, thread_id: str) -> None:
+    """Count anew what is unread in a thread, after much of it went at once."""
+    await tx.execute(
+        "UPDATE members SET unread = (SELECT COUNT(*) FROM copies c WHERE c.user_id = ? "
+        "AND c.thread_id = ? AND c.unread = 1) WHERE thread_id = ? AND user_id = ?",
+        (user_id, thread_id, thread_id, user_id),
+    )
+
+
+async def sides_of(tx: Tx, user_id: str) -> list[Side]:
+    """Every thread someone is or was on one side of."""
+    rows = await tx.fetch("SELECT thread_id, other_id FROM members WHERE user_id = ?", (user_id,))
+    return [Side(*row) for row in rows]
+
+
+async def oldest_messages(tx: Tx, limit: int) -> list[OldMessage]:
+    """The messages that were stored first."""
+    rows = await tx.fetch(
+        "SELECT seq, thread_id, created_at FROM messages ORDER BY seq LIMIT ?", (limit,)
+    )
+    return [OldMessage(*row) for row in rows]
+
+
+async def owners_of(tx: Tx, seq: int) -> list[str]:
+    """Who has a copy of a message."""
+    return [
+        str(row[0]) for row in await tx.fetch("SELECT user_id FROM copies WHERE seq = ?", (seq,))
+    ]

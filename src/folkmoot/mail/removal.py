@@ -1,0 +1,87 @@
+"""How messages, threads and everything of someone's are forgotten, without touching the other side.
+
+A subject is the beginning of the thread's first message: it goes with that message.
+"""
+
+from __future__ import annotations
+
+from folkmoot.accounts import Account
+from folkmoot.core.ports import Tx
+from folkmoot.mail import queries, queries_removal
+from folkmoot.mail.subjects import Subject, Subjects
+
+
+class Remover:
+    """Removes; everything here runs within a unit."""
+
+    def __init__(self, subjects: Subjects) -> None:
+        self._subjects = subjects
+
+    async def remove_copy(self, tx: Tx, user_id: str, thread_id: str, seq: int) -> None:
+        """Remove someone's copy of a message. The cost does not depend on what is stored."""
+        await queries_removal.delete_copy(tx, user_id, seq)
+        thread = await queries_removal.read_thread(tx, thread_id)
+        if thread is None:
+            return
+        first = self._subjects.open(thread_id, thread.subject).first_seq
+        if seq == first:
+            await queries_removal.hide_until(tx, user_id, thread_id, seq)
+            await self._drop_subject(tx, thread_id, first)
+        await queries_removal.settle_last(tx, user_id, thread_id, (first, thread.created_at))
+
+    async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
+        """Remove someone's side of a thread; what the other side has stays."""
+        await queries_removal.delete_copies(tx, user_id, thread_id)
+        await queries_removal.leave_thread(tx, user_id, thread_id)
+        await queries_removal.delete_thread_if_empty(tx, thread_id)
+        thread = await queries_removal.read_thread(tx, thread_id)
+        if thread is not None:
+            first = self._subjects.open(thread_id, thread.subject).first_seq
+            await self._drop_subject(tx, thread_id, first)
+
+    async def remove_account(self, tx: Tx, account: Account) -> None:
+        """Remove all that someone sent, from both sides, and all that they had.
+
+        What others sent to them stays with those others. The cost grows with the threads' length.
+        """
+        for side in await queries_removal.sides_of(tx, account.id):
+            await queries_removal.delete_sent(tx, account.id, side.thread_id)
+            await queries_removal.delete_copies(tx, account.id, side.thread_id)
+            await queries_removal.delete_member(tx, account.id, side.thread_id)
+            await self._settle_other(tx, side.other_id, side.thread_id, account.id)
+
+    async def _settle_other(self, tx: Tx, user_id: str, thread_id: str, gone: str) -> None:
+        """Bring the side that stays up to date; if nothing of the thread is left, it goes."""
+        thread = await queries_removal.read_thread(tx, thread_id)
+        if thread is None:
+            return
+        first = self._subjects.open(thread_id, thread.subject).first_seq
+        if thread.created_by == gone:
+            await queries_removal.set_subject(
+                tx, thread_id, self._subjects.seal(thread_id, Subject(first, ""))
+            )
+        await queries_removal.recount_unread(tx, user_id, thread_id)
+        await queries_removal.settle_last(tx, user_id, thread_id, (0, thread.created_at))
+        await queries_removal.delete_thread_if_empty(tx, thread_id)
+
+    async def expire(self, tx: Tx, before: int, most: int) -> int:
+        """Remove, from both sides, the oldest messages that were sent before a second."""
+        old = await queries_removal.oldest_messages(tx, most)
+        expired = [message for message in old if message.created_at < before]
+        for message in expired:
+            for user_id in await queries_removal.owners_of(tx, message.seq):
+                await self.remove_copy(tx, user_id, message.thread_id, message.seq)
+        return len(expired)
+
+    async def _drop_subject(self, tx: Tx, thread_id: str, first_seq: int) -> None:
+        """Empty the subject once the message it is part of is gone."""
+        if not await queries_removal.has_message(tx, first_seq):
+            await queries_removal.set_subject(
+                tx, thread_id, self._subjects.seal(thread_id, Subject(first_seq, ""))
+            )
+
+
+async def remove_message(remover: Remover, tx: Tx, reader: Account, message_id: str) -> None:
+    """Remove the reader's copy of a message they have."""
+    seq, member = await queries.access_message(tx, reader.id, message_id)
+    await remover.remove_copy(tx, reader.id, member.thread_id, seq)

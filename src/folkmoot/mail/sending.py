@@ -1,0 +1,136 @@
+"""How a message comes to both sides: into the thread of the two, in the order of all messages."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from folkmoot.accounts import Account
+from folkmoot.core.errors import ArgumentInvalid, MessageNotFound, ToolError
+from folkmoot.core.ports import Tx
+from folkmoot.mail import queries
+from folkmoot.mail.content import Content
+from folkmoot.mail.crypto import SharedKeys, close_box
+from folkmoot.mail.model import E2E, PRIORITIES, SERVER_ASSISTED, Mode, Priority
+from folkmoot.mail.queries import StoredMessage
+from folkmoot.mail.subjects import Subject, Subjects, subject_of
+
+MOST_SKEW = 3_600
+"""Seconds by which a clock may have been set back; then times stand still instead of going back."""
+
+
+class Letter(Struct, frozen=True, gc=False):
+    """A message that is ready to be stored, but for its place in the order."""
+
+    id: str
+    content: Content
+    priority: Priority
+    reply_to: str | None
+    now: int
+
+
+class Enclosed(NamedTuple):
+    """The part of a stored message that is encrypted, with the keys of both sides to open it."""
+
+    mode: Mode
+    ciphertext: str
+    nonce: str
+    sender_key: str
+    recipient_key: str
+
+
+class Stored(Struct, frozen=True, gc=False):
+    """A message that was stored, and whether its recipient has muted the thread."""
+
+    message: StoredMessage
+    muted: bool
+
+
+def new_letter(content: Content, priority: str, reply_to: str | None, now: int) -> Letter:
+    """A letter with an id of its own; raises if there is no such priority."""
+    for known in PRIORITIES:
+        if priority == known:
+            return Letter(new_id(), content, known, reply_to, now)
+    raise ArgumentInvalid(f"priority must be one of {', '.join(PRIORITIES)}.", field="priority")
+
+
+def new_id() -> str:
+    """A fresh UUID of version 4."""
+    return str(uuid.uuid4())
+
+
+def pair_of(one: str, other: str) -> str:
+    """The same text for both directions between two people."""
+    return ":".join(sorted((one, other)))
+
+
+class Sender:
+    """Stores messages; everything here runs within a unit."""
+
+    def __init__(self, keys: SharedKeys, subjects: Subjects) -> None:
+        self._keys = keys
+        self._subjects = subjects
+
+    async def store(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
+        """Store a letter with a copy for each side. The cost does not depend on what is stored."""
+        seq = await queries.next_seq(tx)
+        now = await self._time(tx, letter.now)
+        thread_id = await self._thread(tx, sender, recipient, letter.content, seq, now)
+        if letter.reply_to is not None:
+            await check_reply_to(tx, sender, thread_id, letter.reply_to)
+        message = StoredMessage(
+            seq=seq,
+            id=letter.id,
+            thread_id=thread_id,
+            from_id=sender.id,
+            to_id=recipient.id,
+            reply_to=letter.reply_to,
+            priority=letter.priority,
+            created_at=now,
+            **(await self._enclose(tx, sender, recipient, letter.content))._asdict(),
+        )
+        await queries.insert_message(tx, message)
+        states = await queries.note_message(tx, message)
+        return Stored(message, states.get(recipient.id) == "muted")
+
+    async def _time(self, tx: Tx, now: int) -> int:
+        """The time of a message: not before that of the one before it, so that paging can halve."""
+        newest = await queries.newest_message(tx)
+        if newest is not None and now < newest[1] <= now + MOST_SKEW:
+            return newest[1]
+        return now
+
+    async def _thread(
+        self, tx: Tx, sender: Account, recipient: Account, content: Content, seq: int, now: int
+    ) -> str:
+        """The thread of the two, which begins with their first message."""
+        pair = pair_of(sender.id, recipient.id)
+        if (found := await queries.find_thread(tx, pair)) is not None:
+            return found
+        thread_id = new_id()
+        subject = self._subjects.seal(thread_id, Subject(seq, subject_of(content)))
+        if await queries.insert_thread(tx, thread_id, pair, subject, sender.id, now):
+            await queries.insert_members(tx, thread_id, sender.id, recipient.id, now)
+            return thread_id
+        # Another process was quicker.
+        return await queries.find_thread(tx, pair) or thread_id
+
+    async def _enclose(
+        self, tx: Tx, sender: Account, recipient: Account, content: Content
+    ) -> Enclosed:
+        if not isinstance(content, str):
+            return Enclosed(E2E, content.ciphertext, content.nonce, content.sender_public_key, "")
+        boxed = close_box(await self._keys.of(tx, sender, recipient.public_key), content)
+        return Enclosed(SERVER_ASSISTED, *boxed, sender.public_key, recipient.public_key)
+
+
+async def check_reply_to(tx: Tx, sender: Account, thread_id: str, message_id: str) -> None:
+    """Refuse a reference to anything but a message of this thread that the sender has."""
+    try:
+        _, member = await queries.access_message(tx, sender.id, message_id)
+    except ToolError:
+        raise MessageNotFound from None
+    if member.thread_id != thread_id:
+        raise MessageNotFound

@@ -1,0 +1,99 @@
+"""How often a thing may be done: counters in memory, each for one limit and one key.
+
+A window opens with the first event of its key and holds until it is over, so that the time to wait
+is always known. Each limit keeps a bounded number of keys; the oldest make room for new ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from folkmoot.core.errors import RateLimited
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from folkmoot.core.ports import Clock
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+MOST_KEYS = 100_000
+
+UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
+
+
+class Limit(Struct, frozen=True):
+    """So many times in so many seconds."""
+
+    most: int
+    seconds: int
+
+
+class Window(Struct):
+    """What was counted since the window of one key opened."""
+
+    opened: float
+    count: int
+
+
+class RateLimits:
+    """Counts by limit and key. A limit that is not named here does not exist."""
+
+    def __init__(
+        self, clock: Clock, limits: Mapping[str, Limit], *, most_keys: int = MOST_KEYS
+    ) -> None:
+        self._clock = clock
+        self._limits = dict(limits)
+        self._most_keys = most_keys
+        self._windows: dict[str, OrderedDict[str, Window]] = {
+            name: OrderedDict() for name in self._limits
+        }
+
+    def take(self, name: str, key: str) -> None:
+        """Count one more, or raise `RateLimited` when there were as many as may be."""
+        limit = self._limits.get(name)
+        if limit is None:
+            return
+        windows, now = self._windows[name], self._clock.monotonic()
+        self._drop_closed(windows, now - limit.seconds)
+        window = windows.get(key)
+        if window is None:
+            if len(windows) >= self._most_keys:
+                windows.popitem(last=False)
+            windows[key] = window = Window(now, 0)
+        if window.count >= limit.most:
+            seconds = max(1, math.ceil(window.opened + limit.seconds - now))
+            raise RateLimited(
+                f"Rate limit exceeded. Try again in {in_words(seconds)}.", retry_after=seconds
+            )
+        window.count += 1
+
+    def give_back(self, name: str, key: str) -> None:
+        """Take one back that turned out not to count."""
+        windows = self._windows.get(name)
+        window = windows.get(key) if windows is not None else None
+        if windows is None or window is None:
+            return
+        window.count -= 1
+        if window.count <= 0:
+            del windows[key]
+
+    def keys(self, name: str) -> int:
+        """How many keys a limit remembers."""
+        return len(self._windows.get(name, ()))
+
+    @staticmethod
+    def _drop_closed(windows: OrderedDict[str, Window], before: float) -> None:
+        # Windows of one limit are equally long, so they close in the order they opened.
+        while windows and next(iter(windows.values())).opened <= before:
+            windows.popitem(last=False)
+
+
+def in_words(seconds: int) -> str:
+    """A time to wait, as people say it: never less than it is."""
+    size, unit = next((size, unit) for size, unit in UNITS if seconds >= 2 * size or size == 1)
+    count = math.ceil(seconds / size)
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"

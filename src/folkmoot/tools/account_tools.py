@@ -1,0 +1,281 @@
+"""One's own account: making it, getting it back, showing and changing it, leaving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from folkmoot.core.errors import ArgumentInvalid, FolkmootError, RecoveryCodeInvalid
+from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
+from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+
+
+class Register(Arguments, frozen=True, kw_only=True):
+    """A new account."""
+
+    handle: str
+    client_public_key: str | None = None
+    invite_code: str | None = None
+    account_type: Literal["person", "agent"] = "person"
+
+
+async def register(call: Call[Register]) -> Payload:
+    """Make an account, and let the running session be its."""
+    given = call.arguments
+    made = await call.services.accounts.register(
+        given.handle,
+        client_public_key=given.client_public_key,
+        invite_code=given.invite_code,
+        account_type=given.account_type,
+        also=call.services.mail.welcome,
+    )
+    bind(call.caller, made.account, made.token)
+    return {
+        "handle": made.account.handle,
+        "token": made.token,
+        "recovery_code": made.recovery_code,
+        "public_key": made.account.public_key,
+        "message": "Account created. Save the token and recovery_code to your persistent memory "
+        "immediately.",
+    }
+
+
+class Recover(Arguments, frozen=True, kw_only=True):
+    """An account that is to be had back."""
+
+    handle: str
+    recovery_code: str
+
+
+async def recover(call: Call[Recover]) -> Payload:
+    """Give an account a new token, and let the running session be its."""
+    given = call.arguments
+    made = await call.services.accounts.recover(given.handle, given.recovery_code)
+    bind(call.caller, made.account, made.token)
+    return {
+        "handle": made.account.handle,
+        "token": made.token,
+        "message": "Account recovered. Save the new token to your persistent memory. The old token "
+        "is now invalid.",
+    }
+
+
+def bind(caller: Caller, account: Account, token: str) -> None:
+    """Tell the transport whose session this is now."""
+    if caller.on_token is not None:
+        caller.on_token(account, token)
+
+
+class Nothing(Arguments, frozen=True, kw_only=True):
+    """No arguments at all."""
+
+
+async def whoami(call: Call[Nothing]) -> Payload:
+    """The caller's own profile."""
+    return {**own_profile(call.account), "created_at": call.account.created_at}
+
+
+def own_profile(account: Account) -> dict[str, Any]:
+    """A profile as its owner sees it."""
+    return {
+        "handle": account.handle,
+        "display_name": account.display_name,
+        "bio": account.bio,
+        "privacy": account.privacy,
+        "status": account.status,
+        "account_type": account.account_type,
+        "public_key": account.public_key,
+        "client_public_key": account.client_public_key,
+    }
+
+
+class SetProfile(Arguments, frozen=True, kw_only=True):
+    """What is to change; the rest stays."""
+
+    display_name: str | None = None
+    bio: str | None = None
+    privacy: str | None = None
+    status: str | None = None
+    client_public_key: str | None = None
+
+
+async def set_profile(call: Call[SetProfile]) -> Payload:
+    """Change the fields that were given."""
+    given = call.arguments
+    account = await call.services.accounts.set_profile(
+        call.account,
+        display_name=given.display_name,
+        bio=given.bio,
+        privacy=given.privacy,
+        status=given.status,
+        client_public_key=given.client_public_key,
+    )
+    return {**own_profile(account), "message": "Profile updated."}
+
+
+class ChangeHandle(Arguments, frozen=True, kw_only=True):
+    """Another name."""
+
+    new_handle: str
+
+
+async def change_handle(call: Call[ChangeHandle]) -> Payload:
+    """Take another handle; the old one leads to it for 30 days."""
+    change = await call.services.accounts.change_handle(call.account, call.arguments.new_handle)
+    return {
+        "old_handle": change.old_handle,
+        "new_handle": change.new_handle,
+        "redirects_until": change.redirects_until,
+        "message": "Handle changed. Old handle will redirect for 30 days.",
+    }
+
+
+class DeleteAccount(Arguments, frozen=True, kw_only=True):
+    """A word of confirmation."""
+
+    confirm: str
+
+
+async def delete_account(call: Call[DeleteAccount]) -> Payload:
+    """Remove the account and everything it sent."""
+    handle = call.account.handle
+    if call.arguments.confirm.removeprefix("@").lower() != handle:
+        raise ArgumentInvalid(
+            "To delete your account, give your own handle as confirm. This cannot be undone.",
+            field="confirm",
+        )
+    await call.services.mail.delete_account(call.account)
+    return {"handle": handle, "message": "Account deleted. The token is now invalid."}
+
+
+def by_address(caller: Caller, _: Register) -> str:
+    """The address a call came from."""
+    return caller.address
+
+
+def by_handle(_: Caller, given: Recover) -> str:
+    """The handle a call is about, in one spelling."""
+    return given.handle.removeprefix("@").lower()[:64]
+
+
+def when_done(error: FolkmootError | None) -> bool:
+    """Count what succeeded."""
+    return error is None
+
+
+def when_wrong_code(error: FolkmootError | None) -> bool:
+    """Count guesses at the code of an account that exists, so that nobody can fill the table."""
+    return isinstance(error, RecoveryCodeInvalid)
+
+
+ACCOUNT_TOOLS = (
+    Tool(
+        name="msg/register",
+        description="Register a new MMP account. Returns a token and recovery code. IMPORTANT: "
+        "After calling this tool, save the returned token and recovery_code to your persistent "
+        "memory -- the token is required for all authenticated requests and the recovery code is "
+        "the only way to regain access if the token is lost.",
+        schema=obj(
+            {
+                "handle": text(
+                    "Desired handle (3-20 chars, lowercase alphanumeric + underscores, must start "
+                    "with a letter)",
+                    pattern=HANDLE_PATTERN,
+                ),
+                "client_public_key": text(
+                    "Optional NaCl public key from the client for E2E encryption"
+                ),
+                "invite_code": text("The code of an invite, if you were invited"),
+                "account_type": choice(
+                    "person",
+                    "agent",
+                    description="Whether the account is a person's or an autonomous agent's. "
+                    "Defaults to person.",
+                ),
+            },
+            ("handle",),
+        ),
+        arguments=Register,
+        handler=register,
+        public=True,
+        rate=Rate("register", by_address, when_done),
+        kind="adds",
+    ),
+    Tool(
+        name="msg/recover",
+        description="Recover access to an MMP account using a recovery code. Issues a new token "
+        "and invalidates the old one.",
+        schema=obj(
+            {
+                "handle": text("The handle of the account to recover"),
+                "recovery_code": text("The recovery code issued at registration"),
+            },
+            ("handle", "recovery_code"),
+        ),
+        arguments=Recover,
+        handler=recover,
+        public=True,
+        rate=Rate("recover", by_handle, when_wrong_code),
+    ),
+    Tool(
+        name="msg/whoami",
+        description="Show your own profile: the handle you are signed in as, and what others see.",
+        schema=obj({}),
+        arguments=Nothing,
+        handler=whoami,
+        kind="reads",
+    ),
+    Tool(
+        name="msg/set_profile",
+        description="Update your profile. You can change your display name, bio, privacy level, "
+        "status, or client public key.",
+        schema=obj(
+            {
+                "display_name": text("Display name (1-100 characters)"),
+                "bio": text("Bio text (0-500 characters)"),
+                "privacy": choice(
+                    "public", "contacts_only", "private", description="Privacy level"
+                ),
+                "status": text("Status text (0-100 characters)"),
+                "client_public_key": text("NaCl public key for E2E encryption from MCP App"),
+            }
+        ),
+        arguments=SetProfile,
+        handler=set_profile,
+    ),
+    Tool(
+        name="msg/change_handle",
+        description="Change your handle. Your old handle will redirect to the new one for 30 days.",
+        schema=obj(
+            {
+                "new_handle": text(
+                    "New handle (3-20 chars, lowercase alphanumeric + underscores, must start with "
+                    "a letter)",
+                    pattern=HANDLE_PATTERN,
+                )
+            },
+            ("new_handle",),
+        ),
+        arguments=ChangeHandle,
+        handler=change_handle,
+    ),
+    Tool(
+        name="msg/delete_account",
+        description="Delete your account: your profile, every message you sent, your threads, "
+        "contacts and blocks. This cannot be undone.",
+        schema=obj(
+            {
+                "confirm": text(
+                    "Your own handle, to confirm the deletion; only the user can say this"
+                )
+            },
+            ("confirm",),
+        ),
+        arguments=DeleteAccount,
+        handler=delete_account,
+        asks="confirm",
+        kind="destroys",
+    ),
+)

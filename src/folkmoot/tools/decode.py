@@ -1,0 +1,110 @@
+"""From whatever a client sent as arguments to the struct of the tool, or one clear sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from folkmoot.core.errors import ArgumentInvalid
+
+if TYPE_CHECKING:
+    from folkmoot.tools.model import Arguments, Schema, Tool
+
+SHOWN_NAMES = 5
+SHOWN_CHARACTERS = 40
+
+TYPES: dict[str, tuple[type, str]] = {
+    "string": (str, "a string"),
+    "integer": (int, "an integer"),
+    "boolean": (bool, "true or false"),
+    "object": (dict, "an object"),
+}
+
+
+def decode(tool: Tool, arguments: Any) -> Arguments:
+    """The arguments as the tool's struct; `null` stands for an argument that was left out."""
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        raise ArgumentInvalid("The arguments must be an object.", field="arguments")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        decoded = msgspec.convert(given, tool.arguments)
+    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+        check(tool.schema, {**dict.fromkeys(arguments), **given})
+        # What is left is a whole number that was written as `50.0`.
+        return msgspec.convert(given, tool.arguments, strict=False)
+    check_text(given)
+    for name, value in given.items():
+        if isinstance(value, dict):
+            check_text(value, f"{name}.")
+    return decoded
+
+
+def check(schema: Schema, given: dict[str, Any], path: str = "") -> None:
+    """Raise the sentence for the first thing that is wrong with an object."""
+    properties: dict[str, Schema] = schema["properties"]
+    check_text(given, path)
+    if unknown := [name for name in given if name not in properties]:
+        raise ArgumentInvalid(unknown_names(path, unknown), field=shown(unknown[0]))
+    for name in schema["required"]:
+        if given.get(name) is None:
+            raise ArgumentInvalid(f"Missing argument: {path}{name}.", field=f"{path}{name}")
+    for name, value in given.items():
+        if value is not None and not fits(properties[name], value):
+            sentence = f"{path}{name} must be {must_be(properties[name])}."
+            raise ArgumentInvalid(sentence, field=f"{path}{name}")
+        if isinstance(value, dict):
+            check(properties[name], value, f"{path}{name}.")
+
+
+def fits(schema: Schema, value: Any) -> bool:
+    """Whether a value is what its schema says, leaving patterns to whoever knows better words."""
+    if schema["type"] == "integer":
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        return type(value) is int and low <= value <= high
+    return type(value) is TYPES[schema["type"]][0] and value in schema.get("enum", (value,))
+
+
+def must_be(schema: Schema) -> str:
+    """What a value must be, in words."""
+    if "enum" in schema:
+        *others, last = schema["enum"]
+        return f"{', '.join(others)} or {last}"
+    words = TYPES[schema["type"]][1]
+    if "maximum" in schema:
+        return f"{words} from {schema['minimum']} to {schema['maximum']}"
+    return words
+
+
+def unknown_names(path: str, names: list[str]) -> str:
+    """The sentence that names what nobody knows."""
+    listed = ", ".join(f"{path}{shown(name)}" for name in names[:SHOWN_NAMES])
+    more = ", …" if len(names) > SHOWN_NAMES else ""
+    return f"Unknown argument{'s' if len(names) > 1 else ''}: {listed}{more}."
+
+
+def shown(name: str) -> str:
+    """A name as it may be repeated: printable and of a readable length."""
+    printable = "".join(char if char.isprintable() else "�" for char in name[:SHOWN_CHARACTERS])
+    return printable + ("…" if len(name) > SHOWN_CHARACTERS else "")
+
+
+def check_text(given: dict[str, Any], path: str = "") -> None:
+    """Refuse halves of surrogate pairs, which no answer could repeat and no database keeps."""
+    for name, value in given.items():
+        if isinstance(value, str) and not encodable(value):
+            place = f"{path}{shown(name)}"
+            raise ArgumentInvalid(f"{place} is not valid Unicode text.", field=place)
+
+
+def encodable(value: str) -> bool:
+    """Whether text can be written as UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

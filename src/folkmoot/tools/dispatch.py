@@ -1,0 +1,99 @@
+"""One call from its name to its answer, whichever way it came in."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    FolkmootError,
+    InternalError,
+    RateLimited,
+    ToolError,
+    UnknownTool,
+)
+from folkmoot.tools.catalogue import CATALOGUE
+from folkmoot.tools.decode import decode, shown
+from folkmoot.tools.model import Call, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+    from folkmoot.tools.catalogue import Catalogue
+    from folkmoot.tools.model import Arguments, Caller, Payload, Services
+
+__all__ = ["Dispatcher", "UnknownTool"]
+
+logger = logging.getLogger("folkmoot.tools")
+
+NOBODY: Any = None
+"""In place of the account of a tool that works without one."""
+
+
+class Dispatcher:
+    """Calls tools: authentication, then arguments, then limits, then the handler."""
+
+    def __init__(self, services: Services, catalogue: Catalogue = CATALOGUE) -> None:
+        self.catalogue = catalogue
+        self._services = services
+
+    async def call(self, name: str, arguments: Any, caller: Caller) -> ToolResult:
+        """The answer of one call; only a name that is nobody's is raised, as `UnknownTool`."""
+        tool = self.catalogue.find(name)
+        if tool is None:
+            raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        try:
+            result = await self._perform(tool, arguments, caller)
+        except ToolError as error:
+            result = failure(error)
+        except FolkmootError as error:
+            # Its own sentence may name files; what its kind means is enough for a stranger.
+            logger.warning("a tool failed", extra={"tool": tool.name, "error": error.message})
+            result = failure(InternalError((type(error).__doc__ or "").strip()))
+        except Exception:
+            mark = secrets.token_hex(8)
+            logger.exception("a tool failed", extra={"tool": tool.name, "id": mark})
+            sentence = f"The hub failed to answer; its log tells more under the id {mark}."
+            result = failure(InternalError(sentence))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("tool called", extra={"tool": tool.name, "is_error": result.is_error})
+        return result
+
+    async def _perform(self, tool: Tool, arguments: Any, caller: Caller) -> ToolResult:
+        account: Account = caller.account or NOBODY
+        if not tool.public and caller.account is None:
+            raise AuthenticationRequired
+        call: Call[Any] = Call(
+            services=self._services,
+            caller=caller,
+            account=account,
+            arguments=decode(tool, arguments),
+        )
+        payload = await self._within_limits(tool, call)
+        return ToolResult(payload=payload, delivered=call.delivered)
+
+    async def _within_limits(self, tool: Tool, call: Call[Arguments]) -> Payload:
+        rate, limits = tool.rate, self._services.limits
+        if rate is None:
+            return await tool.handler(call)
+        key = rate.key(call.caller, call.arguments)
+        # Counted before, so that calls at the same moment cannot all pass below the limit.
+        limits.take(rate.limit, key)
+        try:
+            payload = await tool.handler(call)
+        except FolkmootError as error:
+            if not rate.counts(error):
+                limits.give_back(rate.limit, key)
+            raise
+        if not rate.counts(None):
+            limits.give_back(rate.limit, key)
+        return payload
+
+
+def failure(error: FolkmootError) -> ToolResult:
+    """An error in the shape of the specification; a limit also says when, for programs."""
+    payload: dict[str, Any] = {"error": error.message}
+    if isinstance(error, RateLimited):
+        payload["retry_after"] = error.data["retry_after"]
+    return ToolResult(payload=payload, is_error=True)

@@ -1,0 +1,132 @@
+"""The nouns: a tool, a call of it, who calls, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.mail import Mail
+    from folkmoot.ratelimits import RateLimits
+
+A = TypeVar("A", bound=Struct)
+
+_encode = msgspec.json.Encoder().encode
+
+Payload: TypeAlias = dict[str, Any] | Struct
+"""One JSON object, as msgspec writes it."""
+Schema: TypeAlias = dict[str, Any]
+Delivered: TypeAlias = Callable[[], Awaitable[None]]
+"""To be called once the answer was handed to a client that is still there."""
+
+
+class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a tool is called with; each tool has its own."""
+
+
+class Services(Struct, frozen=True, kw_only=True):
+    """What the handlers work with."""
+
+    accounts: Accounts
+    mail: Mail
+    limits: RateLimits
+
+
+class Caller(Struct, kw_only=True):
+    """Who calls, as the transport made out. Each request has its own."""
+
+    account: Account | None = None
+    address: str = ""
+    """Where the request came from, for limits by address."""
+    base_url: str = ""
+    """What the caller reached the hub at."""
+    confirm: Callable[[], Awaitable[bool]] | None = None
+    """Whether what authenticated the caller still does; a call that waited asks again."""
+    on_token: Callable[[Account, str], None] | None = None
+    """Told of a new account or a new token, so that the running session can become theirs."""
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
+
+
+class Call(Struct, Generic[A], kw_only=True):
+    """One call on its way through its handler."""
+
+    services: Services
+    caller: Caller
+    account: Account
+    """Who calls; tools that work without an account must not look at it."""
+    arguments: A
+    delivered: Delivered | None = None
+    """Set by a handler that has something to do once its answer has arrived."""
+
+
+Handler: TypeAlias = Callable[[Call[Any]], Awaitable[Payload]]
+
+
+class Rate(Struct, frozen=True):
+    """Which limit a tool counts towards, by which key, and which outcomes count."""
+
+    limit: str
+    key: Callable[[Caller, Any], str]
+    counts: Callable[[FolkmootError | None], bool]
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One row of the table."""
+
+    name: str
+    description: str
+    schema: Schema
+    arguments: type[Arguments]
+    handler: Handler
+    public: bool = False
+    """Whether it works without an account."""
+    app_only: bool = False
+    """Whether it is for the app alone, and not for the model to see."""
+    app: str = ""
+    """The app that shows its result, where there is one."""
+    asks: str = ""
+    """The argument that a person should give; a client that can ask them is told to."""
+    rate: Rate | None = None
+    kind: Literal["reads", "adds", "changes", "destroys"] = "changes"
+
+    @property
+    def hints(self) -> dict[str, bool]:
+        """What MCP calls annotations: how careful a client should be with the tool."""
+        return HINTS[self.kind]
+
+
+HINTS: dict[str, dict[str, bool]] = {
+    "reads": {"readOnlyHint": True, "openWorldHint": False},
+    "adds": {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False},
+    "changes": {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    },
+    "destroys": {
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    },
+}
+
+
+class ToolResult(Struct, frozen=True, kw_only=True):
+    """What a call answers: one JSON object, seed-shaped when it is an error."""
+
+    payload: Payload
+    is_error: bool = False
+    delivered: Delivered | None = None
+
+    def text(self) -> str:
+        """The payload as it goes over the wire."""
+        return _encode(self.payload).decode()

@@ -1,0 +1,143 @@
+"""What tests of the accounts share: a real store and vault, and a clock that can be set."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from folkmoot.accounts import Account, Accounts, Policy, Registered
+from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
+from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
+from tests.store.support import Gate
+
+T = TypeVar("T")
+
+DAY = 86_400
+START = 1_700_000_000
+
+
+class SetClock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.time = float(START)
+
+    def now(self) -> float:
+        return self.time + 0.75
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class RecordingTx:
+    """Passes statements on and keeps them."""
+
+    def __init__(self, tx: Tx, statements: list[tuple[str, Sequence[SqlValue]]]) -> None:
+        self._tx = tx
+        self._statements = statements
+
+    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
+        self._statements.append((sql, params))
+        return await self._tx.execute(sql, params)
+
+    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
+        self._statements.append((sql, params))
+        return await self._tx.fetch(sql, params)
+
+    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
+        self._statements.append((sql, params))
+        return await self._tx.fetch_one(sql, params)
+
+
+class RecordingStore:
+    """A real store whose statements can be looked at and whose units can be held up."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.statements: list[tuple[str, Sequence[SqlValue]]] = []
+        self.writes = 0
+        self.in_unit: Gate | None = None
+        self.after_read: Callable[[], Awaitable[None]] | None = None
+
+    async def write(self, unit: Unit[T]) -> T:
+        self.writes += 1
+
+        async def recorded(tx: Tx) -> T:
+            if self.in_unit is not None:
+                self.in_unit.wait()
+            return await unit(RecordingTx(tx, self.statements))
+
+        return await self._store.write(recorded)
+
+    async def read(self, query: Unit[T]) -> T:
+        result = await self._store.read(lambda tx: query(RecordingTx(tx, self.statements)))
+        if self.after_read is not None:
+            await self.after_read()
+        return result
+
+
+class World:
+    """A hub's accounts, and what they are made of."""
+
+    def __init__(self, store: SqliteStore, policy: Policy, **options: Any) -> None:
+        self.inner = store
+        self.store = RecordingStore(store)
+        self.clock = SetClock()
+        self.vault = Vault(secrets.token_bytes(32), "test")
+        self.accounts = Accounts(self.store, self.clock, self.vault, policy=policy, **options)
+
+    async def join(self, handle: str, **fields: Any) -> Account:
+        """Register someone, and give them this profile."""
+        account = (await self.accounts.register(handle)).account
+        return await self.accounts.set_profile(account, **fields) if fields else account
+
+    async def register(self, handle: str) -> Registered:
+        return await self.accounts.register(handle)
+
+    async def rows(self, sql: str, *params: SqlValue) -> list[Row]:
+        return await self.inner.read(lambda tx: tx.fetch(sql, params))
+
+    def with_policy(self, policy: Policy) -> Accounts:
+        """The same accounts under another policy."""
+        return Accounts(self.store, self.clock, self.vault, policy=policy)
+
+    async def may_write(self, sender: Account, to: str) -> None:
+        """What mail asks before it sends."""
+
+        async def query(tx: Tx) -> None:
+            recipient = await self.accounts.resolve(tx, to)
+            await self.accounts.may_write_to(tx, sender, recipient)
+
+        await self.store.read(query)
+
+
+@asynccontextmanager
+async def world(folder: Path, policy: Policy = "open", **options: Any) -> AsyncIterator[World]:
+    store = await SqliteStore.open(folder / "folkmoot.db")
+    try:
+        yield World(store, policy, **options)
+    finally:
+        await store.close()
+
+
+def run(
+    body: Callable[[World], Awaitable[None]],
+    folder: Path,
+    policy: Policy = "open",
+    **options: Any,
+) -> None:
+    """Run a test's body in a world of its own, for a bounded time."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(60), world(folder, policy, **options) as here:
+            await body(here)
+
+    asyncio.run(bounded())

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.accounts import RESERVED, parse_handle
+from folkmoot.core.errors import (
+    HandleInvalid,
+    HandleTaken,
+    TooManyHandleChanges,
+    UserNotFound,
+)
+from folkmoot.core.ports import Tx
+from tests.accounts.support import DAY, START, World, run
+
+SEED = re.compile(r"^[a-z][a-z0-9_]{2,19}\Z")
+VALID = st.from_regex(r"[a-z][a-z0-9_]{2,19}", fullmatch=True)
+
+
+@pytest.mark.requirement("handle.format")
+@given(st.text(max_size=24) | st.text("aZ0_@-\n \u212a\u0131\u017f", max_size=24))
+def test_what_is_taken_for_a_handle_follows_the_grammar(text: str) -> None:
+    handle = parse_handle(text)
+    if handle is not None:
+        assert SEED.match(handle)
+        assert text.isascii()
+        assert text.lower() in (handle, f"@{handle}")
+
+
+@pytest.mark.requirement("handle.format", "handle.case-and-at")
+@given(VALID, st.randoms(use_true_random=False), st.booleans())
+def test_a_handle_is_itself_in_any_case_and_behind_an_at(handle, random, at) -> None:
+    mixed = "".join(random.choice((c, c.upper())) for c in handle)
+    assert parse_handle(("@" if at else "") + mixed) == handle
+
+
+INVALID = [
+    "",
+    "@",
+    "ab",
+    "1ab",
+    "_ab",
+    "a" * 21,
+    "alice\n",
+    " alice",
+    "al ice",
+    "al-ice",
+    "@@alice",
+    "alice@localhost",
+    "älice",
+    "\u212aelvin",  # the Kelvin sign, whose lower case is a plain k
+    "alice\0",
+    "alice\ud800",
+]
+
+
+@pytest.mark.requirement("handle.format", "tool.register.invalid-handle")
+@pytest.mark.parametrize("handle", INVALID)
+def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> None:
+    async def body(here: World) -> None:
+        with pytest.raises(HandleInvalid) as refused:
+            await here.register(handle)
+        assert refused.value.message == (
+            "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
+            "starting with a letter."
+        )
+        assert await here.accounts.count() == 0
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.change-handle.invalid")
+def test_nobody_changes_to_what_is_no_handle(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        for handle in INVALID:
+            with pytest.raises(HandleInvalid) as refused:
+                await here.accounts.change_handle(alice, handle)
+            assert refused.value.message == "Invalid handle format."
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.case-and-at")
+def test_a_handle_is_stored_in_lower_case_without_its_at(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = (await here.register("@Alice_2")).account
+        assert alice.handle == "alice_2"
+        assert await here.rows("SELECT handle FROM users") == [("alice_2",)]
+        assert (await here.accounts.lookup(alice, "@ALICE_2")).id == alice.id
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.unique", "tool.register.taken", "tool.change-handle.taken")
+def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        await here.register("alice")
+        bob = await here.join("bobby")
+        for spelling in ("alice", "ALICE", "@Alice"):
+            with pytest.raises(HandleTaken) as refused:
+                await here.register(spelling)
+            assert refused.value.message == "Handle already taken."
+            with pytest.raises(HandleTaken, match=r"Handle already taken\."):
+                await here.accounts.change_handle(bob, spelling)
+        with pytest.raises(HandleTaken):
+            await here.accounts.change_handle(bob, "bobby")
+        assert await here.accounts.count() == 2
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.reserved")
+def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
+    names = {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
+
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        assert names == RESERVED
+        for name in [*sorted(names), "github"]:
+            with pytest.raises(HandleTaken):
+                await here.register(name.upper())
+            with pytest.raises(HandleTaken):
+                await here.accounts.change_handle(alice, name)
+        assert await here.rows("SELECT handle FROM handles") == [("alice",)]
+
+    run(body, tmp_path, reserved=lambda name: name == "github")
+
+
+async def leads_to(here: World, handle: str) -> str:
+    async def query(tx: Tx) -> str:
+        return (await here.accounts.resolve(tx, handle)).handle
+
+    return await here.store.read(query)
+
+
+@pytest.mark.requirement("handle.redirect", "handle.redirect-expires", "handle.resolution")
+def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        change = await here.accounts.change_handle(alice, "Alice_V2")
+        assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
+        assert change.redirects_until == START + 2_592_000
+        assert change.account.handle == "alice_v2"
+        here.clock.advance(30 * DAY - 1)
+        assert await leads_to(here, "@Alice") == "alice_v2"
+        with pytest.raises(HandleTaken):
+            await here.register("alice")
+        here.clock.advance(1)
+        with pytest.raises(UserNotFound):
+            await leads_to(here, "alice")
+        await here.register("alice")
+        assert await leads_to(here, "alice") == "alice"
+        assert await leads_to(here, "alice_v2") == "alice_v2"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.redirect-chain")
+def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        for name in ("second", "third", "fourth"):
+            await here.accounts.change_handle(alice, name)
+            here.clock.advance(DAY)
+        for name in ("alice", "second", "third"):
+            assert await leads_to(here, name) == "fourth"
+        here.clock.advance(27 * DAY)
+        with pytest.raises(UserNotFound):
+            await leads_to(here, "alice")
+        assert await leads_to(here, "second") == "fourth"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.redirect-protected", "handle.redirect-taken-back")
+def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice, bob = await here.join("alice"), await here.join("bobby")
+        await here.accounts.change_handle(alice, "second")
+        with pytest.raises(HandleTaken):
+            await here.accounts.change_handle(bob, "alice")
+        back = await here.accounts.change_handle(alice, "alice")
+        assert (back.old_handle, back.new_handle) == ("second", "alice")
+        assert await leads_to(here, "alice") == "alice"
+        assert await leads_to(here, "second") == "alice"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.live-user-wins")
+def test_a_live_user_wins_over_what_once_led_elsewhere(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice, bob = await here.join("alice"), await here.join("bobby")
+        await here.accounts.change_handle(alice, "second")
+        here.clock.advance(30 * DAY)
+        await here.accounts.change_handle(bob, "alice")
+        assert (await here.accounts.lookup(bob, "alice")).id == bob.id
+        assert await here.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
+
+    run(body, tmp_path)
+
+
+def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        for number in range(10):
+            await here.accounts.change_handle(alice, f"alice_{number}")
+        with pytest.raises(TooManyHandleChanges) as refused:
+            await here.accounts.change_handle(alice, "one_more")
+        assert refused.value.data == {"retry_at": START + 30 * DAY}
+        await here.register("one_more")
+        await here.accounts.change_handle(alice, "alice")
+        here.clock.advance(30 * DAY)
+        await here.accounts.change_handle(alice, "afterwards")
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.redirect-for-tools")
+@pytest.mark.requirement("tool.lookup.redirect", "tool.add-contact.redirect")
+def test_whoever_takes_a_handle_follows_its_redirect(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        bob = await here.join("bobby")
+        old = await here.register("alice")
+        await here.accounts.change_handle(old.account, "alice_v2")
+        accounts = here.accounts
+        for action in (
+            accounts.lookup,
+            accounts.add_contact,
+            accounts.remove_contact,
+            accounts.block,
+            accounts.unblock,
+        ):
+            assert (await action(bob, "alice")).handle == "alice_v2"
+        assert (await accounts.recover("alice", old.recovery_code)).account.handle == "alice_v2"
+        await here.may_write(bob, "alice")
+
+    run(body, tmp_path)

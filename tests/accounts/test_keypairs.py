@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from nacl.public import Box, PrivateKey, PublicKey
+
+from folkmoot.accounts.keypairs import check_public_key, new_key_pair
+from folkmoot.core.errors import ArgumentInvalid
+
+
+@pytest.mark.requirement("crypto.key-pair", "crypto.key-format")
+def test_a_key_pair_is_one_that_any_nacl_box_can_use() -> None:
+    ours, theirs = new_key_pair(), PrivateKey.generate()
+    assert len(ours.public) == 44
+    assert len(ours.private) == 32
+    public = PublicKey(base64.b64decode(ours.public))
+    box = Box(theirs, public).encrypt(b"hello")
+    assert Box(PrivateKey(ours.private), theirs.public_key).decrypt(box) == b"hello"
+    assert new_key_pair().public != ours.public
+
+
+def test_a_key_pair_prints_no_private_key() -> None:
+    pair = new_key_pair()
+    assert repr(pair) == f"<KeyPair {pair.public}>"
+
+
+@pytest.mark.requirement("crypto.bad-field-named")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A" * 44,
+        base64.b64encode(bytes(31)).decode(),
+        base64.b64encode(bytes(33)).decode(),
+        base64.urlsafe_b64encode(b"\xff" * 32).decode(),
+        base64.b64encode(bytes(32)).decode().rstrip("="),
+        base64.b64encode(bytes(32)).decode() + "\n",
+        "A" * 42 + "B=",
+        "é" * 44,
+        "\ud800",
+        "not base64 at all",
+    ],
+)
+def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
+    with pytest.raises(ArgumentInvalid, match="client_public_key") as refused:
+        check_public_key("client_public_key", text)
+    assert refused.value.data == {"field": "client_public_key"}
+
+
+def test_a_key_is_kept_as_it_was_given() -> None:
+    key = base64.b64encode(bytes(range(32))).decode()
+    assert check_public_key("client_public_key", key) == key

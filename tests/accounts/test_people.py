@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from folkmoot.accounts import Account
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    CannotAddSelf,
+    CannotBlockSelf,
+    CannotSend,
+    ContactNotFound,
+    UserNotFound,
+)
+from tests.accounts.support import START, World, run
+
+RESTRICTED = [
+    pytest.param("contacts_only", marks=pytest.mark.requirement("privacy.contacts-only")),
+    pytest.param("private", marks=pytest.mark.requirement("privacy.private")),
+]
+
+
+@pytest.mark.requirement("privacy.public")
+def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice", bio="Hello, I'm Alice")
+        bob = await here.join("bobby")
+        assert await here.accounts.lookup(bob, "alice") == alice
+        assert [f.bio for f in await here.accounts.search(bob, "lic")] == ["Hello, I'm Alice"]
+        await here.may_write(bob, "alice")
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("privacy.recipients-contacts", "privacy.no-enumeration")
+@pytest.mark.requirement("tool.lookup.privacy")
+@pytest.mark.parametrize("privacy", RESTRICTED)
+def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
+    tmp_path: Path, privacy: str
+) -> None:
+    async def body(here: World) -> None:
+        alice, bob = await here.join("alice", privacy=privacy), await here.join("bobby")
+        await here.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
+        with pytest.raises(UserNotFound) as hidden:
+            await here.accounts.lookup(bob, "alice")
+        with pytest.raises(UserNotFound) as absent:
+            await here.accounts.lookup(bob, "nobody")
+        assert hidden.value.as_jsonrpc() == absent.value.as_jsonrpc()
+        assert hidden.value.message == "User not found."
+        with pytest.raises(CannotSend) as refused:
+            await here.may_write(bob, "alice")
+        assert refused.value.message == "Cannot send message to this user."
+        await here.accounts.add_contact(alice, "bobby")
+        assert await here.accounts.lookup(bob, "alice") == alice
+        await here.may_write(bob, "alice")
+        await here.accounts.remove_contact(alice, "bobby")
+        with pytest.raises(CannotSend):
+            await here.may_write(bob, "alice")
+        assert await here.accounts.lookup(alice, "alice") == alice
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("privacy.no-enumeration", "tool.lookup.not-found")
+def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        await here.join("hidden", privacy="private")
+        await here.join("halfway", privacy="contacts_only")
+        asked = []
+        for handle in ("hidden", "halfway", "nobody", "no handle", "\ud800", "x" * 1_000_000):
+            here.store.statements.clear()
+            with pytest.raises(UserNotFound):
+                await here.accounts.lookup(viewer, handle)
+            asked.append([sql for sql, _ in here.store.statements])
+        assert all(statements == asked[0] for statements in asked)
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.block.blocks", "tool.block.one-way", "tool.block.unblock")
+def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice, bob = await here.join("alice"), await here.join("bobby")
+        await here.accounts.add_contact(alice, "bobby")
+        for _ in range(2):
+            assert (await here.accounts.block(alice, "@Bobby")).id == bob.id
+        with pytest.raises(CannotSend, match=r"^Cannot send message to this user\.$"):
+            await here.may_write(bob, "alice")
+        await here.may_write(alice, "bobby")
+        for _ in range(2):
+            assert (await here.accounts.unblock(alice, "bobby")).id == bob.id
+        await here.may_write(bob, "alice")
+
+    run(body, tmp_path)
+
+
+def test_a_block_holds_for_a_contact_of_someone_private(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice, bob = await here.join("alice", privacy="private"), await here.join("bobby")
+        await here.accounts.add_contact(alice, "bobby")
+        await here.accounts.block(alice, "bobby")
+        with pytest.raises(CannotSend):
+            await here.may_write(bob, "alice")
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.block.not-found", "tool.add-contact.not-found")
+def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        accounts = here.accounts
+        for action in (
+            accounts.block,
+            accounts.unblock,
+            accounts.add_contact,
+            accounts.remove_contact,
+            accounts.lookup,
+        ):
+            for handle in ("nobody", "", "no handle", "\0", "\ud800", "%"):
+                with pytest.raises(UserNotFound) as refused:
+                    await action(alice, handle)
+                assert refused.value.message == "User not found."
+        with pytest.raises(UserNotFound):
+            await here.store.read(lambda tx: accounts.fetch(tx, "nobody"))
+        assert await here.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.add-contact.self")
+def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        await here.accounts.change_handle(alice, "alice_v2")
+        for handle in ("alice_v2", "@Alice"):
+            with pytest.raises(CannotAddSelf) as refused:
+                await here.accounts.add_contact(alice, handle)
+            assert refused.value.message == "Cannot add yourself as a contact."
+            with pytest.raises(CannotBlockSelf):
+                await here.accounts.block(alice, handle)
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.contacts.output", "tool.add-contact.replaces")
+def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        accounts = here.accounts
+        alice, bob = await here.join("alice"), await here.join("bobby", display_name="Bob B.")
+        assert await accounts.add_contact(alice, "bobby", "bestfriend") == bob
+        here.clock.advance(5)
+        await accounts.add_contact(alice, "BOBBY", "old friend")
+        await accounts.change_handle(bob, "bob_v2")
+        [contact] = (await accounts.contacts(alice)).contacts
+        assert (contact.handle, contact.display_name) == ("bob_v2", "Bob B.")
+        assert (contact.nickname, contact.added_at) == ("old friend", START)
+        await accounts.add_contact(alice, "bob_v2")
+        [contact] = (await accounts.contacts(alice)).contacts
+        assert contact.nickname == ""
+        with pytest.raises(ArgumentInvalid, match="nickname"):
+            await accounts.add_contact(alice, "bob_v2", "x" * 101)
+        await accounts.remove_contact(alice, "bob_v2")
+        assert (await accounts.contacts(alice)).contacts == []
+        with pytest.raises(ContactNotFound):
+            await accounts.remove_contact(alice, "bob_v2")
+
+    run(body, tmp_path)
+
+
+def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        people: list[Account] = []
+        for privacy in ("public", "contacts_only", "private"):
+            name = f"{privacy[:7]}_one"
+            people.append(await here.join(name, privacy=privacy, display_name="Real Name"))
+            await here.accounts.add_contact(viewer, name)
+
+        async def names() -> set[tuple[str, str]]:
+            page = await here.accounts.contacts(viewer)
+            return {(contact.handle, contact.display_name) for contact in page.contacts}
+
+        told = {("public_one", "Real Name"), ("contact_one", "Real Name")}
+        assert await names() == {*told, ("private_one", "private_one")}
+        await here.accounts.add_contact(people[2], "viewer")
+        assert await names() == {*told, ("private_one", "Real Name")}
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("paging.unbounded-lists")
+def test_contacts_come_in_pages_in_the_order_they_were_added(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = here.accounts
+        alice = await here.join("alice")
+        names = [f"user_{number}" for number in range(25)]
+        for number, name in enumerate(names):
+            await here.register(name)
+            await accounts.add_contact(alice, name)
+            here.clock.advance(number % 2)  # two in one second
+        seen: list[str] = []
+        cursor = None
+        while True:
+            page = await accounts.contacts(alice, 4, cursor)
+            assert 1 <= len(page.contacts) <= 4
+            seen += [contact.handle for contact in page.contacts]
+            if (cursor := page.next_cursor) is None:
+                break
+        assert sorted(seen) == sorted(names)
+        times = {c.handle: c.added_at for c in (await accounts.contacts(alice)).contacts}
+        assert [times[name] for name in seen] == sorted(times.values())
+        assert (await accounts.contacts(alice, 25)).next_cursor is None
+
+    run(body, tmp_path)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 101, 10**30])
+def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        with pytest.raises(ArgumentInvalid, match="limit"):
+            await here.accounts.contacts(alice, limit)
+
+    run(body, tmp_path)
+
+
+@pytest.mark.parametrize("cursor", ["", "1", "x-y", "1-" + "g" * 36, "9" * 99 + "-" + "a" * 36])
+def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        with pytest.raises(ArgumentInvalid, match="cursor"):
+            await here.accounts.contacts(alice, 10, cursor)
+
+    run(body, tmp_path)

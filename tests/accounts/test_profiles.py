@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import ArgumentInvalid, NothingToUpdate, PrivacyInvalid
+from tests.accounts.support import DAY, START, World, run
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.mark.requirement("tool.set-profile.only-given")
+def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        new = await here.register("alice")
+        before = new.account
+        here.clock.advance(DAY)
+        changes: dict[str, Any] = {
+            "display_name": "Alice Wonderland",
+            "bio": "Curiouser\nand curiouser \U0001f407",
+            "privacy": "contacts_only",
+            "status": "online",
+            "client_public_key": KEY,
+        }
+        for field, value in changes.items():
+            after = await here.accounts.set_profile(before, **{field: value})
+            for name in before.__struct_fields__:
+                expected = value if name == field else getattr(before, name)
+                assert name == "updated_at" or getattr(after, name) == expected
+            assert after.updated_at == START + DAY
+            assert await here.accounts.authenticate(new.token) == after
+            before = after
+        emptied = await here.accounts.set_profile(before, bio="", status="")
+        assert (emptied.bio, emptied.status) == ("", "")
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
+def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        with pytest.raises(NothingToUpdate) as nothing:
+            await here.accounts.set_profile(alice)
+        assert nothing.value.message == "No fields to update."
+        for privacy in ("", "PUBLIC", "friends", "public\n"):
+            with pytest.raises(PrivacyInvalid) as refused:
+                await here.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
+            assert refused.value.message == "Invalid privacy level."
+        assert await here.accounts.account(alice.id) == alice
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.set-profile.lengths", "crypto.bad-field-named")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("display_name", ""),
+        ("display_name", "x" * 101),
+        ("display_name", "x" * 1_000_000),
+        ("bio", "x" * 501),
+        ("status", "x" * 101),
+        ("bio", "NUL \0"),
+        ("client_public_key", ""),
+        ("client_public_key", KEY[:-4]),
+    ],
+)
+def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        fields: dict[str, Any] = {"status": "fine", field: value}
+        with pytest.raises(ArgumentInvalid, match=field):
+            await here.accounts.set_profile(alice, **fields)
+        assert await here.accounts.account(alice.id) == alice
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.change-handle.output")
+def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        new = await here.register("alice")
+        assert await here.accounts.authenticate(new.token) == new.account
+        change = await here.accounts.change_handle(new.account, "alice_v2")
+        seen = await here.accounts.authenticate(new.token)
+        assert seen == change.account
+        assert seen is not None
+        assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
+
+    run(body, tmp_path)

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.accounts import Account
+from tests.accounts.support import World, run
+
+
+async def found(here: World, viewer: Account, query: str) -> list[str]:
+    return [one.handle for one in await here.accounts.search(viewer, query)]
+
+
+@pytest.mark.requirement("tool.search-users.contains", "tool.search-users.output")
+def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        await here.join("alice", display_name="Straße Ümläut", bio="Hello!")
+        await here.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
+        for query in ("a", "LI", "ice", "alice", "Alic", "@alice", "straSSE", "e üm", "ÜMLÄUT"):
+            assert await found(here, viewer, query) == ["alice"], query
+        for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
+            assert await found(here, viewer, query) == ["bobby"], query
+        for query in ("alicf", "ecila", "alice\nbobby", "aliceStraße"):
+            assert await found(here, viewer, query) == [], query
+        [alice] = await here.accounts.search(viewer, "alice")
+        assert (alice.handle, alice.display_name, alice.bio) == ("alice", "Straße Ümläut", "Hello!")
+        assert set(alice.__struct_fields__) == {"handle", "display_name", "bio", "account_type"}
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.search-users.literal")
+def test_percent_and_underscore_mean_themselves(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        await here.join("percent", display_name="100% wool")
+        await here.join("under_score")
+        await here.join("backslash", display_name="a\\b*c?d[e]'f\"g")
+        assert await found(here, viewer, "%") == ["percent"]
+        assert await found(here, viewer, "0% w") == ["percent"]
+        assert await found(here, viewer, "_") == ["under_score"]
+        assert await found(here, viewer, "r_s") == ["under_score"]
+        for query in ("%%", "p%t", "p_rcent", "__", "percent%"):
+            assert await found(here, viewer, query) == [], query
+        for query in ("\\", "*", "?", "[e]", "'", '"', "b*c?d["):
+            assert await found(here, viewer, query) == ["backslash"], query
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("privacy.contacts-only-search")
+def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        alice = await here.join("alice", privacy="contacts_only", bio="for friends", status="here")
+        [seen] = await here.accounts.search(viewer, "alice")
+        assert (seen.handle, seen.display_name) == ("alice", "alice")
+        assert (seen.bio, seen.account_type) == (None, None)
+        [own] = await here.accounts.search(alice, "alice")
+        assert own.bio == "for friends"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("privacy.private-search", "tool.search-users.private-left-out")
+def test_someone_private_is_found_by_those_in_their_own_contacts_alone(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = here.accounts
+        viewer = await here.join("viewer")
+        alice = await here.join("alice", privacy="private", display_name="Secret", bio="hidden")
+        await accounts.add_contact(viewer, "alice")
+        for query in ("alice", "ali", "a", "Secret", "secr", "@alice", ""):
+            assert "alice" not in await found(here, viewer, query), query
+        assert await found(here, alice, "secre") == ["alice"]
+        await accounts.add_contact(alice, "viewer")
+        for query in ("alice", "ali", "a", "Secret", "@alice"):
+            [seen] = await accounts.search(viewer, query)
+            assert (seen.handle, seen.bio) == ("alice", "hidden")
+        await accounts.remove_contact(alice, "viewer")
+        assert await found(here, viewer, "alice") == []
+        await accounts.set_profile(alice, privacy="public")
+        assert await found(here, viewer, "alice") == ["alice"]
+
+    run(body, tmp_path)
+
+
+def test_a_changed_name_is_found_and_the_one_before_is_not(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        alice = await here.join("alice", display_name="First Name")
+        await here.accounts.set_profile(alice, display_name="Second Name")
+        assert await found(here, viewer, "first") == []
+        assert await found(here, viewer, "second") == ["alice"]
+        await here.accounts.change_handle(alice, "renamed")
+        assert await found(here, viewer, "alice") == []
+        assert await found(here, viewer, "renamed") == ["renamed"]
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("tool.search-users.limit")
+def test_at_most_fifty_are_found_and_the_best_match_is_among_them(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        for number in range(70):
+            await here.join(f"someone_{number}")
+        await here.join("someone")
+        for query in ("", "o", "some", "someone", "@SOMEONE"):
+            assert len(await found(here, viewer, query)) == 50, query
+        for query in ("someone", "@SOMEONE"):
+            assert (await found(here, viewer, query))[0] == "someone"
+        assert await found(here, viewer, "someone_6") == ["someone_6"] + [
+            f"someone_{number}" for number in range(60, 70)
+        ]
+
+    run(body, tmp_path)
+
+
+@pytest.mark.parametrize("query", ["\0", "a\0", "\ud800", "x" * 101, "x" * 1_000_000, "\u202e"])
+def test_what_no_name_holds_finds_nobody_and_asks_nothing(tmp_path: Path, query: str) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        here.store.statements.clear()
+        assert await here.accounts.search(viewer, query) == []
+        assert here.store.statements == []
+
+    run(body, tmp_path)
+
+
+def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        # Every one has all grams of the query, and only the last have it in one piece.
+        for number in range(205):
+            await here.join(f"nearly_{number}", display_name="abcd bcde")
+        for number in range(3):
+            await here.join(f"truly_{number}", display_name="abcde")
+        assert await found(here, viewer, "abcde") == ["truly_0", "truly_1", "truly_2"]
+
+    run(body, tmp_path)
+
+
+def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
+    async def plan(here: World, sql: str, params: Any) -> str:
+        rows = await here.rows(f"EXPLAIN QUERY PLAN {sql}", *params)
+        return "\n".join(row[-1] for row in rows)
+
+    async def body(here: World) -> None:
+        new = await here.register("viewer")
+        viewer = new.account
+        for number in range(30):
+            await here.join(f"someone_{number}")
+            await here.accounts.add_contact(viewer, f"someone_{number}")
+        here.store.statements.clear()
+        for query in ("s", "some", "someone_1"):
+            await here.accounts.search(viewer, query)
+        await here.accounts.lookup(viewer, "someone_1")
+        await here.accounts.authenticate(new.token)
+        await here.accounts.contacts(viewer, 5)
+        await here.may_write(viewer, "someone_1")
+        await here.accounts.change_handle(viewer, "another")
+        await here.accounts.delete(viewer)
+        assert len(here.store.statements) > 15
+        for sql, params in list(here.store.statements):
+            told = await plan(here, sql, params)
+            reads = [line for line in told.splitlines() if line.startswith("SCAN")]
+            assert reads in ([], ["SCAN CONSTANT ROW"]) or reads[0].startswith("SCAN probed"), sql
+
+    run(body, tmp_path)
+
+
+def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_rarest_gram(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        for number in range(60):
+            await here.join(f"common_{number}")
+        await here.join("common_rare")
+        here.store.statements.clear()
+        await here.accounts.search(viewer, "com")
+        limits = [params[-1] for sql, params in here.store.statements if "FROM user_grams g" in sql]
+        assert limits == [50]
+        here.store.statements.clear()
+        assert await found(here, viewer, "common_rare") == ["common_rare"]
+        [led] = [params[0] for sql, params in here.store.statements if "FROM user_grams g" in sql]
+        [(users,)] = await here.rows("SELECT COUNT(*) FROM user_grams WHERE gram = ?", led)
+        assert users == 1
+
+    run(body, tmp_path)

@@ -1,0 +1,136 @@
+"""What happens to accounts at the same moment, through two connections to one database."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.accounts import Accounts, Policy
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import HandleTaken, InviteClaimed
+from folkmoot.vault import Vault
+from tests.contract.engines import STORES, OpenStore
+
+pytestmark = pytest.mark.parametrize("open_store", STORES.values(), ids=STORES.keys())
+
+
+def with_two(
+    open_store: OpenStore,
+    folder: Path,
+    body: Callable[[Accounts, Accounts], Awaitable[None]],
+    policy: Policy = "open",
+) -> None:
+    async def run() -> None:
+        async with (
+            asyncio.timeout(60),
+            open_store(folder) as first,
+            open_store(folder) as second,
+        ):
+            vault = Vault(secrets.token_bytes(32), "test")
+            one, two = (
+                Accounts(store, SystemClock(), vault, policy=policy) for store in (first, second)
+            )
+            await body(one, two)
+
+    asyncio.run(run())
+
+
+async def at_once(*actions: Awaitable[Any]) -> Counter[type]:
+    return Counter(map(type, await asyncio.gather(*actions, return_exceptions=True)))
+
+
+@pytest.mark.requirement("handle.unique")
+def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(one: Accounts, two: Accounts) -> None:
+        for number in range(5):
+            outcome = await at_once(
+                *(each.register(f"alice_{number}") for each in (one, two, one, two))
+            )
+            assert outcome[HandleTaken] == 3
+            assert await one.count() == number + 1
+
+    with_two(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("handle.unique")
+def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(one: Accounts, two: Accounts) -> None:
+        people = [(await one.register(f"person_{number}")).account for number in range(4)]
+        changes = [
+            each.change_handle(person, "wanted")
+            for each, person in zip((one, two, one, two), people, strict=True)
+        ]
+        outcome = await at_once(*changes, one.register("wanted"), two.register("wanted"))
+        assert outcome[HandleTaken] == 5
+
+    with_two(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("invite.claimed-once")
+def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(one: Accounts, two: Accounts) -> None:
+        for round_ in range(5):
+            code = await one.create_invite(None)
+            outcome = await at_once(
+                *(
+                    each.register(f"guest_{round_}_{number}", invite_code=code)
+                    for number, each in enumerate((one, two, one, two))
+                )
+            )
+            assert outcome[InviteClaimed] == 3
+            assert await two.count() == round_ + 1
+            assert await two.invite_state(code) == "claimed"
+
+    with_two(open_store, tmp_path, body, "invite")
+
+
+@pytest.mark.requirement("recovery.new-token")
+def test_of_recoveries_at_the_same_moment_one_token_is_left(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(one: Accounts, two: Accounts) -> None:
+        new = await one.register("alice")
+        back = await asyncio.gather(
+            *(each.recover("alice", new.recovery_code) for each in (one, two, one, two))
+        )
+        tokens = [new.token, *(each.token for each in back)]
+        async with open_store(tmp_path) as store:
+            fresh = Accounts(store, SystemClock(), Vault(bytes(32), "test"), policy="open")
+            known = [token for token in tokens if await fresh.authenticate(token)]
+        assert len(known) == 1
+        assert known != [new.token]
+
+    with_two(open_store, tmp_path, body)
+
+
+def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(one: Accounts, two: Accounts) -> None:
+        alice, bob = [(await one.register(name)).account for name in ("alice", "bobby")]
+        await asyncio.gather(
+            one.add_contact(alice, "bobby"),
+            two.add_contact(bob, "alice"),
+            two.block(bob, "alice"),
+            one.delete(alice),
+            two.add_contact(alice, "bobby"),
+            return_exceptions=True,
+        )
+        assert (await two.contacts(bob)).contacts == []
+        found = await two.belongings(bob.id)
+        assert found is not None
+        assert found.blocked == []
+
+    with_two(open_store, tmp_path, body)

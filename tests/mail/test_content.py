@@ -1,0 +1,77 @@
+"""What a message may hold."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from folkmoot.core.errors import ArgumentInvalid, ContentMissing, ContentTwice
+from folkmoot.mail.content import check_content
+from tests.mail.support import payload
+
+LONGEST = 1_000
+
+
+def encoded(size: int) -> str:
+    return base64.b64encode(bytes(size)).decode()
+
+
+@pytest.mark.requirement("tool.send.neither")
+def test_a_message_needs_a_body_or_a_payload() -> None:
+    with pytest.raises(ContentMissing) as caught:
+        check_content(None, None, LONGEST)
+    assert caught.value.message == "Either body or encrypted_payload is required."
+
+
+@pytest.mark.requirement("tool.send.both")
+def test_a_message_has_not_both() -> None:
+    with pytest.raises(ContentTwice) as caught:
+        check_content("hello", payload(), LONGEST)
+    assert caught.value.message == "Provide either body or encrypted_payload, not both."
+
+
+@pytest.mark.parametrize("body", ["x", "\0", " ", "é" * LONGEST, "\U0010ffff" * LONGEST])
+def test_any_text_within_the_limit_is_a_body(body: str) -> None:
+    assert check_content(body, None, LONGEST) == body
+
+
+@pytest.mark.parametrize("body", ["", "x" * (LONGEST + 1), "\ud800", "x\udfff"])
+def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) -> None:
+    with pytest.raises(ArgumentInvalid) as caught:
+        check_content(body, None, LONGEST)
+    assert caught.value.message.startswith("body ")
+    assert caught.value.data == {"field": "body"}
+
+
+@pytest.mark.requirement("crypto.bad-field-named")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ciphertext", ""),
+        ("ciphertext", "***"),
+        ("ciphertext", "AAA"),
+        ("ciphertext", "AAAA\n"),
+        ("ciphertext", "\N{SNOWMAN}"),
+        ("ciphertext", encoded(4 * LONGEST + 17)),
+        ("nonce", ""),
+        ("nonce", "!"),
+        ("nonce", encoded(23)),
+        ("nonce", encoded(25)),
+        ("sender_public_key", ""),
+        ("sender_public_key", "?" * 44),
+        ("sender_public_key", encoded(31)),
+        ("sender_public_key", encoded(33)),
+    ],
+)
+def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str) -> None:
+    with pytest.raises(ArgumentInvalid) as caught:
+        check_content(None, payload(**{field: value}), LONGEST)
+    assert caught.value.message.startswith(f"encrypted_payload.{field} ")
+    assert caught.value.data == {"field": f"encrypted_payload.{field}"}
+
+
+@pytest.mark.parametrize("size", [1, 16, 4 * LONGEST + 16])
+def test_a_payload_is_taken_as_it_is(size: int) -> None:
+    given = payload(ciphertext=encoded(size))
+    assert check_content(None, given, LONGEST) == given

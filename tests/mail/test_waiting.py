@@ -1,0 +1,208 @@
+"""Waiting for news."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from folkmoot.accounts import Account
+from folkmoot.core.errors import ArgumentInvalid, ThreadNotFound
+from folkmoot.core.ports import Event
+from folkmoot.mail import Page, subject_of_mailbox
+from tests.mail.support import PostOffice, in_office, waiting
+
+LONG = 55
+SHORT = 0.05
+
+
+class Waiter:
+    """Someone who waits in a task of their own."""
+
+    def __init__(self, task: asyncio.Task[Page]) -> None:
+        self.task = task
+
+    async def bodies(self) -> list[str | None]:
+        return [message.body for message in (await self.task).messages]
+
+
+@asynccontextmanager
+async def waiter(
+    office: PostOffice, reader: Account, *, wait: float = LONG, thread_id: str | None = None
+) -> AsyncIterator[Waiter]:
+    before = office.bus.subscriptions
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(office.mail.inbox(reader, wait=wait, thread_id=thread_id))
+        await waiting(office, before + 1)
+        yield Waiter(task)
+
+
+@pytest.mark.requirement("tool.inbox.wait")
+def test_a_wait_ends_with_the_new_message_alone(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        await office.mail.send(alice, "bob", body="old")
+        await office.read(bob)
+        async with waiter(office, bob) as waiting_bob:
+            await office.mail.send(alice, "bob", body="new")
+            assert await waiting_bob.bodies() == ["new"]
+        assert office.bus.subscriptions == 0
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("tool.inbox.wait")
+def test_a_wait_ends_empty_when_nothing_comes(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        await office.mail.send(alice, "bob", body="old")
+        await office.read(bob)
+        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+        assert office.bus.subscriptions == 0
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("tool.inbox.wait")
+def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob, carol = await office.people("alice", "bob", "carol")
+        await office.mail.send(alice, "bob", body="unread and old")
+        newer = await office.write_some(carol, bob, 60)
+        await office.mail.mark_read(bob, newer[0].thread_id)
+        page = await office.mail.inbox(bob, wait=LONG)
+        assert [message.body for message in page.messages] == ["unread and old"]
+        await office.mail.mark_delivered(bob, page.seqs)
+        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.parametrize("wait", [-1, 55.5, 1e9, float("nan"), float("inf")])
+def test_nobody_waits_longer_than_fifty_five_seconds(tmp_path: Path, wait: float) -> None:
+    async def body(office: PostOffice) -> None:
+        [bob] = await office.people("bob")
+        with pytest.raises(ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
+            await office.mail.inbox(bob, wait=wait)
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("tool.inbox.vanished-client")
+def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        async with waiter(office, bob) as waiting_bob:
+            waiting_bob.task.cancel()
+        async with waiter(office, bob) as waiting_bob:
+            await office.mail.send(alice, "bob", body="new")
+            await waiting_bob.bodies()
+        assert office.bus.subscriptions == 0
+        assert (await office.mail.digest(bob)).total_unread == 1
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("thread.muted-no-notice")
+def test_a_muted_thread_ends_no_wait(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob, carol = await office.people("alice", "bob", "carol")
+        sent = await office.mail.send(alice, "bob", body="old")
+        await office.mail.mute(bob, sent.thread_id)
+        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+        async with (
+            waiter(office, bob) as anywhere,
+            waiter(office, bob, wait=SHORT * 4, thread_id=sent.thread_id) as there,
+        ):
+            await office.mail.send(alice, "bob", body="muted")
+            assert await there.bodies() == []
+            assert not anywhere.task.done()
+            await office.mail.send(carol, "bob", body="loud")
+            assert await anywhere.bodies() == ["loud", "muted", "old"]
+
+    in_office(tmp_path, body)
+
+
+def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob, carol = await office.people("alice", "bob", "carol")
+        sent = await office.mail.send(alice, "bob", body="old")
+        await office.read(bob)
+        async with waiter(office, bob, thread_id=sent.thread_id) as there:
+            await office.mail.send(carol, "bob", body="elsewhere")
+            await office.mail.send(bob, "alice", body="my own")
+            await office.mail.send(alice, "bob", body="here")
+            assert await there.bodies() == ["here"]
+        with pytest.raises(ThreadNotFound):
+            await office.mail.inbox(bob, wait=LONG, thread_id="nowhere")
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("notice.own-only")
+def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        everything = await office.bus.subscribe("mail.*")
+        sent = await office.mail.send(alice, "bob", body="secret")
+        await office.mail.mute(bob, sent.thread_id)
+        await office.mail.send(alice, "bob", body="secret")
+        heard = []
+        async for event in everything:
+            assert isinstance(event, Event)
+            heard.append(event)
+            if len(heard) == 2:
+                await everything.close()
+        assert {event.subject for event in heard} == {subject_of_mailbox(bob.id)}
+        assert [event.data for event in heard] == [
+            {"seq": 1, "thread_id": sent.thread_id, "muted": False},
+            {"seq": 2, "thread_id": sent.thread_id, "muted": True},
+        ]
+
+    in_office(tmp_path, body)
+
+
+def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        async with waiter(office, bob) as waiting_bob:
+            await office.bus.close()
+            assert await waiting_bob.bodies() == []
+        await office.mail.send(alice, "bob", body="kept")
+        assert await office.bodies(bob) == ["kept"]
+
+    in_office(tmp_path, body)
+
+
+def test_whoever_missed_the_news_looks_again(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        async with waiter(office, bob) as waiting_bob:
+            for _ in range(2_000):  # more than a subscription holds
+                await office.bus.publish(
+                    subject_of_mailbox(bob.id), {"seq": 0, "thread_id": "", "muted": True}
+                )
+            await office.mail.send(alice, "bob", body="new")
+            assert await waiting_bob.bodies() == ["new"]
+
+    in_office(tmp_path, body)
+
+
+def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, *others = await office.people("alice", *(f"user_{n}" for n in range(10)))
+        async with asyncio.TaskGroup() as tasks:
+            pages = {
+                other.handle: tasks.create_task(office.mail.inbox(other, wait=LONG))
+                for other in others
+            }
+            await waiting(office, len(others))
+            for other in others:
+                await office.mail.send(alice, other.handle, body=f"to {other.handle}")
+        for handle, page in pages.items():
+            assert [message.body for message in page.result().messages] == [f"to {handle}"]
+
+    in_office(tmp_path, body)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.core.errors import RateLimited
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits, in_words
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+def limits(clock: Clock, most: int = 2, most_keys: int = 100) -> RateLimits:
+    return RateLimits(clock, {"send": Limit(most, MINUTE)}, most_keys=most_keys)
+
+
+def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> None:
+    clock = Clock()
+    counted = limits(clock)
+    counted.take("send", "alice")
+    clock.time += 40
+    counted.take("send", "alice")
+    with pytest.raises(RateLimited) as refused:
+        counted.take("send", "alice")
+    assert refused.value.data == {"retry_after": 20}
+    assert refused.value.message == "Rate limit exceeded. Try again in 20 seconds."
+    assert refused.value.http == 429
+    counted.take("send", "bob")
+    clock.time += 20
+    counted.take("send", "alice")
+
+
+def test_what_was_refused_does_not_count() -> None:
+    clock = Clock()
+    counted = limits(clock, most=1)
+    counted.take("send", "alice")
+    for _ in range(10):
+        with pytest.raises(RateLimited):
+            counted.take("send", "alice")
+    counted.give_back("send", "alice")
+    counted.take("send", "alice")
+
+
+def test_what_was_given_back_leaves_nothing_behind() -> None:
+    counted = limits(Clock())
+    counted.take("send", "alice")
+    counted.give_back("send", "alice")
+    counted.give_back("send", "alice")
+    counted.give_back("other", "alice")
+    assert counted.keys("send") == 0
+
+
+def test_a_limit_that_does_not_exist_stops_nobody() -> None:
+    counted = RateLimits(Clock(), {})
+    for _ in range(1_000):
+        counted.take("send", "alice")
+    assert counted.keys("send") == 0
+
+
+def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> None:
+    clock = Clock()
+    counted = RateLimits(clock, {"send": Limit(1, MINUTE), "recover": Limit(1, HOUR)}, most_keys=10)
+    counted.take("recover", "alice")
+    for number in range(1_000):
+        counted.take("send", str(number))
+    assert counted.keys("send") == 10
+    with pytest.raises(RateLimited):
+        counted.take("recover", "alice")
+    clock.time += MINUTE
+    counted.take("send", "later")
+    assert counted.keys("send") == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "1 second"),
+        (60, "60 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (121, "3 minutes"),
+        (HOUR, "60 minutes"),
+        (2 * HOUR, "2 hours"),
+        (DAY, "24 hours"),
+        (2 * DAY, "2 days"),
+    ],
+)
+def test_a_time_is_told_as_people_say_it(seconds: int, words: str) -> None:
+    assert in_words(seconds) == words

@@ -1,0 +1,179 @@
+"""The vault: sealing, the wrapped data key, and the change of the master key."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import pickle
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import KeyMismatch, SealBroken
+from folkmoot.core.ports import Row, Tx
+from folkmoot.keys import MasterKey
+from folkmoot.store import SqliteStore, bind_master_key
+from folkmoot.vault import Vault
+
+OLD = MasterKey(b"o" * 32)
+NEW = MasterKey(b"n" * 32)
+VAULT = Vault(b"d" * 32, OLD.id)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(folder / "folkmoot.db")
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def with_store(folder: Path, body: Callable[[SqliteStore], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with opened(folder) as store:
+            await body(store)
+
+    asyncio.run(run())
+
+
+async def wraps(tx: Tx) -> list[Row]:
+    return await tx.fetch("SELECT key, value FROM meta WHERE key LIKE 'data_key.%' ORDER BY key")
+
+
+def test_what_is_sealed_opens_again_and_is_not_readable() -> None:
+    sealed = VAULT.seal("subject", "row", b"hello")
+    assert VAULT.open("subject", "row", sealed) == b"hello"
+    assert b"hello" not in base64.b64decode(sealed)
+
+
+def test_the_same_thing_is_sealed_differently_each_time() -> None:
+    assert VAULT.seal("subject", "row", b"x") != VAULT.seal("subject", "row", b"x")
+
+
+@pytest.mark.parametrize(
+    ("purpose", "row"), [("subject", "other"), ("body", "row"), ("subjectr", "ow")]
+)
+def test_what_is_moved_to_another_place_does_not_open(purpose: str, row: str) -> None:
+    with pytest.raises(SealBroken):
+        VAULT.open(purpose, row, VAULT.seal("subject", "row", b"hello"))
+
+
+@pytest.mark.requirement("crypto.tampering-detected")
+def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it() -> None:
+    raw = bytearray(base64.b64decode(VAULT.seal("subject", "row", b"hello")))
+    for place in range(len(raw)):
+        changed = raw.copy()
+        changed[place] ^= 1
+        with pytest.raises(SealBroken) as caught:
+            VAULT.open("subject", "row", base64.b64encode(changed).decode())
+        assert "hello" not in caught.value.message
+
+
+@pytest.mark.parametrize("sealed", ["", "AAAA", "not base64", "\N{SNOWMAN}", "A" * 31, "=" * 64])
+def test_what_was_never_sealed_does_not_open(sealed: str) -> None:
+    with pytest.raises(SealBroken):
+        VAULT.open("subject", "row", sealed)
+
+
+def test_a_vault_shows_no_key_and_is_not_pickled() -> None:
+    assert repr(VAULT) == f"<Vault of master key {OLD.id}>"
+    with pytest.raises(TypeError):
+        pickle.dumps(VAULT)
+
+
+@pytest.mark.requirement("rest.data-key-wrapped")
+def test_the_data_key_is_made_once_and_found_again(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        first = await Vault.load(store, OLD)
+        sealed = first.seal("subject", "row", b"hello")
+        again = await Vault.load(store, OLD)
+        assert again.open("subject", "row", sealed) == b"hello"
+        assert len(await store.read(wraps)) == 1
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.data-key-wrapped")
+def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await Vault.load(store, OLD)
+        before = await store.read(wraps)
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, NEW)
+        assert await store.read(wraps) == before
+
+    with_store(tmp_path, body)
+
+
+def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.write(bind_master_key(OLD.id))
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, NEW)
+        assert (await Vault.load(store, OLD)).master_id == OLD.id
+
+    with_store(tmp_path, body)
+
+
+def test_a_wrapped_key_that_was_changed_is_refused(tmp_path: Path) -> None:
+    async def spoil(tx: Tx) -> None:
+        await tx.execute(
+            "UPDATE meta SET value = ? WHERE key = ?",
+            (VAULT.seal("data_key", OLD.id, b"k" * 32), f"data_key.{OLD.id}"),
+        )
+
+    async def body(store: SqliteStore) -> None:
+        await Vault.load(store, OLD)
+        await store.write(spoil)
+        with pytest.raises(SealBroken):
+            await Vault.load(store, OLD)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        sealed = vault.seal("subject", "row", b"hello")
+        await vault.admit(store, NEW)
+        await vault.settle_on(store, NEW)
+        assert vault.open("subject", "row", sealed) == b"hello"
+        assert vault.master_id == NEW.id
+        assert (await Vault.load(store, NEW)).open("subject", "row", sealed) == b"hello"
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, OLD)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+@pytest.mark.parametrize(("found", "lost"), [(OLD, NEW), (NEW, OLD)])
+def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
+    tmp_path: Path, found: MasterKey, lost: MasterKey
+) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        sealed = vault.seal("subject", "row", b"hello")
+        await vault.admit(store, NEW)
+        assert (await Vault.load(store, found)).open("subject", "row", sealed) == b"hello"
+        assert [row[0] for row in await store.read(wraps)] == [f"data_key.{found.id}"]
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, lost)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        with pytest.raises(KeyMismatch):
+            await vault.settle_on(store, NEW)
+        assert vault.master_id == OLD.id
+        await Vault.load(store, OLD)
+
+    with_store(tmp_path, body)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.tools import CATALOGUE, Tool
+from folkmoot.tools.app_tools import inbox_page
+
+SPECIFICATION: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "specification.json").read_text("utf-8")
+)
+TOOLS = {tool.name: tool for tool in CATALOGUE.tools}
+BEYOND = {
+    "msg/delete_message",
+    "msg/delete_thread",
+    "msg/delete_account",
+    "msg/remove_contact",
+    "msg/whoami",
+    "msg/thread",
+}
+
+named = pytest.mark.parametrize("name", SPECIFICATION)
+
+
+def widened(ours: Any, theirs: Any, path: str = "") -> None:
+    """Everything of their schema is in ours; ours may have more members that are not required."""
+    if not isinstance(theirs, dict):
+        assert ours == theirs, path
+        return
+    for key, value in theirs.items():
+        assert key in ours, f"{path}/{key}"
+        widened(ours[key], value, f"{path}/{key}")
+    if path.endswith("properties") or not path:
+        return
+    assert ours.keys() - theirs.keys() <= {"description"}, path
+
+
+@pytest.mark.requirement("mcp.twenty-tools", "mcp.tools-only")
+def test_the_twenty_tools_are_there_and_six_more() -> None:
+    assert len(SPECIFICATION) == 20
+    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND
+
+
+@pytest.mark.requirement(
+    "mcp.schemas-not-narrower",
+    "recovery.memory-instruction",
+    *(f"tool.{name.removeprefix('msg/').replace('_', '-')}.schema" for name in SPECIFICATION),
+)
+@named
+def test_each_schema_and_description_is_that_of_the_specification(name: str) -> None:
+    tool, theirs = TOOLS[name], SPECIFICATION[name]
+    assert tool.description == theirs["description"]
+    widened(tool.schema, theirs["schema"])
+    assert tool.schema["required"] == theirs["schema"]["required"]
+
+
+@pytest.mark.requirement("mcp.app-only-marked")
+@named
+def test_visibility_and_authentication_are_those_of_the_specification(name: str) -> None:
+    tool, theirs = TOOLS[name], SPECIFICATION[name]
+    assert tool.app_only is (theirs["visibility"] == "app")
+    assert tool.public is not theirs["authentication"]
+
+
+@pytest.mark.parametrize("tool", CATALOGUE.tools, ids=lambda tool: tool.name)
+def test_struct_and_schema_name_the_same_arguments(tool: Tool) -> None:
+    same(tool.schema, tool.arguments)
+
+
+def same(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+    assert fields.keys() == schema["properties"].keys()
+    assert [name for name, field in fields.items() if field.required] == schema["required"]
+    for name, told in schema["properties"].items():
+        for value in examples(told):
+            msgspec.convert(value, fields[name].type)
+        for value in refused(told):
+            with pytest.raises(msgspec.ValidationError):
+                msgspec.convert(value, fields[name].type)
+
+
+def examples(schema: dict[str, Any]) -> list[Any]:
+    """Values that a schema takes."""
+    if "enum" in schema:
+        return list(schema["enum"])
+    if schema["type"] == "object":
+        return [{name: examples(inner)[0] for name, inner in schema["properties"].items()}]
+    plain = {"string": "x", "boolean": True, "integer": 1}
+    bounds = [schema[key] for key in ("minimum", "maximum") if key in schema]
+    return bounds or [plain[schema["type"]]]
+
+
+def refused(schema: dict[str, Any]) -> list[Any]:
+    """Values that a schema does not take; another word than those of a list is told later."""
+    bounds = [schema["minimum"] - 1, schema["maximum"] + 1] if "maximum" in schema else []
+    return [[], 1.5, *bounds]
+
+
+@pytest.mark.requirement("wire-name.no-root-combinators", "wire-name.canonical-combinators")
+def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> None:
+    canonical = CATALOGUE.listing("canonical", app_only=True)
+    with_choice = {tool["name"] for tool in canonical if "oneOf" in tool["inputSchema"]}
+    assert with_choice == {"msg/send", "msg/reply"}
+    for tool in CATALOGUE.listing("safe", app_only=True):
+        assert not {"oneOf", "anyOf", "allOf"} & tool["inputSchema"].keys()
+
+
+def test_hints_say_what_a_tool_does_to_the_mailbox() -> None:
+    assert TOOLS["msg/digest"].hints["readOnlyHint"] is True
+    assert TOOLS["msg/send"].hints["readOnlyHint"] is False
+    destroying = {name for name, tool in TOOLS.items() if tool.hints.get("destructiveHint")}
+    assert destroying == {
+        "msg/delete_message",
+        "msg/delete_thread",
+        "msg/delete_account",
+        "msg/remove_contact",
+    }
+
+
+@pytest.mark.requirement("app.single-file")
+def test_the_app_is_one_document_that_loads_nothing() -> None:
+    page = inbox_page()
+    assert page.startswith("<!doctype html>")
+    assert not re.search(r"(?i)(src|href)\s*=|@import|url\(|https?:|innerHTML", page)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.tools import CATALOGUE
+from folkmoot.tools.decode import decode
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = sorted({name for tool in CATALOGUE.tools for name in tool.schema["properties"]})
+ARGUMENTS = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=10), JSON, max_size=5)
+
+
+def refused(name: str, arguments: Any) -> str:
+    tool = CATALOGUE.find(name)
+    assert tool is not None
+    with pytest.raises(ArgumentInvalid) as error:
+        decode(tool, arguments)
+    return error.value.message
+
+
+@pytest.mark.parametrize("arguments", [[], "x", 7, True, [["to", "bob"]]])
+def test_arguments_that_are_no_object_are_refused(arguments: Any) -> None:
+    assert refused("msg/send", arguments) == "The arguments must be an object."
+
+
+def test_null_is_the_same_as_nothing() -> None:
+    assert refused("msg/send", {"to": None}) == "Missing argument: to."
+    tool = CATALOGUE.find("msg/inbox")
+    assert tool is not None
+    assert decode(tool, {"limit": None}) == decode(tool, None)
+
+
+def test_names_are_repeated_in_a_readable_length_and_number() -> None:
+    assert refused("msg/digest", {"x" * 100: 1}) == f"Unknown argument: {'x' * 40}…."
+    assert refused("msg/digest", {"a\n\x1b": 1}) == "Unknown argument: a��."
+    many = dict.fromkeys("abcdefg", 1)
+    assert refused("msg/digest", many) == "Unknown arguments: a, b, c, d, e, …."
+
+
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_stands() -> None:
+    payload = {"ciphertext": "\ud800", "nonce": "", "sender_public_key": ""}
+    assert "is not valid Unicode text" in refused("msg/send", {"to": "\ud800"})
+    assert "is not valid Unicode text" in refused(
+        "msg/send", {"to": "x", "encrypted_payload": payload}
+    )
+    assert refused("msg/send", {"to": "x", "\ud800": 1}) == "Unknown argument: �."
+    payload = {"\ud800": 1}
+    sentence = refused("msg/send", {"to": "x", "encrypted_payload": payload})
+    assert sentence == "Unknown argument: encrypted_payload.�."
+
+
+def test_arguments_that_lie_deep_inside_each_other_are_refused_like_any_other() -> None:
+    deep: Any = "x"
+    for _ in range(900):
+        deep = {"a": deep}
+    assert refused("msg/send", {"to": deep}) == "to must be a string."
+    assert refused("msg/send", {"encrypted_payload": deep, "to": "x"}) == (
+        "Unknown argument: encrypted_payload.a."
+    )
+
+
+@pytest.mark.requirement("mcp.argument-errors")
+@given(st.sampled_from(CATALOGUE.tools), ARGUMENTS)
+def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, arguments: Any) -> None:
+    sentence, decoded = "", None
+    try:
+        decoded = decode(tool, arguments)
+    except ArgumentInvalid as error:
+        sentence = error.message
+    assert isinstance(decoded, tool.arguments) or sentence.endswith(".")
+    assert sentence.encode().decode() == sentence
+    assert len(sentence) < 400

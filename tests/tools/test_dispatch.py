@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.accounts import Account
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import ArgumentInvalid, FolkmootError, StoreOverloaded, UnknownTool
+from folkmoot.ratelimits import MINUTE, Limit, RateLimits
+from folkmoot.tools import Call, Caller, Catalogue, Dispatcher, Services, Tool
+from folkmoot.tools.model import Arguments, Rate
+from folkmoot.tools.schemas import obj, text
+from tests.harness import run
+
+ALICE = Account("id", "alice", "alice", "", "public", "", "person", "key", None, 0, 0)
+
+
+class Say(Arguments, frozen=True, kw_only=True):
+    word: str
+
+
+OUTCOMES: dict[str, Exception] = {
+    "tool error": ArgumentInvalid("word is not nice.", field="word"),
+    "store error": StoreOverloaded("/secret/path is full"),
+    "fault": ValueError("secret detail"),
+}
+
+
+async def say(call: Call[Say]) -> dict[str, Any]:
+    if error := OUTCOMES.get(call.arguments.word):
+        raise error
+    return {"said": call.arguments.word}
+
+
+def counted(error: FolkmootError | None) -> bool:
+    return error is None
+
+
+def dispatcher(most: int = 1_000) -> Dispatcher:
+    limits = RateLimits(SystemClock(), {"say": Limit(most, MINUTE)})
+    nobody: Any = None
+    services = Services(accounts=nobody, mail=nobody, limits=limits)
+    tool = Tool(
+        name="msg/say",
+        description="Say a word.",
+        schema=obj({"word": text("A word")}, ("word",)),
+        arguments=Say,
+        handler=say,
+        rate=Rate("say", lambda caller, _: caller.address, counted),
+    )
+    return Dispatcher(services, Catalogue([tool]))
+
+
+def call(hub: Dispatcher, arguments: Any, name: str = "msg/say", **who: Any) -> tuple[Any, bool]:
+    caller = Caller(**{"account": ALICE, "address": "here", **who})
+    result = run(hub.call(name, arguments, caller))
+    return msgspec.json.decode(result.text()), result.is_error
+
+
+def test_a_call_is_answered_with_one_object() -> None:
+    assert call(dispatcher(), {"word": "hello"}) == ({"said": "hello"}, False)
+
+
+def test_authentication_comes_before_arguments_and_arguments_before_limits() -> None:
+    hub = dispatcher(most=1)
+    sentence = {"error": "Authentication required."}
+    assert call(hub, {"nonsense": 1}, account=None) == (sentence, True)
+    assert call(hub, {}) == ({"error": "Missing argument: word."}, True)
+    assert call(hub, {"word": "one"}) == ({"said": "one"}, False)
+    assert call(hub, {}) == ({"error": "Missing argument: word."}, True)
+    assert call(hub, {"word": "two"})[0]["retry_after"] == 60
+
+
+def test_errors_are_told_as_far_as_they_concern_the_caller(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hub = dispatcher()
+    assert call(hub, {"word": "tool error"}) == ({"error": "word is not nice."}, True)
+    told, _ = call(hub, {"word": "store error"})
+    assert told == {"error": "More writes are waiting than the queue holds; try again in a moment."}
+    told, _ = call(hub, {"word": "fault"})
+    assert "secret" not in told["error"]
+    assert told["error"].rstrip(".").rpartition(" ")[2] in {
+        getattr(record, "id", "") for record in caplog.records
+    }
+
+
+def test_what_does_not_count_is_given_back() -> None:
+    hub = dispatcher(most=1)
+    for _ in range(3):
+        assert call(hub, {"word": "tool error"})[0] == {"error": "word is not nice."}
+    assert call(hub, {"word": "one"}) == ({"said": "one"}, False)
+
+
+@pytest.mark.requirement("wire-name.resolved-first", "wire-name.canonical-inside")
+def test_a_name_is_canonical_before_limits_and_log_see_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hub = dispatcher(most=2)
+    with caplog.at_level(logging.DEBUG, "folkmoot.tools"):
+        assert call(hub, {"word": "one"}, "msg_say") == ({"said": "one"}, False)
+        assert call(hub, {"word": "two"}, "msg/say") == ({"said": "two"}, False)
+        for name in ("msg_say", "msg/say"):
+            assert call(hub, {"word": "three"}, name)[1]
+    tools = [getattr(record, "tool", "") for record in caplog.records]
+    assert tools == ["msg/say"] * 4
+
+
+def test_a_name_that_is_nobodys_is_raised() -> None:
+    with pytest.raises(UnknownTool) as refused:
+        call(dispatcher(), {}, "msg/shout")
+    assert refused.value.message == "Unknown tool: msg/shout."
