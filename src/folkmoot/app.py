@@ -7,6 +7,7 @@ leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,27 +16,37 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import uvloop
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from folkmoot import __version__
+from folkmoot.accounts import Accounts
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.control import ControlServer, backup_command, check_command, status_command
-from folkmoot.core.errors import FolkmootError
+from folkmoot.control.export import Exporter, export_command
+from folkmoot.core.errors import FolkmootError, StoreError
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, check_key, format_key, load_master_key
+from folkmoot.mail import Mail
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits
 from folkmoot.store import SqliteStore, bind_master_key
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.clean import redactor
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import bus_families, store_families
+from folkmoot.tools import Dispatcher, Services
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
+from folkmoot.transports.mcp import McpEndpoint
+from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.server import HttpServer
+from folkmoot.vault import Vault
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
@@ -55,6 +66,9 @@ class Hub:
     """One hub: `async with Hub(settings).running() as hub:` and it listens."""
 
     store: SqliteStore
+    accounts: Accounts
+    mail: Mail
+    mcp: McpEndpoint
     base_url: str
     """Where the hub listens; the port is the real one, also when the settings say 0."""
 
@@ -64,6 +78,13 @@ class Hub:
         self.started = self.clock.monotonic()
         self.bus = MemoryBus()
         self.metrics = Metrics(version=__version__, clock=self.clock)
+        self._hosts = Hosts(
+            settings.host,
+            settings.public_url,
+            settings.http.allowed_hosts,
+            settings.http.allowed_origins,
+        )
+        self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
 
@@ -85,7 +106,7 @@ class Hub:
                     except BaseException as error:  # noqa: BLE001 - raised again, out of the group
                         failure = error
                     logger.info("stopping")
-                    server.stop()
+                    self.stop()
             if failure is not None:
                 raise failure
         logger.info("stopped")
@@ -93,6 +114,7 @@ class Hub:
     def stop(self, *, force: bool = False) -> None:
         """Stop accepting requests; with `force`, do not wait for those in flight either."""
         if self._server is not None:
+            self.mcp.stop()
             self._server.stop(force=force)
 
     async def _assemble(self, stack: AsyncExitStack) -> tuple[ControlServer, HttpServer]:
@@ -119,6 +141,7 @@ class Hub:
         stack.push_async_callback(self.store.close)
         check_key(key, await self.store.write(bind_master_key(key.id)))
         stack.push_async_callback(self.bus.close)
+        await self._open_mail(key)
         self._traces = tracing.start(
             settings.telemetry.otlp_endpoint,
             service_name=settings.telemetry.service_name,
@@ -135,6 +158,9 @@ class Hub:
             {
                 "backup": backup_command(self.store),
                 "check": check_command(self.store),
+                "export": export_command(
+                    Exporter(self.store, self.clock, self.accounts, self.mail)
+                ),
                 "status": status_command(
                     version=__version__, url=self.base_url, uptime=self.uptime
                 ),
@@ -142,6 +168,7 @@ class Hub:
         )
         control.listen()
         stack.callback(control.close)
+        await stack.enter_async_context(self.mcp.running())
         self._server = HttpServer(
             self._application(),
             sockets,
@@ -151,12 +178,39 @@ class Hub:
         )
         return control, self._server
 
+    async def _open_mail(self, key: MasterKey) -> None:
+        settings = self.settings
+        vault = await Vault.load(self.store, key)
+        self.accounts = Accounts(self.store, self.clock, vault, policy=settings.registration_policy)
+        self.mail = Mail(self.store, self.bus, self.clock, self.accounts, vault)
+        services = Services(
+            accounts=self.accounts,
+            mail=self.mail,
+            limits=RateLimits(self.clock, rate_limits(settings)),
+        )
+        self.mcp = McpEndpoint(
+            version=__version__,
+            dispatcher=Dispatcher(services),
+            accounts=self.accounts,
+            mail=self.mail,
+            bus=self.bus,
+            clock=self.clock,
+            hosts=self._hosts,
+            addresses=Addresses(settings.http.trusted_proxies),
+            names=settings.mcp.names,
+            public_url=settings.public_url,
+            max_body_bytes=settings.http.max_body_bytes,
+            max_sessions=settings.mcp.max_sessions,
+            session_idle_seconds=settings.mcp.session_idle_seconds,
+        )
+
     def _application(self) -> ASGIApp:
         settings = self.settings
         pages = Pages(
             version=__version__,
             public_url=settings.public_url,
             metrics=settings.telemetry.metrics,
+            invite_state=self.accounts.invite_state,
         )
         health = Health(
             version=__version__,
@@ -166,9 +220,9 @@ class Hub:
             metrics=self.metrics if settings.telemetry.metrics else None,
         )
         return http.build(
-            [*pages.routes(), *health.routes()],
+            [*pages.routes(), *health.routes(), Route("/mcp", self._mcp_app())],
             answers=Answers(pages.error_page),
-            hosts=Hosts(settings.host, settings.public_url, settings.http.allowed_hosts),
+            hosts=self._hosts,
             max_body_bytes=settings.http.max_body_bytes,
             metrics=self.metrics,
             traces=self._traces,
@@ -176,8 +230,24 @@ class Hub:
         )
 
     async def count_users(self) -> int:
-        """How many accounts there are: none can be made yet."""
-        return 0
+        """How many accounts there are, or were when the database last answered."""
+        # That the database fails is for `/health/ready` to tell; `/health` tells that we run.
+        with contextlib.suppress(StoreError):
+            self._users = await self.accounts.count()
+        return self._users
+
+    def _mcp_app(self) -> ASGIApp:
+        """`/mcp`, which tells browsers of the pages that may use it."""
+        origins = self.settings.http.allowed_origins
+        if not origins:
+            return self.mcp
+        return CORSMiddleware(
+            self.mcp,
+            allow_origins=origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            expose_headers=("mcp-session-id", "mcp-protocol-version"),
+        )
 
     def uptime(self) -> float:
         """Seconds since the hub started."""
@@ -211,6 +281,20 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 def hide(key: MasterKey, settings: Settings) -> None:
     """Let the master key appear in no log, in whichever spelling."""
     redactor.hide(format_key(key), key.secret().hex(), settings.master_key)
+
+
+def rate_limits(settings: Settings) -> dict[str, Limit]:
+    """The limits that hold, by the names the tools count under."""
+    rates = settings.rates
+    if settings.rate_limits == "off":
+        return {}
+    return {
+        "register": Limit(rates.register_per_hour, HOUR),
+        "recover": Limit(rates.recover_per_hour, HOUR),
+        "send": Limit(rates.send_per_minute, MINUTE),
+        "search": Limit(rates.search_per_minute, MINUTE),
+        "invite": Limit(rates.invite_per_day, DAY),
+    }
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:

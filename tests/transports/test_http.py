@@ -175,7 +175,7 @@ def test_metrics_count_templates_and_known_methods_only() -> None:
 
     text = run(main())
     assert 'requests_total{method="GET",route="other",status="404"} 5.0' in text
-    assert 'requests_total{method="GET",route="/invite/{code}",status="200"} 5.0' in text
+    assert 'requests_total{method="GET",route="/invite/{code}",status="404"} 5.0' in text
     assert 'requests_total{method="OTHER",route="/",status="405"} 1.0' in text
     assert 'requests_total{method="POST",route="/echo",status="200"} 1.0' in text
     assert "folkmoot_http_requests_in_flight 0.0" in text

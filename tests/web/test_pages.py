@@ -5,12 +5,14 @@ import hashlib
 import html
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from importlib.resources import files
 
 import pytest
 from starlette.requests import Request
 
+from folkmoot.web.clients import CLIENTS
 from folkmoot.web.pages import Pages
 from tests.harness import ask, run, serving
 
@@ -29,7 +31,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "link"}:
+        if tag not in {"meta", "link", "input"}:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -56,10 +58,15 @@ def landing(public_url: str = "", host: str = "localhost:8420", *, metrics: bool
     return bytes(run(pages.landing(Request(scope))).body).decode()
 
 
-def snippet(page: str) -> object:
-    found = re.search(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)
+def pasted(page: str, label: str) -> str:
+    """What the page offers to copy under a label."""
+    found = re.search(rf'<pre[^>]*aria-label="{label}"><code>(.*?)</code>', page, re.DOTALL)
     assert found
-    return json.loads(html.unescape(found[1]))
+    return html.unescape(found[1])
+
+
+def snippet(page: str) -> object:
+    return json.loads(pasted(page, "Settings for any other client"))
 
 
 @pytest.mark.requirement("web.landing")
@@ -172,3 +179,67 @@ def test_text_stands_out_from_its_ground(scheme: int, text: str, ground: str) ->
     )
     bright, dark = sorted((luminance(colours[0][scheme]), luminance(colours[1][scheme])))[::-1]
     assert (bright + 0.05) / (dark + 0.05) >= 4.5
+
+
+ENDPOINT = "http://localhost:8420/mcp"
+
+
+@pytest.mark.requirement("web.landing-instructions")
+def test_each_well_known_client_is_told_exactly_what_it_takes() -> None:
+    page = landing()
+    by_url = {"folkmoot": {"url": ENDPOINT}}
+    by_type = {"folkmoot": {"type": "http", "url": ENDPOINT}}
+    bridge = {"folkmoot": {"command": "npx", "args": ["-y", "mcp-remote", ENDPOINT]}}
+    settings = {
+        "Claude Desktop": {"mcpServers": bridge},
+        "VS Code": {"servers": by_type},
+        "Cursor": {"mcpServers": by_url},
+        "any other client": {"mcpServers": by_url},
+    }
+    for client, wanted in settings.items():
+        assert json.loads(pasted(page, f"Settings for {client}")) == wanted
+    assert shlex.split(pasted(page, "Command for Claude Code")) == [
+        "claude", "mcp", "add", "--scope", "user", "--transport", "http", "folkmoot", ENDPOINT,
+    ]  # fmt: skip
+    *command, server = shlex.split(pasted(page, "Command for VS Code"))
+    assert command == ["code", "--add-mcp"]
+    assert json.loads(server) == {"name": "folkmoot", "type": "http", "url": ENDPOINT}
+    assert pasted(page, "Settings for Goose").splitlines() == [
+        "extensions:",
+        "  folkmoot:",
+        "    enabled: true",
+        '    type: "streamable_http"',
+        '    name: "folkmoot"',
+        '    description: "Mail between people, through their assistants"',
+        f'    uri: "{ENDPOINT}"',
+        "    timeout: 300",
+    ]
+
+
+def test_a_hub_without_tls_on_a_network_is_said_to_be_one() -> None:
+    told = json.loads(pasted(landing(host="moot.local:80"), "Settings for Claude Desktop"))
+    assert told["mcpServers"]["folkmoot"]["args"][-1] == "--allow-http"
+    told = json.loads(pasted(landing("https://moot.example"), "Settings for Claude Desktop"))
+    assert told["mcpServers"]["folkmoot"]["args"][-1] == "https://moot.example/mcp"
+
+
+@pytest.mark.requirement("web.landing-instructions")
+def test_the_page_is_whole_without_scripts() -> None:
+    text = landing()
+    page = Page(text)
+    radios, labels = page.all("input"), page.all("label")
+    assert [radio["id"] for radio in radios] == [label["for"] for label in labels]
+    assert sum("checked" in radio for radio in radios) == 1
+    assert {radio["type"] for radio in radios} == {"radio"}
+    assert len(radios) == len(CLIENTS)
+    # The script only adds buttons: nothing is there for it to fill, and none of them without it.
+    assert page.all("button") == []
+    assert "hidden" not in text.replace("aria-hidden", "").split("</style>")[1]
+    style = page.texts["style"]
+    assert "input:checked + label + .panel" in style
+
+
+def test_the_page_says_what_one_can_say() -> None:
+    said = Page(landing()).texts["q"]
+    for words in ("Register me as @ada", "Write to @bob", "Any mail?"):
+        assert words in said

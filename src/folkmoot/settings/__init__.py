@@ -12,6 +12,8 @@ from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
     HttpSettings,
     LogSettings,
+    McpSettings,
+    RateSettings,
     Settings,
     StoreSettings,
     TelemetrySettings,
@@ -28,6 +30,8 @@ __all__ = [
     "HttpSettings",
     "Loaded",
     "LogSettings",
+    "McpSettings",
+    "RateSettings",
     "Settings",
     "StoreSettings",
     "TelemetrySettings",

@@ -30,6 +30,7 @@ __all__ = ["CONFIG_NAME", "OTHER_VARIABLES", "Loaded", "load"]
 PREFIX = "FOLKMOOT_"
 OTHER_VARIABLES = {
     "FOLKMOOT_CONFIG": "The settings file, when `--config` does not name one.",
+    "FOLKMOOT_CREDENTIALS": "The file in which the command line keeps the accounts you use.",
     "FOLKMOOT_DEBUG": "When set to anything, an unexpected error shows its traceback.",
     "FOLKMOOT_TEST_PROFILE": "How deep the project's own tests search; a hub ignores it.",
 }

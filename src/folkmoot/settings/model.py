@@ -7,12 +7,22 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from folkmoot.settings.shapes import host, host_pattern, http_url, path
+from folkmoot.settings.shapes import (
+    host,
+    host_pattern,
+    http_url,
+    is_loopback,
+    network,
+    origin,
+    path,
+)
 
 Host = Annotated[str, Meta(extra={"shape": host})]
 FilePath = Annotated[str, Meta(extra={"shape": path})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
+Origin = Annotated[str, Meta(extra={"shape": origin})]
+Network = Annotated[str, Meta(extra={"shape": network})]
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +57,22 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             "for every name below it.",
         ),
     ] = ()
+    allowed_origins: Annotated[
+        tuple[Origin, ...],
+        Meta(
+            max_length=100,
+            description="Further origins whose web pages may use the hub, besides those of its own "
+            "hosts; their browsers are told so (CORS).",
+        ),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[Network, ...],
+        Meta(
+            max_length=100,
+            description="Proxies whose `X-Forwarded-For` is believed; from anyone else the address "
+            "of the connection counts.",
+        ),
+    ] = ()
     shutdown_seconds: Annotated[
         float,
         Meta(
@@ -72,6 +98,53 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             description="The largest request body that is read; larger ones are answered 413.",
         ),
     ] = 4_194_304
+
+
+class McpSettings(Section, frozen=True, kw_only=True):
+    """The MCP endpoint `/mcp`."""
+
+    names: Annotated[
+        Literal["safe", "canonical"],
+        Meta(
+            description="How `tools/list` spells names when the URL does not say `?names=`: safe "
+            "is `msg_send`, which every model API takes; canonical is `msg/send`. A call may use "
+            "either."
+        ),
+    ] = "safe"
+    max_sessions: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Sessions of the handshake era that may be open at the same time; further "
+            "ones are answered 503.",
+        ),
+    ] = 10_000
+    session_idle_seconds: Annotated[
+        int,
+        Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),
+    ] = 1_800
+
+
+class RateSettings(Section, frozen=True, kw_only=True):
+    """How often things may be done; `rate_limits` switches all of it."""
+
+    register_per_hour: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Accounts one address may make in an hour.")
+    ] = 5
+    recover_per_hour: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Wrong recovery codes for one handle in an hour."),
+    ] = 5
+    send_per_minute: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Messages one user may send in a minute.")
+    ] = 60
+    search_per_minute: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Searches one user may make in a minute.")
+    ] = 30
+    invite_per_day: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Invites one user may make in a day.")
+    ] = 10
 
 
 class StoreSettings(Section, frozen=True, kw_only=True):
@@ -153,8 +226,25 @@ class Settings(Section, frozen=True, kw_only=True):
             extra={"secret": True},
         ),
     ] = ""
+    registration: Annotated[
+        Literal["auto", "open", "invite", "closed"],
+        Meta(
+            description="Who may register: open is everyone, invite is whoever was invited, closed "
+            "is nobody; auto is open while the hub listens on this machine alone and has no "
+            "`public_url`, and invite otherwise."
+        ),
+    ] = "auto"
+    rate_limits: Annotated[
+        Literal["on", "off"],
+        Meta(
+            description="Whether the limits of `[rates]` hold; off is for tests and private "
+            "networks."
+        ),
+    ] = "on"
     log: LogSettings = field(default_factory=LogSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
+    mcp: McpSettings = field(default_factory=McpSettings)
+    rates: RateSettings = field(default_factory=RateSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
@@ -162,6 +252,13 @@ class Settings(Section, frozen=True, kw_only=True):
     def data_folder(self) -> Path:
         """The data folder as an absolute path."""
         return Path(self.data).expanduser().absolute()
+
+    @property
+    def registration_policy(self) -> Literal["open", "invite", "closed"]:
+        """Who may register, once `auto` is settled."""
+        if self.registration == "auto":
+            return "open" if is_loopback(self.host) and not self.public_url else "invite"
+        return self.registration
 
     def __repr__(self) -> str:
         # The settings may end up in a log or a traceback; the key must not.

@@ -5,6 +5,7 @@ A shape answers whether text has it; its docstring completes the sentence "… m
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,9 +28,36 @@ def host(value: str) -> bool:
     return HOST.fullmatch(value) is not None
 
 
+def is_loopback(value: str) -> bool:
+    """Whether a host stands for this machine alone."""
+    if value.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(value).is_loopback
+    except ValueError:
+        return False
+
+
 def host_pattern(value: str) -> bool:
     """Host names without a port, such as `hub.example.org` or `*.example.org`."""
     return HOST_PATTERN.fullmatch(value) is not None
+
+
+def origin(value: str) -> bool:
+    """Origins of web pages, such as `https://app.example.org`."""
+    if not http_url(value) or not value:
+        return False
+    url = urlsplit(value)
+    return value == f"{url.scheme}://{url.netloc}" == value.lower()
+
+
+def network(value: str) -> bool:
+    """IP addresses or networks, such as `10.0.0.7` or `10.0.0.0/8`."""
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return True
 
 
 def path(value: str) -> bool:

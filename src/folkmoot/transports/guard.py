@@ -68,12 +68,19 @@ def _is_loopback(host: str) -> bool:
 class Hosts:
     """The names this hub answers to: a page that rebinds its own name to us is not among them."""
 
-    def __init__(self, bound: str, public_url: str = "", allowed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        bound: str,
+        public_url: str = "",
+        allowed: Iterable[str] = (),
+        origins: Iterable[str] = (),
+    ) -> None:
         names = {_one_spelling(bound), host_of(urlsplit(public_url).netloc)}
         patterns = [name.lower() for name in allowed]
         names.update(_one_spelling(name) for name in patterns if not name.startswith("*."))
         self._names = frozenset(names - {""})
         self._suffixes = tuple(name[1:] for name in patterns if name.startswith("*."))
+        self._origins = frozenset(origins)
 
     def allows(self, host: str, reached: str = "") -> bool:
         """Whether `host` is ours; `reached` is the address the connection came in on."""
@@ -83,6 +90,11 @@ class Hosts:
             or host == reached
             or host.endswith(self._suffixes)
         )
+
+    def allows_origin(self, origin: str, reached: str = "") -> bool:
+        """Whether pages of this origin may change something here."""
+        _, _, netloc = origin.partition("://")
+        return origin in self._origins or self.allows(host_of(netloc), reached)
 
 
 def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
@@ -101,11 +113,16 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
         )
     if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
         return None
+    return foreign_origin(hosts, scope)
+
+
+def foreign_origin(hosts: Hosts, scope: Scope) -> OriginNotAllowed | None:
+    """The refusal of a request that a page of another origin sent."""
+    server = scope.get("server")
+    reached = _one_spelling(server[0]) if server else ""
     for name, value in scope["headers"]:
-        if name == b"origin":
-            _, _, netloc = value.decode("latin-1").partition("://")
-            if not hosts.allows(host_of(netloc), reached):
-                return OriginNotAllowed("A web page of another origin may not do this.")
+        if name == b"origin" and not hosts.allows_origin(value.decode("latin-1"), reached):
+            return OriginNotAllowed("A web page of another origin may not do this.")
     return None
 
 

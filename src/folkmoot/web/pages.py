@@ -1,11 +1,11 @@
-"""The first page, and the page that says what went wrong."""
+"""The first page, the page of an invite, and the page that says what went wrong."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
+import shlex
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -15,8 +15,12 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
+from folkmoot.web.discovery import Discovery
+from folkmoot.web.invites import HEADERS, InviteState, look_up, none_known
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from starlette.requests import Request
 
@@ -26,6 +30,8 @@ PLACES = (
     ("/metrics", "Numbers for Prometheus."),
 )
 """What an operator may want to open, and the question it answers."""
+
+BODIES = ("landing", "invite", "invite_valid", "invite_other", "error")
 
 
 def _source(name: str) -> str:
@@ -76,14 +82,21 @@ _ICON = (
 class Pages:
     """Draws every page of one hub."""
 
-    def __init__(self, *, version: str, public_url: str, metrics: bool) -> None:
+    def __init__(
+        self,
+        *,
+        version: str,
+        public_url: str,
+        metrics: bool,
+        invite_state: InviteState = none_known,
+    ) -> None:
         self._version = version
+        self._invite_state = invite_state
         self._public_url = public_url.rstrip("/")
         self._places = [place for place in PLACES if metrics or place[0] != "/metrics"]
         style, script = _source("style.css"), _source("copy.js")
         self._frame = _source("frame.html")
-        self._landing = _source("landing.html")
-        self._error = _source("error.html")
+        self._bodies = {name: _source(f"{name}.html") for name in BODIES}
         self._own = {
             "style": style,
             "script": script,
@@ -100,34 +113,64 @@ class Pages:
         }
 
     def routes(self) -> list[Route]:
-        """Where the pages are served."""
-        return [Route("/", self.landing)]
+        """Where the pages are served, and the discovery document beside them."""
+        return [
+            Route("/", self.landing),
+            Route("/invite/{code}", self.invite),
+            *Discovery(public_url=self._public_url).routes(),
+        ]
 
     async def landing(self, request: Request) -> Response:
         """MMP §9.1: what this is, that it runs, and how to connect to it."""
-        base = self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
+        base = self._base(request)
         endpoint = f"{base}/mcp"
-        snippet = json.dumps({"mcpServers": {"folkmoot": {"url": endpoint}}}, indent=2)
+        snippets = {
+            client.id.replace("-", "_"): client.snippet(endpoint) for client in CLIENTS.values()
+        }
+        snippets["claude_code"] = claude_code_command(endpoint)
+        commands = [["register", "ada", "--url", base], ["connect", "claude-code"]]
         body = _fill(
-            self._landing,
+            self._bodies["landing"],
             trusted={
                 "ring": _ring(17, size=5.4, ground=True),
                 "places": self._links(self._places),
             },
             version=self._version,
             endpoint=endpoint,
-            snippet=snippet,
+            vscode_command=vscode_command(endpoint),
+            commands="\n".join(shlex.join(["folkmoot", *command]) for command in commands),
+            **snippets,
         )
         return self._page("Folkmoot", body)
 
+    async def invite(self, request: Request) -> Response:
+        """MMP §9.2: whether an invite can still be used, and how."""
+        code = request.path_params["code"]
+        invite = await look_up(self._invite_state, code)
+        if invite.advice:
+            how = _fill(self._bodies["invite_other"], advice=invite.advice)
+        else:
+            endpoint = f"{self._base(request)}/mcp"
+            how = _fill(self._bodies["invite_valid"], endpoint=endpoint, code=code)
+        body = _fill(
+            self._bodies["invite"], trusted={"how": how}, label=invite.label, text=invite.text
+        )
+        return self._page(f"{invite.label} · Folkmoot", body, invite.status, HEADERS)
+
+    def _base(self, request: Request) -> str:
+        """What the reader reached the hub at."""
+        return self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
+
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
         """What went wrong, for someone with a browser."""
-        body = _fill(self._error, status=str(status), phrase=phrase, sentence=sentence)
+        body = _fill(self._bodies["error"], status=str(status), phrase=phrase, sentence=sentence)
         return self._page(f"{phrase} · Folkmoot", body, status)
 
-    def _page(self, title: str, body: str, status: int = 200) -> Response:
+    def _page(
+        self, title: str, body: str, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
         page = _fill(self._frame, trusted={**self._own, "body": body}, title=title)
-        return HTMLResponse(page, status, self._headers)
+        return HTMLResponse(page, status, {**self._headers, **(headers or {})})
 
     @staticmethod
     def _links(places: Iterable[tuple[str, str]]) -> str:

@@ -1,0 +1,162 @@
+"""`export`: everything the hub keeps of one person, as one JSON file for them to take away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from folkmoot.accounts import Account, Accounts
+from folkmoot.control.commands import convert
+from folkmoot.control.wire import Command, Progress
+from folkmoot.core.errors import CommandInvalid, ExportFailed, UserNotFound
+from folkmoot.core.ports import Clock, Store
+from folkmoot.mail import Mail, Thread
+
+FORMAT = "folkmoot-export/1"
+PAGE = 100
+
+
+class ExportArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """Of whom, where to, and whether a file that is there may be replaced."""
+
+    handle: str
+    path: str
+    overwrite: bool = False
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    handle: str
+    threads: int
+    messages: int
+
+
+Told = Callable[[int, int], None]
+"""Told how many conversations are written, and how many there are."""
+
+
+class Exporter:
+    """Writes what belongs to a person; reading it marks nothing as read."""
+
+    def __init__(self, store: Store, clock: Clock, accounts: Accounts, mail: Mail) -> None:
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+        self._mail = mail
+
+    async def export(
+        self, handle: str, target: Path, *, overwrite: bool = False, told: Told | None = None
+    ) -> Exported:
+        """Write everything of a person into a file that appears when it is whole."""
+        account = await self._store.read(lambda tx: self._accounts.resolve(tx, handle))
+        try:
+            part, name = await asyncio.to_thread(new_part, target, overwrite=overwrite)
+        except OSError as error:
+            raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
+        try:
+            with part:
+                written = await self._write(account, part, told or (lambda _done, _of: None))
+            await asyncio.to_thread(name.replace, target)
+        except OSError as error:
+            raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
+        finally:
+            with suppress(OSError):
+                name.unlink()
+        return written
+
+    async def _write(self, account: Account, part: BinaryIO, told: Told) -> Exported:
+        threads = messages = 0
+        async for piece, done, total, count in self._pieces(account):
+            await asyncio.to_thread(part.write, piece)
+            threads, messages = done, messages + count
+            told(done, total)
+        await asyncio.to_thread(settle, part)
+        return Exported(account.handle, threads, messages)
+
+    async def _pieces(self, account: Account) -> AsyncIterator[tuple[bytes, int, int, int]]:
+        """The file piece by piece, with the conversations done, their number and the messages."""
+        belongings = await self._accounts.belongings(account.id)
+        if belongings is None:
+            raise UserNotFound
+        head = {
+            "format": FORMAT,
+            "exported_at": int(self._clock.now()),
+            **msgspec.structs.asdict(belongings),
+        }
+        yield msgspec.json.encode(head)[:-1] + b',"threads":[', 0, 0, 0
+        seen: set[str] = set()
+        # A conversation that gets mail meanwhile moves to the front: look again until none is new.
+        while found := [it for it in await self._threads(account) if it.id not in seen]:
+            total = len(seen) + len(found)
+            for thread in found:
+                opening = b"," if seen else b""
+                seen.add(thread.id)
+                opening += msgspec.json.encode(thread)[:-1] + b',"messages":['
+                yield opening, len(seen) - 1, total, 0
+                async for piece, count in self._messages(account, thread):
+                    yield piece, len(seen) - 1, total, count
+                yield b"]}", len(seen), total, 0
+        yield b"]}\n", len(seen), len(seen), 0
+
+    async def _threads(self, account: Account) -> list[Thread]:
+        found: list[Thread] = []
+        cursor: str | None = None
+        while True:
+            page = await self._mail.threads(account, limit=PAGE, cursor=cursor)
+            found += page.threads
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def _messages(self, account: Account, thread: Thread) -> AsyncIterator[tuple[bytes, int]]:
+        cursor: str | None = None
+        opening = b""
+        while True:
+            read = await self._mail.thread(account, thread.id, limit=PAGE, cursor=cursor, peek=True)
+            page = read.page
+            if page.messages:
+                yield opening + msgspec.json.encode(page.messages)[1:-1], len(page.messages)
+                opening = b","
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+
+def new_part(target: Path, *, overwrite: bool) -> tuple[BinaryIO, Path]:
+    """A new file beside the target that its owner alone can read."""
+    if target.exists() and not overwrite:
+        raise ExportFailed(f"{target}: exists already.")
+    handle, name = mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    return os.fdopen(handle, "wb"), Path(name)
+
+
+def settle(part: BinaryIO) -> None:
+    """Let what was written be on the disk."""
+    part.flush()
+    os.fsync(part.fileno())
+
+
+def export_command(exporter: Exporter) -> Command:
+    """`export`: write everything of a person into a file; tells how many conversations are done."""
+
+    async def export(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        given = convert(arguments, ExportArguments)
+        target = Path(given.path)
+        if not target.is_absolute():
+            raise CommandInvalid("The path of an export must be absolute.")
+
+        def told(done: int, total: int) -> None:
+            progress({"done": done, "total": total})
+
+        made = await exporter.export(given.handle, target, overwrite=given.overwrite, told=told)
+        return made._asdict()
+
+    return export

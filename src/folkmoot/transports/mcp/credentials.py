@@ -1,0 +1,65 @@
+"""The token of a request, from its URL or its header."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+from folkmoot.core.errors import QueryInvalid, TokensDiffer
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+    from folkmoot.names import NameStyle
+
+MOST_PARAMETERS = 50
+BEARER = "bearer "
+
+CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all",)}
+"""Query parameters besides the token, and the values they take."""
+
+
+class Query(Struct, frozen=True):
+    """What the URL of a request asks for."""
+
+    tokens: frozenset[str]
+    names: NameStyle | None
+    all_tools: bool
+
+
+def read_query(scope: Scope) -> Query:
+    """The query parameters; those we do not know are not ours to judge."""
+    try:
+        pairs = parse_qsl(
+            scope["query_string"].decode("latin-1"),
+            keep_blank_values=True,
+            max_num_fields=MOST_PARAMETERS,
+        )
+    except ValueError:
+        raise QueryInvalid("The URL has too many query parameters.") from None
+    for name, value in pairs:
+        if name in CHOICES and value not in CHOICES[name]:
+            raise QueryInvalid(f"The query parameter {name} takes {' or '.join(CHOICES[name])}.")
+    given: dict[str, Any] = dict(pairs)
+    tokens = frozenset(value for name, value in pairs if name == "token" and value)
+    return Query(tokens, given.get("names"), "tools" in given)
+
+
+def read_token(scope: Scope, query: Query) -> str:
+    """The token of a request; empty when it has none, refused when it has several."""
+    tokens = set(query.tokens)
+    for name, value in scope["headers"]:
+        text = value.decode("latin-1").strip() if name == b"authorization" else ""
+        if text.lower().startswith(BEARER) and (token := text[len(BEARER) :].strip()):
+            tokens.add(token)
+    if len(tokens) > 1:
+        raise TokensDiffer("The request carries two different tokens; send one.")
+    return tokens.pop() if tokens else ""
+
+
+def mark_of(token: str) -> str:
+    """What a token is remembered by, valid or not: its SHA-256, and nothing for no token."""
+    return sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""

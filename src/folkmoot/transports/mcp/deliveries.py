@@ -1,0 +1,62 @@
+"""What is done after an answer has arrived, in tasks that outlive the request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from folkmoot.tools.model import Delivered
+
+logger = logging.getLogger("folkmoot.mcp")
+
+PATIENCE_SECONDS = 2.0
+
+
+class Deliveries:
+    """Runs what follows a delivery; who asks again waits for it, and so sees what it did.
+
+    A client may close its connection with the answer in hand, which cancels the request: what
+    follows must not be cancelled with it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: asyncio.TaskGroup | None = None
+        self._of_user: dict[str, set[asyncio.Task[None]]] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the tasks; on leaving, let them end."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            yield
+
+    def start(self, user_id: str, delivered: Delivered) -> None:
+        """Begin what follows a delivery to this user."""
+        if self._tasks is None:
+            raise RuntimeError("deliveries are not running")
+        task = self._tasks.create_task(self._follow(delivered))
+        ours = self._of_user.setdefault(user_id, set())
+        ours.add(task)
+
+        def done(ended: asyncio.Task[None]) -> None:
+            ours.discard(ended)
+            if not ours and self._of_user.get(user_id) is ours:
+                del self._of_user[user_id]
+
+        task.add_done_callback(done)
+
+    async def settled(self, user_id: str) -> None:
+        """Wait until what followed this user's earlier answers is done."""
+        if ours := self._of_user.get(user_id):
+            await asyncio.wait(tuple(ours), timeout=PATIENCE_SECONDS)
+
+    @staticmethod
+    async def _follow(delivered: Delivered) -> None:
+        try:
+            await delivered()
+        except Exception:
+            logger.exception("what was delivered could not be marked as read")

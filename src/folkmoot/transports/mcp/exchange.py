@@ -1,0 +1,88 @@
+"""One HTTP request to `/mcp`: who asks, and what is to be done once the answer has left."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from folkmoot.tools.model import Caller, Delivered
+from folkmoot.tools.patience import unless
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Send
+
+    from folkmoot.names import NameStyle
+    from folkmoot.transports.mcp.deliveries import Deliveries
+    from folkmoot.transports.mcp.sessions import Session
+
+SCOPE_KEY = "folkmoot.exchange"
+COMMENT = b":"
+"""Begins a line of a stream that only keeps the connection open."""
+
+
+class Exchange(Struct, kw_only=True, eq=False):
+    """What belongs to one request; the SDK carries it in the request's scope."""
+
+    caller: Caller
+    mark: str = ""
+    """The mark of the token that the request carries, valid or not."""
+    holder: str = ""
+    """The mark of the token that authenticated the caller; empty when nobody is."""
+    session: Session | None = None
+    names: NameStyle = "safe"
+    all_tools: bool = False
+    pending: list[Delivered] = field(default_factory=list)
+    """What to do once the answer was handed to a client that is still there."""
+
+    def wrap(
+        self, receive: Receive, send: Send, deliveries: Deliveries, *, stream: bool
+    ) -> tuple[Receive, Send]:
+        """The request's two ends with an eye on who is still there.
+
+        A `stream` that only listens is told that its client has left when the hub stops.
+        """
+
+        async def heard() -> Message:
+            message = await unless(self.caller.leaving, _once(receive))
+            return message or {"type": "http.disconnect"}
+
+        async def answer(message: Message) -> None:
+            if not self.pending or not carries_answer(message):
+                await send(message)
+                return
+            gone = await has_left(receive)
+            await send(message)
+            pending, self.pending = self.pending, []
+            if not gone and self.caller.account is not None:
+                for each in pending:
+                    deliveries.start(self.caller.account.id, each)
+
+        return heard if stream else receive, answer
+
+
+def exchange_of(request: Any) -> Exchange:
+    """The exchange that the SDK's request belongs to."""
+    exchange: Exchange = request.scope[SCOPE_KEY]
+    return exchange
+
+
+def carries_answer(message: Message) -> bool:
+    """Whether a part of a response has the answer in it."""
+    body = message.get("body", b"")
+    return message["type"] == "http.response.body" and bool(body) and not body.startswith(COMMENT)
+
+
+async def has_left(receive: Receive) -> bool:
+    """Whether the client has closed its connection. The body of the request must have been read."""
+    try:
+        async with asyncio.timeout(0):
+            message = await receive()
+    except TimeoutError:
+        return False
+    return bool(message["type"] == "http.disconnect")
+
+
+async def _once(receive: Receive) -> Message:
+    return await receive()

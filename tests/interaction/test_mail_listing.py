@@ -1,0 +1,143 @@
+"""What `tools/list` shows, in which spelling and to whom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mcp.client import advertise
+
+from tests.harness import run
+from tests.mcp_harness import both_eras, meeting, modern
+
+APPS = "io.modelcontextprotocol/ui"
+APP_TYPE = "text/html;profile=mcp-app"
+APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
+
+
+@pytest.mark.requirement(
+    "wire-name.safe-default",
+    "wire-name.meta",
+    "wire-name.model-api-safe",
+    "wire-name.no-root-combinators",
+    "mcp.app-only-listing",
+    "mcp.both-eras",
+)
+@both_eras
+def test_names_are_safe_for_model_apis_by_default(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            stranger = await there.stranger()
+            tools = (await stranger.client.list_tools()).tools
+            assert len(tools) == 22
+            for tool in tools:
+                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
+                assert tool.meta is not None
+                assert tool.title == tool.meta["folkmoot/name"]
+                assert tool.name == tool.title.replace("/", "_")
+                assert tool.title not in APP_ONLY
+                assert not {"oneOf", "anyOf", "allOf"} & tool.input_schema.keys()
+
+    run(main())
+
+
+@pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
+@both_eras
+def test_the_style_is_chosen_by_url_else_by_setting(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era, mcp={"names": "canonical"}) as there:
+            for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
+                stranger = await there.stranger(query)
+                tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
+                assert tools[name].input_schema["oneOf"] == [
+                    {"required": ["body"]},
+                    {"required": ["encrypted_payload"]},
+                ]
+                assert tools[name].title == "msg/send"
+            stranger = await there.stranger("?names=safe")
+            listed = [tool.name for tool in (await stranger.client.list_tools()).tools]
+            assert "msg_send" in listed
+
+    run(main())
+
+
+@pytest.mark.requirement("wire-name.both-accepted", "wire-name.canonical-inside")
+@both_eras
+def test_a_call_may_use_either_spelling_whatever_was_listed(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice = await there.person("alice")
+            for query in ("", "&names=safe", "&names=canonical"):
+                again = await there.returning(alice.token, query)
+                for name in ("msg/whoami", "msg_whoami"):
+                    assert (await again.call(name))["handle"] == "alice"
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.app-only-listing", "mcp.app-only-marked")
+@both_eras
+def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            with_apps = {"extensions": [advertise(APPS, {"mimeTypes": [APP_TYPE]})]}
+            for person in (
+                await there.stranger(**with_apps),
+                await there.stranger("?tools=all"),
+            ):
+                tools = (await person.client.list_tools()).tools
+                assert len(tools) == 26
+                marked = {
+                    tool.title
+                    for tool in tools
+                    if tool.meta and tool.meta.get("ui", {}).get("visibility") == ["app"]
+                }
+                assert marked == APP_ONLY
+            resources = (await person.client.list_resources()).resources
+            assert {str(resource.uri) for resource in resources} == {
+                "mmp://mailboxes/inbox",
+                "ui://mmp-inbox",
+            }
+            assert not (await person.client.list_resource_templates()).resource_templates
+
+    run(main())
+
+
+@both_eras
+def test_a_query_that_means_nothing_is_refused(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            message, headers = modern("tools/list")
+            for query, sentence in (
+                ("?names=kebab", "The query parameter names takes safe or canonical."),
+                ("?tools=some", "The query parameter tools takes all."),
+                ("?" + "&".join("abcdefghij" * 6), "The URL has too many query parameters."),
+            ):
+                answer = await there.post(message, query=query, headers=headers)
+                assert answer.status == 400
+                assert answer.json()["error"]["message"] == sentence
+            answer = await there.post(message, query="?utm_source=mail", headers=headers)
+            assert answer.status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.discover", "mcp.stateless-no-get")
+def test_the_stateless_era_needs_neither_handshake_nor_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            message, headers = modern("server/discover")
+            answer = await there.post(message, headers=headers)
+            assert answer.status == 200
+            assert "mcp-session-id" not in answer.headers
+            result = answer.json()["result"]
+            assert result["supportedVersions"] == ["2026-07-28"]
+            assert result["capabilities"]["resources"]["subscribe"] is True
+            assert APPS in result["capabilities"]["extensions"]
+            assert (await there.ask("GET", headers=headers)).status == 405
+            assert (await there.ask("DELETE", headers=headers)).status == 405
+
+    run(main())

@@ -1,0 +1,176 @@
+"""Change notices instead of polling, in both eras and never across users."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.harness import run
+from tests.mcp_harness import Meeting, Person, both_eras, meeting, until
+
+INBOX = "mmp://mailboxes/inbox"
+
+
+class Notes:
+    """What a client of the handshake era is told between its requests."""
+
+    def __init__(self) -> None:
+        self.uris: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __call__(self, message: Any) -> None:
+        params = getattr(message, "params", None)
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            self.uris.put_nowait(str(params.uri))
+
+
+async def digest(person: Person) -> Any:
+    read = await person.client.read_resource(INBOX)
+    (content,) = read.contents
+    assert content.mime_type == "application/json"
+    return json.loads(getattr(content, "text", ""))
+
+
+@pytest.mark.requirement("notice.inbox-resource")
+@both_eras
+def test_the_inbox_is_a_resource_with_the_digest(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            await alice.call("msg/send", to="bob", body="Hello")
+            assert await digest(bob) == await bob.call("msg/digest")
+            assert (await digest(bob))["recent_senders"] == ["alice"]
+            stranger = await there.stranger()
+            with pytest.raises(MCPError, match="Authentication required"):
+                await stranger.client.read_resource(INBOX)
+            for uri in ("mmp://mailboxes/alice", "ui://other", "file:///etc/passwd"):
+                with pytest.raises(MCPError, match="Resource not found"):
+                    await bob.client.read_resource(uri)
+
+    run(main())
+
+
+async def streams(there: Meeting, people: int) -> bool:
+    """Whether everyone's stream is open; what is told before that is lost."""
+    sessions = there.hub.mcp._manager._server_instances.values()
+    return sum("_GET_stream" in session._request_streams for session in sessions) == people
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.requirement("notice.both-eras", "notice.own-only", "thread.muted-no-notice")
+def test_the_handshake_era_subscribes_to_its_own_inbox(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice = await there.person("alice")
+            made = [await there.hub.accounts.register(handle) for handle in ("bob", "carol")]
+            notes = [Notes(), Notes()]
+            bob, carol = [
+                await there.returning(account.token, message_handler=note)
+                for account, note in zip(made, notes, strict=True)
+            ]
+            await until(lambda: streams(there, 3))
+            for person in (bob, carol):
+                await person.client.subscribe_resource(INBOX)
+            sent = await alice.call("msg/send", to="bob", body="One")
+            assert await notes[0].uris.get() == INBOX
+            await alice.call("msg/send", to="carol", body="Two")
+            assert await notes[1].uris.get() == INBOX
+            await bob.call("msg/mute", thread_id=sent["thread_id"])
+            await alice.call("msg/send", to="bob", body="Unheard")
+            await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
+            await bob.client.unsubscribe_resource(INBOX)
+            await alice.call("msg/send", to="bob", body="Unheard too")
+            await alice.call("msg/send", to="carol", body="Heard")
+            assert await notes[1].uris.get() == INBOX
+            assert notes[0].uris.empty()
+            assert notes[1].uris.empty()
+            with pytest.raises(MCPError, match="Resource not found"):
+                await bob.client.subscribe_resource("ui://mmp-inbox")
+            stranger = await there.stranger()
+            with pytest.raises(MCPError, match="Authentication required"):
+                await stranger.client.subscribe_resource(INBOX)
+
+    run(main())
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.requirement("auth.old-token-stops")
+def test_a_subscription_ends_with_its_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice = await there.person("alice")
+            made = await there.hub.accounts.register("bob")
+            note = Notes()
+            bob = await there.returning(made.token, message_handler=note)
+            await until(lambda: streams(there, 2))
+            await bob.client.subscribe_resource(INBOX)
+            await there.hub.accounts.recover("bob", made.recovery_code)
+            await alice.call("msg/send", to="bob", body="Not for the old token")
+
+            async def ended() -> bool:
+                return there.hub.bus.subscriptions == 0
+
+            await until(ended)
+            assert note.uris.empty()
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.listen", "notice.both-eras", "notice.own-only")
+def test_the_stateless_era_listens_to_its_own_inbox(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, "stateless") as there:
+            alice, bob, carol = await there.people("alice", "bob", "carol")
+            heard: list[str] = []
+
+            async def listen(person: Person, name: str, times: int) -> None:
+                async with person.client.listen(resource_subscriptions=[INBOX]) as events:
+                    ready.release()
+                    async for event in events:
+                        heard.append(f"{name} {event.uri}")
+                        times -= 1
+                        if not times:
+                            return
+
+            ready = asyncio.Semaphore(0)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(listen(bob, "bob", 1))
+                tasks.create_task(listen(carol, "carol", 1))
+                await ready.acquire()
+                await ready.acquire()
+                await alice.call("msg/send", to="bob", body="One")
+                await until(lambda: has(heard, 1))
+                await alice.call("msg/send", to="carol", body="Two")
+            assert heard == [f"bob {INBOX}", f"carol {INBOX}"]
+            stranger = await there.stranger()
+            with pytest.raises(MCPError, match="Authentication required"):
+                async with stranger.client.listen(resource_subscriptions=[INBOX]):
+                    pass
+
+    run(main())
+
+
+async def has(items: list[str], count: int) -> bool:
+    return len(items) >= count
+
+
+@pytest.mark.requirement("auth.old-token-stops")
+def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
+            alice, bob, carol = await there.people("alice", "bob", "carol")
+            async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
+                await there.hub.accounts.recover("bob", bob.recovery_code)
+                await alice.call("msg/send", to="bob", body="Not for the old token")
+                assert [event async for event in events] == []
+            async with carol.client.listen(
+                resource_subscriptions=[INBOX], tools_list_changed=True
+            ) as events:
+                there.hub.stop()
+                assert [event async for event in events] == []
+
+    run(main(), seconds=30)

@@ -1,0 +1,152 @@
+"""How often things may be done: the limits of the specification, through a client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from tests.harness import run
+from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern
+
+
+class Later(SystemClock):
+    """A clock that can be set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
+def wait_for(payload: Any) -> str:
+    """What a limit's error says."""
+    assert payload.keys() == {"error", "retry_after"}
+    assert type(payload["retry_after"]) is int
+    sentence: str = payload["error"]
+    assert sentence.startswith("Rate limit exceeded. Try again in ")
+    return sentence.removeprefix("Rate limit exceeded. Try again in ")
+
+
+async def limited(person: Person, tool: str, **arguments: Any) -> str:
+    payload, is_error = await person.result(tool, arguments)
+    assert is_error, payload
+    return wait_for(payload)
+
+
+@pytest.mark.requirement("rate.register", "rate.says-when")
+@both_eras
+def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Later()
+        async with meeting(tmp_path, era, clock, rate_limits="on") as there:
+            stranger = await there.stranger()
+            for number in range(5):
+                await stranger.call("msg/register", handle=f"person{number}")
+                assert await stranger.refused("msg/register", handle="person0") == (
+                    "Handle already taken."
+                    if number < 4
+                    else "Rate limit exceeded. Try again in 60 minutes."
+                )
+            clock.ahead = 1_800
+            assert await limited(stranger, "msg_register", handle="another") == "30 minutes."
+            clock.ahead = 3_601
+            await stranger.call("msg/register", handle="another")
+
+    run(main())
+
+
+@pytest.mark.requirement("recovery.five-failures")
+@both_eras
+def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Later()
+        async with meeting(tmp_path, era, clock, rate_limits="on") as there:
+            alice, bob = await there.people("alice", "bob")
+            stranger = await there.stranger()
+            wrong = {"recovery_code": "AAAA-AAAA-AAAA"}
+            for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
+                right = {"handle": "alice", "recovery_code": alice.recovery_code}
+                await stranger.call("msg/recover", **right)
+                sentence = await stranger.refused("msg/recover", handle=spelled, **wrong)
+                assert sentence == "Invalid recovery code."
+            assert await limited(stranger, "msg/recover", **right) == "60 minutes."
+            await stranger.call("msg/recover", handle="bob", recovery_code=bob.recovery_code)
+            clock.ahead = 3_601
+            await stranger.call("msg/recover", **right)
+
+    run(main())
+
+
+@pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
+@both_eras
+def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Later()
+        rates = {"send_per_minute": 3, "search_per_minute": 2, "invite_per_day": 2}
+        async with meeting(tmp_path, era, clock, rate_limits="on", rates=rates) as there:
+            alice, bob = await there.people("alice", "bob")
+            sent = await alice.call("msg/send", to="bob", body="One")
+            await alice.call("msg/reply", message_id=sent["message_id"], body="Two")
+            await alice.refused("msg/send", to="nobody", body="Counts as well")
+            assert await limited(alice, "msg/send", to="bob", body="Four") == "60 seconds."
+            assert await limited(alice, "msg_send", to="bob", body="Four") == "60 seconds."
+            assert await limited(
+                alice, "msg/reply", message_id=sent["message_id"], body="Four"
+            ) == ("60 seconds.")
+            await bob.call("msg/send", to="alice", body="Others are not limited")
+            for _ in range(2):
+                await alice.call("msg/search_users", query="bo")
+                await alice.call("msg/invite")
+            assert await limited(alice, "msg/search_users", query="bo") == "60 seconds."
+            assert await limited(alice, "msg/invite") == "24 hours."
+            clock.ahead = 61
+            await alice.call("msg/send", to="bob", body="Four")
+            await alice.call("msg/search_users", query="bo")
+            assert await limited(alice, "msg/invite") == "24 hours."
+            clock.ahead = 86_401
+            await alice.call("msg/invite")
+
+    run(main())
+
+
+def test_the_limits_are_those_of_the_specification_and_can_be_switched_off(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            stranger = await there.stranger()
+            for number in range(8):
+                await stranger.call("msg/register", handle=f"person{number}")
+
+    run(main())
+
+
+async def register_from(there: Meeting, forwarded: str, handle: str) -> bool:
+    """Whether someone with these forwarding headers may register."""
+    message, headers = modern("tools/call", name="msg/register", arguments={"handle": handle})
+    answer = await there.post(message, headers={**headers, "x-forwarded-for": forwarded})
+    is_error: bool = answer.json()["result"]["isError"]
+    return not is_error
+
+
+def test_a_made_up_forwarding_header_changes_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        rates = {"register_per_hour": 1}
+        async with meeting(tmp_path / "a", rate_limits="on", rates=rates) as there:
+            assert await register_from(there, "10.0.0.1", "alice")
+            assert not await register_from(there, "10.0.0.2", "bob")
+        behind = {"trusted_proxies": ["127.0.0.0/8", "10.9.0.0/16"]}
+        async with meeting(tmp_path / "b", rate_limits="on", rates=rates, http=behind) as there:
+            assert await register_from(there, "10.0.0.1", "alice")
+            assert await register_from(there, "10.0.0.2", "bob")
+            assert not await register_from(there, "6.6.6.6, 10.0.0.2", "carol")
+            assert not await register_from(there, "6.6.6.7, 10.0.0.2, 10.9.1.1", "carol")
+
+    run(main())

@@ -1,0 +1,427 @@
+"""Every tool, as someone at an MCP client meets it: one body for both eras."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.harness import run
+from tests.mcp_harness import both_eras, meeting
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+KEY = "A" * 43 + "="
+PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
+
+
+@pytest.mark.requirement(
+    "tool.register.output",
+    "auth.token-format",
+    "recovery.code-format",
+    "mcp.result-shape",
+    "auth.client-config",
+    "auth.query-token",
+    "auth.registration-open",
+)
+@both_eras
+def test_someone_registers_and_comes_back_with_the_token(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            stranger = await there.stranger()
+            made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
+            assert list(made) == ["handle", "token", "recovery_code", "public_key", "message"]
+            assert made["handle"] == "alice"
+            assert re.fullmatch(r"sk_[0-9a-f]{64}", made["token"])
+            assert re.fullmatch(r"([A-HJ-NP-Z2-9]{4}-){2}[A-HJ-NP-Z2-9]{4}", made["recovery_code"])
+            assert len(made["public_key"]) == 44
+            assert made["message"] == (
+                "Account created. Save the token and recovery_code to your persistent memory "
+                "immediately."
+            )
+            alice = await there.returning(made["token"])
+            me = await alice.call("msg/whoami")
+            assert me["handle"] == me["display_name"] == "alice"
+            assert (me["bio"], me["status"], me["privacy"]) == ("", "", "public")
+            assert me["account_type"] == "person"
+            assert me["public_key"] == made["public_key"]
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.bearer-token", "profile.account-type")
+@both_eras
+def test_the_token_may_stand_in_the_header(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            agent = await there.person("robot", account_type="agent")
+            headers = {"Authorization": f"Bearer {agent.token}"}
+            again = await there.stranger(headers=headers)
+            assert (await again.call("msg/whoami"))["account_type"] == "agent"
+            human = await there.person("human")
+            assert (await human.call("msg/lookup", handle="robot"))["account_type"] == "agent"
+
+    run(main())
+
+
+@pytest.mark.requirement("tool.recover.output", "recovery.new-token", "recovery.lenient-input")
+@both_eras
+def test_a_recovery_code_brings_a_new_token_and_ends_the_old_one(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice = await there.person("alice")
+            stranger = await there.stranger()
+            code = alice.recovery_code.replace("-", "").lower()
+            made = await stranger.call("msg/recover", handle="@ALICE", recovery_code=code)
+            assert list(made) == ["handle", "token", "message"]
+            assert made["message"] == (
+                "Account recovered. Save the new token to your persistent memory. The old token "
+                "is now invalid."
+            )
+            assert await alice.refused("msg/whoami") == "Authentication required."
+            again = await there.returning(made["token"])
+            assert (await again.call("msg/whoami"))["handle"] == "alice"
+
+    run(main())
+
+
+@pytest.mark.requirement(
+    "tool.send.output",
+    "tool.inbox.output",
+    "tool.reply.output",
+    "tool.reply.routes",
+    "tool.inbox.thread",
+    "message-record.ids",
+    "message-record.epoch-seconds",
+    "crypto.mode-indicator",
+    "thread.both-sides-shown",
+)
+@both_eras
+def test_two_people_write_read_and_answer(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            sent = await alice.call("msg/send", to="@Bob", body="Hello Bob!", priority="urgent")
+            assert list(sent) == [
+                "message_id",
+                "thread_id",
+                "to",
+                "encryption_mode",
+                "created_at",
+            ]
+            assert (sent["to"], sent["encryption_mode"]) == ("bob", "server_assisted")
+            assert UUID.fullmatch(sent["message_id"])
+            assert UUID.fullmatch(sent["thread_id"])
+            assert type(sent["created_at"]) is int
+            (message,) = (await bob.call("msg/inbox"))["messages"]
+            assert message == {
+                "id": sent["message_id"],
+                "thread_id": sent["thread_id"],
+                "from_handle": "alice",
+                "to_handle": "bob",
+                "body": "Hello Bob!",
+                "priority": "urgent",
+                "encryption_mode": "server_assisted",
+                "reply_to": None,
+                "created_at": sent["created_at"],
+            }
+            answer = await bob.call("msg/reply", message_id=message["id"], body="Hello Alice!")
+            assert list(answer) == list(sent)
+            assert answer["thread_id"] == sent["thread_id"]
+            whole = await alice.call("msg/thread", thread_id=sent["thread_id"])
+            assert [m["body"] for m in whole["messages"]] == ["Hello Alice!", "Hello Bob!"]
+            assert whole["messages"][0]["reply_to"] == message["id"]
+            assert whole["thread"]["subject"] == "Hello Bob!"
+            same = await alice.call("msg/inbox", thread_id=sent["thread_id"], limit=1)
+            assert [m["body"] for m in same["messages"]] == ["Hello Alice!"]
+            older = await alice.call(
+                "msg/inbox", thread_id=sent["thread_id"], cursor=same["next_cursor"]
+            )
+            assert [m["body"] for m in older["messages"]] == ["Hello Bob!"]
+            assert older["next_cursor"] is None
+
+    run(main())
+
+
+@pytest.mark.requirement("crypto.e2e-returned", "crypto.e2e-as-given", "tool.reply.as-send")
+@both_eras
+def test_what_a_client_encrypted_comes_back_as_it_was(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            sent = await alice.call("msg/send", to="bob", encrypted_payload=PAYLOAD)
+            assert sent["encryption_mode"] == "e2e"
+            (message,) = (await bob.call("msg/inbox"))["messages"]
+            assert message["body"] is None
+            assert message["encrypted_payload"] == PAYLOAD
+            answer = await bob.call(
+                "msg/reply", message_id=message["id"], encrypted_payload=PAYLOAD
+            )
+            assert answer["encryption_mode"] == "e2e"
+
+    run(main())
+
+
+@pytest.mark.requirement(
+    "tool.threads.output", "tool.threads.filter", "tool.digest.output", "tool.digest.marks-nothing"
+)
+@both_eras
+def test_threads_and_digest_tell_what_is_there(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            sent = await alice.call("msg/send", to="bob", body="One", priority="urgent")
+            await alice.call("msg/send", to="bob", body="Two")
+            for _ in range(2):
+                assert await bob.call("msg/digest") == {
+                    "total_unread": 2,
+                    "threads_with_unread": 1,
+                    "recent_senders": ["alice"],
+                    "urgent_count": 1,
+                }
+            (thread,) = (await bob.call("msg/threads"))["threads"]
+            expected = {
+                "id": sent["thread_id"],
+                "subject": "One",
+                "other_handle": "alice",
+                "other_display_name": "alice",
+                "last_message_body": "Two",
+                "unread_count": 2,
+                "member_state": "active",
+            }
+            assert thread.items() >= expected.items()
+            assert {"last_message_at", "created_at", "updated_at"} <= thread.keys()
+            assert (await bob.call("msg/threads", state="active"))["threads"]
+            assert not (await bob.call("msg/threads", state="starred"))["threads"]
+
+    run(main())
+
+
+@pytest.mark.requirement(
+    "tool.mark-read.output",
+    "tool.archive.output",
+    "tool.archive.undo",
+    "tool.star.output",
+    "tool.star.undo",
+    "tool.mute.output",
+    "tool.mute.undo",
+    "mcp.app-only-callable",
+)
+@both_eras
+def test_threads_are_marked_archived_starred_and_muted(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
+            assert await bob.call("msg/mark_read", thread_id=thread_id) == {
+                "thread_id": thread_id,
+                "message": "Thread marked as read.",
+            }
+            assert (await bob.call("msg/digest"))["total_unread"] == 0
+            for tool, state in (("archive", "archived"), ("star", "starred"), ("mute", "muted")):
+                assert await bob.call(f"msg/{tool}", thread_id=thread_id) == {
+                    "thread_id": thread_id,
+                    "state": state,
+                    "message": f"Thread {state}.",
+                }
+                assert (await bob.call("msg/threads", state=state))["threads"]
+                undone = await bob.call(f"msg/{tool}", thread_id=thread_id, undo=True)
+                assert undone["state"] == "active"
+                assert undone["message"] == f"Thread un{state}."
+
+    run(main())
+
+
+@pytest.mark.requirement(
+    "tool.contacts.output",
+    "tool.add-contact.output",
+    "tool.lookup.output",
+    "tool.lookup.never-secrets",
+    "tool.search-users.output",
+    "tool.block.output",
+)
+@both_eras
+def test_people_find_keep_and_block_each_other(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            assert await alice.call("msg/add_contact", handle="bob") == {
+                "contact": "bob",
+                "nickname": "",
+                "message": "Contact added.",
+            }
+            await alice.call("msg/add_contact", handle="bob", nickname="Bobby")
+            listed = await alice.call("msg/contacts")
+            (contact,) = listed["contacts"]
+            assert list(contact) == ["handle", "display_name", "nickname", "added_at"]
+            assert (contact["handle"], contact["nickname"]) == ("bob", "Bobby")
+            assert listed["next_cursor"] is None
+            found = await alice.call("msg/lookup", handle="@Bob")
+            assert list(found) == [
+                "handle",
+                "display_name",
+                "bio",
+                "status",
+                "account_type",
+                "public_key",
+                "client_public_key",
+            ]
+            assert found["client_public_key"] is None
+            results = (await alice.call("msg/search_users", query="BO"))["results"]
+            assert [user["handle"] for user in results] == ["bob"]
+            assert results[0].keys() >= {"handle", "display_name", "bio"}
+            assert await alice.call("msg/block", handle="bob") == {
+                "handle": "bob",
+                "action": "block",
+                "message": "User blocked.",
+            }
+            sentence = await bob.refused("msg/send", to="alice", body="Hello?")
+            assert sentence == "Cannot send message to this user."
+            await alice.call("msg/send", to="bob", body="I may still write.")
+            unblocked = await alice.call("msg/block", handle="bob", action="unblock")
+            assert unblocked["message"] == "User unblocked."
+            await bob.call("msg/send", to="alice", body="Thank you.")
+            assert await alice.call("msg/remove_contact", handle="bob") == {
+                "contact": "bob",
+                "message": "Contact removed.",
+            }
+            assert not (await alice.call("msg/contacts"))["contacts"]
+
+    run(main())
+
+
+@pytest.mark.requirement("tool.set-profile.output", "tool.change-handle.output")
+@both_eras
+def test_a_profile_and_a_handle_change(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            changed = await alice.call(
+                "msg/set_profile",
+                display_name="Alice Wonderland",
+                bio="Curiouser and curiouser",
+                status="online",
+                client_public_key=KEY,
+            )
+            assert (
+                changed.items()
+                >= {
+                    "handle": "alice",
+                    "display_name": "Alice Wonderland",
+                    "bio": "Curiouser and curiouser",
+                    "privacy": "public",
+                    "status": "online",
+                    "message": "Profile updated.",
+                }.items()
+            )
+            moved = await alice.call("msg/change_handle", new_handle="alice_v2")
+            assert moved["old_handle"] == "alice"
+            assert moved["new_handle"] == "alice_v2"
+            assert moved["message"] == "Handle changed. Old handle will redirect for 30 days."
+            assert (await bob.call("msg/send", to="alice", body="Hi"))["to"] == "alice_v2"
+            assert (await bob.call("msg/lookup", handle="alice"))["client_public_key"] == KEY
+
+    run(main())
+
+
+@pytest.mark.requirement(
+    "tool.invite.output", "invite.claimed-at-registration", "auth.registration-invite"
+)
+@both_eras
+def test_an_invite_opens_a_hub_that_takes_only_the_invited(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era, registration="invite") as there:
+            code = await there.hub.accounts.create_invite(None)
+            stranger = await there.stranger()
+            refused = await stranger.refused("msg/register", handle="alice")
+            assert refused == "An invite code is required to register on this server."
+            alice = await there.person("alice", invite_code=code)
+            invited = await alice.call("msg/invite", message="Welcome!")
+            assert invited["invite_url"] == (
+                f"{there.hub.base_url}/invite/{invited['invite_code']}"
+            )
+            assert invited["message"] == "Share this link with someone to invite them to MMP."
+            bob = await there.person("bob", invite_code=invited["invite_code"])
+            (message,) = (await bob.call("msg/inbox"))["messages"]
+            assert (message["from_handle"], message["body"]) == ("alice", "Welcome!")
+            again = await stranger.refused(
+                "msg/register", handle="carol", invite_code=invited["invite_code"]
+            )
+            assert again == "This invite has already been claimed."
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.registration-closed")
+def test_a_closed_hub_takes_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, registration="closed") as there:
+            stranger = await there.stranger()
+            sentence = await stranger.refused("msg/register", handle="alice")
+            assert sentence == "Registration is closed on this server."
+
+    run(main())
+
+
+@pytest.mark.requirement("delete.message", "delete.thread", "delete.account")
+@both_eras
+def test_messages_threads_and_accounts_are_deleted(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            first = await alice.call("msg/send", to="bob", body="One")
+            await alice.call("msg/send", to="bob", body="Two")
+            assert await bob.call("msg/delete_message", message_id=first["message_id"]) == {
+                "message_id": first["message_id"],
+                "message": "Message deleted.",
+            }
+            left = await bob.call("msg/thread", thread_id=first["thread_id"])
+            assert [m["body"] for m in left["messages"]] == ["Two"]
+            assert await bob.call("msg/delete_thread", thread_id=first["thread_id"]) == {
+                "thread_id": first["thread_id"],
+                "message": "Thread deleted.",
+            }
+            assert not (await bob.call("msg/threads"))["threads"]
+            kept = await alice.call("msg/thread", thread_id=first["thread_id"])
+            assert [m["body"] for m in kept["messages"]] == ["Two", "One"]
+            assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
+            assert await alice.refused("msg/delete_account", confirm="yes") == (
+                "To delete your account, give your own handle as confirm. This cannot be undone."
+            )
+            gone = await alice.call("msg/delete_account", confirm="@Alice")
+            assert gone == {
+                "handle": "alice",
+                "message": "Account deleted. The token is now invalid.",
+            }
+            assert await alice.refused("msg/whoami") == "Authentication required."
+            assert await bob.refused("msg/lookup", handle="alice") == "User not found."
+
+    run(main())
+
+
+@pytest.mark.requirement("tool.open-inbox.resource", "app.uri-and-type", "app.single-file")
+@both_eras
+def test_the_inbox_opens_as_an_app_and_as_text(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
+            listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}
+            meta = listed["msg/open_inbox"].meta
+            assert meta is not None
+            assert meta["ui"] == {"resourceUri": "ui://mmp-inbox"}
+            opened = await bob.call("msg/open_inbox")
+            assert opened["resource"] == "ui://mmp-inbox"
+            assert opened["message"] == (
+                "You have 1 unread message in 1 thread, from @alice; 1 urgent."
+            )
+            assert [thread["other_handle"] for thread in opened["threads"]] == ["alice"]
+            assert (await bob.call("msg/digest"))["total_unread"] == 1
+            page = await bob.client.read_resource("ui://mmp-inbox")
+            (content,) = page.contents
+            assert content.mime_type == "text/html;profile=mcp-app"
+            html = getattr(content, "text", "")
+            assert "ui/initialize" in html
+            assert not re.search(r"""(src|href)\s*=|@import|url\(|https?:""", html)
+
+    run(main())

@@ -1,0 +1,83 @@
+"""Who may register, how often, from where: the settings of a hub that people reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.app import rate_limits
+from folkmoot.core.errors import SettingsError
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
+from folkmoot.settings import Settings, load
+
+
+def settings(**variables: str) -> Settings:
+    environ = {f"FOLKMOOT_{name}": value for name, value in variables.items()}
+    return load(environ=environ).settings
+
+
+@pytest.mark.requirement("auth.registration-open")
+@pytest.mark.parametrize(
+    ("host", "public_url", "policy"),
+    [
+        ("127.0.0.1", "", "open"),
+        ("localhost", "", "open"),
+        ("::1", "", "open"),
+        ("127.0.0.1", "https://hub.example", "invite"),
+        ("0.0.0.0", "", "invite"),
+        ("::", "", "invite"),
+        ("hub.example", "", "invite"),
+    ],
+)
+def test_registration_is_open_on_this_machine_alone(
+    host: str, public_url: str, policy: str
+) -> None:
+    made = settings(HOST=host, PUBLIC_URL=public_url)
+    assert made.registration == "auto"
+    assert made.registration_policy == policy
+    for chosen in ("open", "invite", "closed"):
+        made = settings(HOST=host, PUBLIC_URL=public_url, REGISTRATION=chosen)
+        assert made.registration_policy == chosen
+
+
+@pytest.mark.requirement("rate.configurable")
+def test_the_limits_are_the_specifications_unless_told() -> None:
+    assert rate_limits(settings()) == {
+        "register": Limit(5, HOUR),
+        "recover": Limit(5, HOUR),
+        "send": Limit(60, MINUTE),
+        "search": Limit(30, MINUTE),
+        "invite": Limit(10, DAY),
+    }
+    changed = settings(RATES_SEND_PER_MINUTE="7")
+    assert rate_limits(changed)["send"] == Limit(7, MINUTE)
+    assert rate_limits(settings(RATE_LIMITS="off")) == {}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("REGISTRATION", "maybe"),
+        ("RATE_LIMITS", "sometimes"),
+        ("RATES_SEND_PER_MINUTE", "0"),
+        ("MCP_NAMES", "kebab"),
+        ("HTTP_TRUSTED_PROXIES", "proxy.example"),
+        ("HTTP_TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("HTTP_ALLOWED_ORIGINS", "app.example"),
+        ("HTTP_ALLOWED_ORIGINS", "https://app.example/"),
+        ("HTTP_ALLOWED_ORIGINS", "https://App.example"),
+        ("HTTP_ALLOWED_ORIGINS", "*"),
+        ("HTTP_ALLOWED_ORIGINS", "null"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"FOLKMOOT_{variable} must be"):
+        settings(**{variable: value})
+
+
+def test_lists_are_read_from_the_environment() -> None:
+    made = settings(
+        HTTP_TRUSTED_PROXIES="10.0.0.0/8, ::1, 192.0.2.7",
+        HTTP_ALLOWED_ORIGINS="https://app.example, http://localhost:5173",
+    )
+    assert made.http.trusted_proxies == ("10.0.0.0/8", "::1", "192.0.2.7")
+    assert made.http.allowed_origins == ("https://app.example", "http://localhost:5173")

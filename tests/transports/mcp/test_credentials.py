@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.core.errors import QueryInvalid, TokensDiffer
+from folkmoot.transports.mcp.credentials import mark_of, read_query, read_token
+
+TOKEN = "sk_" + "a" * 64
+
+
+def scope(query: str = "", *authorization: str) -> dict[str, object]:
+    headers = [(b"authorization", value.encode()) for value in authorization]
+    return {"query_string": query.encode(), "headers": headers}
+
+
+def token(query: str = "", *authorization: str) -> str:
+    asked = scope(query, *authorization)
+    return read_token(asked, read_query(asked))
+
+
+@pytest.mark.requirement("auth.query-token", "auth.bearer-token")
+@pytest.mark.parametrize(
+    ("query", "authorization"),
+    [
+        (f"token={TOKEN}", []),
+        (f"names=safe&token={TOKEN}&x=y", []),
+        (f"token={TOKEN}&token=", []),
+        ("", [f"Bearer {TOKEN}"]),
+        ("", [f"bearer  {TOKEN} "]),
+        (f"token={TOKEN}", [f"Bearer {TOKEN}"]),
+        (f"token={TOKEN}", ["Basic dXNlcjpwYXNz"]),
+        (f"token=%73k_{'a' * 64}", []),
+    ],
+)
+def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: list[str]) -> None:
+    assert token(query, *authorization) == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("query", "authorization"),
+    [("", []), ("token=", []), ("Token=x", []), ("", ["Bearer"]), ("", ["Basic eDp5"])],
+)
+def test_no_token_is_an_empty_one(query: str, authorization: list[str]) -> None:
+    assert token(query, *authorization) == ""
+    assert mark_of("") == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "authorization"),
+    [
+        (f"token={TOKEN}", ["Bearer other"]),
+        (f"token={TOKEN}&token=other", []),
+        ("", ["Bearer one", "Bearer other"]),
+    ],
+)
+def test_two_different_tokens_are_refused(query: str, authorization: list[str]) -> None:
+    with pytest.raises(TokensDiffer) as refused:
+        token(query, *authorization)
+    assert TOKEN not in refused.value.message
+
+
+def test_the_query_chooses_names_and_tools() -> None:
+    asked = read_query(scope("names=canonical&tools=all"))
+    assert (asked.names, asked.all_tools) == ("canonical", True)
+    asked = read_query(scope("other=thing"))
+    assert (asked.names, asked.all_tools) == (None, False)
+
+
+@pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
+def test_a_query_that_means_nothing_is_refused(query: str) -> None:
+    with pytest.raises(QueryInvalid):
+        read_query(scope(query))
