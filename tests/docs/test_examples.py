@@ -89,7 +89,7 @@ def check_folkmoot(words: list[str], where: str) -> None:
     command: Any = get_command(app)
     for word in words:
         inner = getattr(command, "commands", {})
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             options = {option for param in command.params for option in param.opts}
             assert word.split("=")[0] in options | {"-h", "--help"}, where
         elif inner:

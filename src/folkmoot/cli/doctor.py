@@ -34,7 +34,7 @@ def doctor(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that a hub can run here, and say what to do where it cannot.
+    """Check that a hub can run here, and say what to mend.
 
     Looks at the program, the settings, the data folder and its permissions, the master key, the
     database, a running hub and the port, and changes nothing. A large database takes a while to

@@ -9,6 +9,8 @@ from folkmoot.core.errors import (
     DataFolderError,
     FolkmootError,
     HubNotRunning,
+    HubUnreachable,
+    NotSignedIn,
     ServeError,
     SettingsError,
     StoreError,
@@ -25,6 +27,8 @@ class ExitCode(IntEnum):
     DATA = 4
     LISTEN = 5
     NOT_RUNNING = 6
+    UNREACHABLE = 7
+    SIGNED_OUT = 8
     UNEXPECTED = 70
     INTERRUPTED = 130
 
@@ -37,6 +41,8 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.DATA: "The data folder, the database or the master key cannot be used.",
     ExitCode.LISTEN: "The hub cannot listen: the port is taken or the address is not usable.",
     ExitCode.NOT_RUNNING: "The command needs a running hub, and none runs on the data folder.",
+    ExitCode.UNREACHABLE: "No hub answers at the address the command was to use.",
+    ExitCode.SIGNED_OUT: "The command needs an account: none is kept, or its token is not valid.",
     ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
     ExitCode.INTERRUPTED: "The command was interrupted with Ctrl-C; `serve` ends with 0 instead.",
 }
@@ -48,6 +54,8 @@ ENDS: dict[type[FolkmootError], ExitCode] = {
     BackupFailed: ExitCode.FAILED,
     ServeError: ExitCode.LISTEN,
     HubNotRunning: ExitCode.NOT_RUNNING,
+    HubUnreachable: ExitCode.UNREACHABLE,
+    NotSignedIn: ExitCode.SIGNED_OUT,
     FolkmootError: ExitCode.FAILED,
 }
 

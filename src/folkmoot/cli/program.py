@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,18 @@ import typer
 from typer.main import get_command
 
 from folkmoot import __version__
-from folkmoot.cli import backup, config, doctor, serve, status
+from folkmoot.cli import (
+    account,
+    backup,
+    config,
+    connect,
+    doctor,
+    export,
+    mail,
+    people,
+    serve,
+    status,
+)
 from folkmoot.cli.exits import ExitCode, exit_code
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.core.errors import FolkmootError
@@ -31,11 +43,40 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("serve")(serve.serve)
-app.command("status")(status.status)
-app.command("doctor")(doctor.doctor)
-app.command("backup")(backup.backup)
-app.add_typer(config.app, name="config")
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "serve": serve.serve,
+    "status": status.status,
+    "doctor": doctor.doctor,
+    "backup": backup.backup,
+    "export": export.export,
+    "config": config.app,
+    "register": account.register,
+    "recover": account.recover,
+    "whoami": account.whoami,
+    "accounts": account.accounts,
+    "profile": account.profile,
+    "change-handle": account.change_handle,
+    "delete-account": account.delete_account,
+    "connect": connect.connect,
+    "inbox": mail.inbox,
+    "send": mail.send,
+    "reply": mail.reply,
+    "threads": mail.threads,
+    "thread": mail.thread,
+    "contacts": people.contacts,
+    "lookup": people.lookup,
+    "search": people.search,
+    "block": people.block,
+    "unblock": people.unblock,
+    "invite": people.invite,
+}
+"""Every command and group of commands by its name."""
+
+for name, what in COMMANDS.items():
+    if isinstance(what, typer.Typer):
+        app.add_typer(what, name=name)
+    else:
+        app.command(name)(what)
 
 
 def show_version(wanted: bool) -> None:  # noqa: FBT001

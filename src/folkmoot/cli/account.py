@@ -1,0 +1,261 @@
+"""Your accounts: make one, get one back, show and change it, leave."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, ask, hub_for, signed_in
+from folkmoot.cli.client import HubClient
+from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import aligned, complain, say
+from folkmoot.cli.show import Column, tell_fields, tell_table
+from folkmoot.cli.text import say_data
+from folkmoot.core.errors import AnswerInvalid, CredentialsUnusable
+
+InviteOption = Annotated[
+    str | None,
+    typer.Option("--invite", metavar="CODE", help="The code of an invite.", show_default=False),
+]
+AgentOption = Annotated[
+    bool, typer.Option("--agent", help="The account of a program.", show_default=False)
+]
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
+]
+NewHandleArgument = Annotated[
+    str, typer.Argument(metavar="NEW", help="The new handle.", show_default=False)
+]
+
+
+def field(name: str, metavar: str, what: str) -> Any:
+    """An option that changes one field of the profile."""
+    return typer.Option(name, metavar=metavar, help=what, show_default=False)
+
+
+def register(
+    handle: HandleArgument,
+    invite: InviteOption = None,
+    url: UrlOption = None,
+    *,
+    agent: AgentOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an account on a hub, and keep its token here.
+
+    The token and the recovery code are shown once. Keep them in a safe place.
+    """
+    arguments = {"handle": handle}
+    if invite:
+        arguments["invite_code"] = invite
+    if agent:
+        arguments["account_type"] = "agent"
+    enter("msg/register", arguments, url, as_json=as_json)
+
+
+def recover(handle: HandleArgument, url: UrlOption = None, *, as_json: JsonOption = False) -> None:
+    """Get a new token with the recovery code; the old one ends.
+
+    The code that was kept here is used; where none was, it is asked for, or read from the standard
+    input.
+    """
+    keyring = read_keyring()
+    hub = hub_for(keyring, url)
+    kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, handle)), None)
+    code = (kept.recovery_code if kept else "") or ask_code()
+    enter("msg/recover", {"handle": handle, "recovery_code": code}, hub, as_json=as_json)
+
+
+def ask_code() -> str:
+    """The recovery code, typed or piped; never an argument, which every process could read."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return str(typer.prompt("Recovery code", hide_input=True, err=True)).strip()
+    code = sys.stdin.readline(100).strip() if sys.stdin else ""
+    if not code:
+        raise typer.BadParameter("no recovery code came from the standard input")
+    return code
+
+
+def enter(tool: str, arguments: dict[str, Any], url: str | None, *, as_json: bool) -> None:
+    """Call a tool that gives a token, keep what it gives, and show it this once."""
+    login: Login | None = None
+    try:
+        with changing() as keyring:
+            hub = hub_for(keyring, url)
+            login = login_from(hub, HubClient(hub).call(tool, arguments), arguments)
+            keyring.put(login)
+    except CredentialsUnusable:
+        # The hub has given a token that no file keeps: whoever reads this must keep it now.
+        if login is not None:
+            show_secrets(login, as_json=as_json)
+        raise
+    show_secrets(login, as_json=as_json)
+    if not as_json:
+        tell_kept(read_keyring(), login)
+
+
+def login_from(hub: str, answer: dict[str, Any], arguments: dict[str, Any]) -> Login:
+    """The account from the hub's answer; a recovery without a new code keeps the old one."""
+    kept = {"recovery_code": arguments.get("recovery_code", "")}
+    try:
+        return msgspec.convert({**kept, **answer, "hub": hub}, Login)
+    except msgspec.ValidationError:
+        raise AnswerInvalid(f"{hub}: the hub's answer cannot be understood.") from None
+
+
+def show_secrets(login: Login, *, as_json: bool) -> None:
+    """The token and the code, this once."""
+    if as_json:
+        say_data(msgspec.structs.asdict(login))
+        return
+    say(f"You are @{login.handle} on {login.hub}.")
+    say()
+    rows = [("Token", login.token), ("Recovery code", login.recovery_code)]
+    for line in aligned([(name, value) for name, value in rows if value]):
+        say(f"  {line}")
+    say()
+    say("Keep both in a safe place: they are not shown again, and whoever has one is you.")
+
+
+def tell_kept(keyring: Keyring, login: Login) -> None:
+    """Where the account is kept, and how to use it."""
+    say(f"They are also kept in {credentials_path()}, which only you can read.")
+    first = keyring.accounts[0]
+    if first != login:
+        say(f"Commands go on as {first.name}; 'folkmoot accounts use {login.handle}' changes that.")
+
+
+def whoami(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
+    """Show your account as the hub knows it."""
+    hub, login = signed_in(url, handle)
+    answer = hub.call("msg/whoami", {})
+    if as_json:
+        say_data({"hub": login.hub, **answer})
+        return
+    tell_fields(
+        [
+            ("Handle", f"@{answer.get('handle', login.handle)}"),
+            ("Hub", login.hub),
+            ("Name", answer.get("display_name")),
+            ("Bio", answer.get("bio")),
+            ("Status", answer.get("status")),
+            ("Privacy", answer.get("privacy")),
+            ("Account", answer.get("account_type")),
+        ]
+    )
+
+
+def profile(
+    name: Annotated[str | None, field("--name", "TEXT", "The name others see.")] = None,
+    bio: Annotated[str | None, field("--bio", "TEXT", "A few words about you.")] = None,
+    status: Annotated[str | None, field("--status", "TEXT", "What you are doing.")] = None,
+    privacy: Annotated[
+        Literal["public", "contacts_only", "private"] | None,
+        field("--privacy", "LEVEL", "public, contacts_only or private."),
+    ] = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Change your profile, or show it."""
+    changes = {"display_name": name, "bio": bio, "status": status, "privacy": privacy}
+    if all(value is None for value in changes.values()):
+        whoami(url, handle, as_json=as_json)
+        return
+    answer = ask(url, handle, "msg/set_profile", changes)
+    if as_json:
+        say_data(answer)
+    else:
+        say("Your profile is changed.")
+
+
+def change_handle(
+    new: NewHandleArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take another handle; the old one leads to you for 30 days."""
+    with changing() as keyring:
+        login = keyring.find(url, handle)
+        answer = HubClient(login.hub, login.token).call("msg/change_handle", {"new_handle": new})
+        changed = msgspec.structs.replace(login, handle=str(answer.get("new_handle", new)))
+        keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"You are @{changed.handle} now; @{login.handle} leads to you for 30 days.")
+
+
+def delete_account(
+    url: UrlOption = None, handle: AsOption = None, *, yes: YesOption = False
+) -> None:
+    """Delete your account and everything you wrote, for good.
+
+    Asks for your handle first, unless --yes is given.
+    """
+    login = read_keyring().find(url, handle)
+    if not yes:
+        confirm(login)
+    with changing() as keyring:
+        HubClient(login.hub, login.token).call("msg/delete_account", {"confirm": login.handle})
+        keyring.drop(login)
+    say(f"{login.name} is deleted.")
+
+
+def confirm(login: Login) -> None:
+    """Let only someone go on who types the handle."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("--yes is needed where nobody can be asked")
+    complain(f"this deletes {login.name} and everything it wrote, for good.", kind="warning")
+    typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
+    if typed.strip().removeprefix("@").lower() != login.handle:
+        say("Nothing was deleted.", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+accounts = typer.Typer(
+    help="Show the accounts kept here, and choose the one to use.", rich_markup_mode=None
+)
+
+
+@accounts.callback(invoke_without_command=True)
+def list_accounts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
+    """Show the accounts kept here, and choose the one to use."""
+    if ctx.invoked_subcommand is not None:
+        return
+    kept = read_keyring().accounts
+    if as_json:
+        say_data([{"handle": login.handle, "hub": login.hub} for login in kept])
+        return
+    rows = [
+        (f"@{login.handle}", login.hub, "" if number else "used when none is named")
+        for number, login in enumerate(kept)
+    ]
+    columns = (Column("Handle", "bold"), Column("Hub"), Column(""))
+    tell_table(columns, rows, "No account is kept here.")
+
+
+@accounts.command()
+def use(handle: HandleArgument, url: UrlOption = None) -> None:
+    """Use this account when none is named."""
+    with changing() as keyring:
+        login = keyring.find(url, handle)
+        keyring.prefer(login)
+    say(f"Commands are as {login.name} now.")
+
+
+@accounts.command()
+def forget(handle: HandleArgument, url: UrlOption = None) -> None:
+    """Keep nothing of an account here; on its hub it stays."""
+    with changing() as keyring:
+        login = keyring.find(url, handle)
+        keyring.drop(login)
+    say(f"{login.name} is no longer kept here.")

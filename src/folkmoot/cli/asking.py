@@ -1,0 +1,90 @@
+"""What the commands of a person share: which hub, as whom, and text from the command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.client import HubClient, hub_url
+from folkmoot.cli.credentials import Keyring, Login, read_keyring
+from folkmoot.settings import FIELDS
+
+LOCAL_HUB = f"http://{FIELDS['host'].default}:{FIELDS['port'].default}"
+MAX_TEXT = 4 * 1024 * 1024
+"""Characters read from the standard input; the hub's own limit is lower, and it says so itself."""
+
+
+def checked_url(value: str | None) -> Any:
+    """The hub's address in one spelling, checked before the command begins."""
+    if value is None:
+        return None
+    try:
+        return hub_url(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def checked_handle(value: str | None) -> Any:
+    """A handle as it is stored: without the @, in lower case."""
+    return None if value is None else value.strip().removeprefix("@").lower()
+
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", help="The hub.  [default: that of your account]",
+        callback=checked_url, show_default=False,
+    ),
+]  # fmt: skip
+AsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="HANDLE", help="Which of your accounts.  [default: the first]",
+        callback=checked_handle, show_default=False,
+    ),
+]  # fmt: skip
+HandleArgument = Annotated[
+    str, typer.Argument(metavar="HANDLE", help="Who.", callback=checked_handle, show_default=False)
+]
+TextArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TEXT", help="What to write; - reads it from the standard input.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
+    """The hub, as the account that was meant."""
+    login = read_keyring().find(url, handle)
+    return HubClient(login.hub, login.token), login
+
+
+def ask(
+    url: str | None, handle: str | None, tool: str, arguments: dict[str, Any], *, wait: float = 0
+) -> dict[str, Any]:
+    """The result of a tool, called as the account that was meant."""
+    hub, _ = signed_in(url, handle)
+    return hub.call(tool, arguments, wait=wait)
+
+
+def hub_for(keyring: Keyring, url: str | None) -> str:
+    """The hub for someone who may have no account yet."""
+    return url or (keyring.accounts[0].hub if keyring.accounts else LOCAL_HUB)
+
+
+def text_of(argument: str) -> str:
+    """The text that was given, or that of the standard input without its last line end."""
+    if argument != "-":
+        return argument
+    try:
+        read = sys.stdin.buffer.read(MAX_TEXT + 1) if sys.stdin else b""
+        text = read.decode("utf-8")
+    except UnicodeDecodeError:
+        raise typer.BadParameter("the standard input is not UTF-8 text") from None
+    if len(read) > MAX_TEXT:
+        raise typer.BadParameter("the standard input is larger than 4 MiB")
+    return text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,246 @@
+"""`folkmoot connect`: tell an MCP client of a hub, in the client's own settings file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Annotated
+
+import typer
+
+from folkmoot.cli import jsonfile, yamlfile
+from folkmoot.cli.asking import AsOption, UrlOption, hub_for
+from folkmoot.cli.credentials import fits, read_keyring
+from folkmoot.cli.output import complain, say
+from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.web.clients import CLIENTS, NAME, Client, yaml_text
+
+MAX_BYTES = 32 * 1024 * 1024
+MASKED = "sk_…"
+"""Stands for the token wherever an entry is shown."""
+
+HOMES: dict[str, dict[str, str]] = {
+    "linux": {"config": "{XDG_CONFIG_HOME}", "goose": "{XDG_CONFIG_HOME}/goose"},
+    "darwin": {"config": "~/Library/Application Support", "goose": "~/.config/goose"},
+    "win32": {"config": "{APPDATA}", "goose": "{APPDATA}/Block/goose/config"},
+}
+"""Where each platform keeps the settings of programs."""
+
+FILES = {
+    "claude-desktop": "{config}/Claude/claude_desktop_config.json",
+    "claude-code": "{CLAUDE_CONFIG_DIR}/.claude.json",
+    "vscode": "{config}/Code/User/mcp.json",
+    "cursor": "~/.cursor/mcp.json",
+    "goose": "{goose}/config.yaml",
+}
+"""Where each client keeps its list of MCP servers, as it documents it."""
+
+
+def known_client(value: str) -> str:
+    """A client's name, checked."""
+    if value not in CLIENTS:
+        *others, last = CLIENTS
+        raise typer.BadParameter(f"must be {', '.join(others)} or {last}, not {value!r}")
+    return value
+
+
+ClientArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLIENT",
+        help="claude-desktop, claude-code, vscode, cursor, goose, or mcpservers for any other.",
+        callback=known_client,
+        autocompletion=lambda: list(CLIENTS),
+        show_default=False,
+    ),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="The client's settings file.  [default: where the client keeps it]",
+        show_default=False,
+    ),
+]
+NameOption = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="What the client calls the hub.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show it, and write nothing.", show_default=False)
+]
+NoTokenOption = Annotated[
+    bool, typer.Option("--no-token", help="Leave your token out.", show_default=False)
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace an entry of that name.", show_default=False)
+]
+
+
+def connect(
+    client: ClientArgument,
+    file: FileOption = None,
+    name: NameOption = NAME,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    dry_run: DryRunOption = False,
+    no_token: NoTokenOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Tell an MCP client of your hub, in its own settings file.
+
+    Everything else in the file stays as it is, comments too, and a copy of it is kept beside it. A
+    file that cannot be read for certain is left alone. With an account on the hub, its token is
+    written as well.
+    """
+    known = CLIENTS[client]
+    if not name.isprintable() or not name.strip():
+        raise typer.BadParameter("--name must be a name")
+    hub, token = meant(url, handle, no_token=no_token)
+    endpoint = f"{hub}/mcp"
+    path = settings_file(known, file)
+    text = read(path)
+    try:
+        changed = extended(known, text or "", name, endpoint, token, force=force)
+    except ClientFileUnusable as error:
+        raise ClientFileUnusable(f"{path}: {error.message}") from None
+    if dry_run:
+        say(f"In {path}:", err=True)
+        say(shown(known, name, endpoint, MASKED if token else ""))
+        return
+    kept = put(path, text, changed)
+    say(f"{known.name} is told of {hub} in {path}.")
+    if kept is not None:
+        say(f"The file as it was is {kept}.")
+    if not token:
+        say("No token was written: ask your assistant to register you, or see 'folkmoot register'.")
+    say("Start the client again to use it.")
+
+
+def meant(url: str | None, handle: str | None, *, no_token: bool) -> tuple[str, str]:
+    """The hub and the token to write; none for someone who has no account there."""
+    keyring = read_keyring()
+    if handle is not None:
+        login = keyring.find(url, handle)
+        return login.hub, "" if no_token else login.token
+    hub = hub_for(keyring, url)
+    tokens = [kept.token for kept in keyring.accounts if fits(kept, hub, None)]
+    return hub, tokens[0] if tokens and not no_token else ""
+
+
+def settings_file(client: Client, given: Path | None) -> Path:
+    """The file to write; one that lies in a folder that is not there is not the right one."""
+    if given is not None:
+        path = given.expanduser().absolute()
+    elif client.id in FILES:
+        path = default_file(client.id, sys.platform, os.environ)
+    else:
+        raise typer.BadParameter("--file is needed for this client")
+    # Through a link to the file itself, which a whole new file would otherwise replace.
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        asked = "" if given else f" Is {client.name} installed? --file names another file."
+        raise ClientFileUnusable(f"{path.parent}: there is no such folder.{asked}")
+    return path
+
+
+def default_file(client: str, platform: str, environ: Mapping[str, str]) -> Path:
+    """Where a client keeps its settings on a platform."""
+    homes = HOMES.get(platform, HOMES["linux"])
+    values = {
+        "XDG_CONFIG_HOME": environ.get("XDG_CONFIG_HOME") or "~/.config",
+        "APPDATA": environ.get("APPDATA") or "~/AppData/Roaming",
+        "CLAUDE_CONFIG_DIR": environ.get("CLAUDE_CONFIG_DIR") or "~",
+    }
+    homes = {name: home.format(**values) for name, home in homes.items()}
+    return Path(FILES[client].format(**values, **homes)).expanduser()
+
+
+def extended(
+    client: Client, text: str, name: str, endpoint: str, token: str, *, force: bool
+) -> str:
+    """The text of a settings file with the hub in it."""
+    put_entry = yamlfile.put_entry if client.yaml else jsonfile.put_entry
+    return put_entry(text, client.member, name, client.entry(name, endpoint, token), force=force)
+
+
+def shown(client: Client, name: str, endpoint: str, token: str) -> str:
+    """What is written, for people to look at."""
+    settings = client.settings(endpoint, token, name)
+    if client.yaml:
+        return yaml_text(settings)
+    return json.dumps(settings, indent=2, ensure_ascii=False)
+
+
+def read(path: Path) -> str | None:
+    """The text of a file; None when there is none."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ClientFileUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from None
+    try:
+        if len(raw) <= MAX_BYTES:
+            return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ClientFileUnusable(f"{path}: it is not UTF-8 text, so it is left alone.") from None
+    raise ClientFileUnusable(f"{path}: it is larger than 32 MiB, so it is left alone.")
+
+
+def put(path: Path, before: str | None, after: str) -> Path | None:
+    """Write the whole file at once; the answer is where the file as it was is kept, if one was."""
+    try:
+        kept = None if before is None else back_up(path)
+        write(path, before, after)
+    except OSError as error:
+        raise ClientFileUnusable(f"{path}: {(error.strerror or 'unwritable').lower()}.") from None
+    return kept
+
+
+def back_up(path: Path) -> Path:
+    """A copy of the file beside it, under a name that is free."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1000):
+        kept = path.with_name(f"{path.name}.{stamp}{f'-{number}' if number else ''}.bak")
+        with suppress(FileExistsError):
+            os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            shutil.copyfile(path, kept)
+            return kept
+    raise ClientFileUnusable(f"{path}: no copy of it can be made.")
+
+
+def check_unchanged(path: Path, before: str | None) -> None:
+    """Refuse to undo what another program wrote meanwhile."""
+    if read(path) != before:
+        raise ClientFileUnusable(f"{path}: another program has just changed it; try again.")
+
+
+def write(path: Path, before: str | None, after: str) -> None:
+    """Put a whole new file in the place of the old one, with its permissions."""
+    mode = 0o600 if before is None else stat.S_IMODE(path.stat().st_mode)
+    handle, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(after.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        check_unchanged(path, before)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    if mode & 0o077 and "Bearer " in after:
+        complain(f"others can read {path}, and your token is in it.", kind="warning")

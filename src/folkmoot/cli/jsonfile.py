@@ -1,0 +1,214 @@
+"""Puts one entry into a JSON file, comments and all, and leaves every other character as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple, NoReturn
+
+from folkmoot.core.errors import ClientFileUnusable
+
+DEEPEST = 100
+BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*")
+STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+INDENT = re.compile(r"\n([ \t]+)[^\s]")
+BOM = "\ufeff"
+
+
+class Unreadable(Exception):
+    """The text is not JSON, with or without comments; the message says where."""
+
+
+class Member(NamedTuple):
+    """One member of an object, and where its name and value lie."""
+
+    name: str
+    at: int
+    start: int
+    end: int
+
+
+class Object(NamedTuple):
+    """Where an object lies and what is in it; `tail` is where another member can be put."""
+
+    start: int
+    end: int
+    members: list[Member]
+    tail: int
+    comma: bool
+
+
+class Reader:
+    """Reads JSON with comments and commas at the end, and remembers where things are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.objects: dict[int, Object] = {}
+
+    def document(self) -> tuple[Any, int]:
+        """The one value of the text, and where it begins."""
+        start = self._blank(0)
+        value, end = self._value(start, 0)
+        if self._blank(end) != len(self.text):
+            self._fail(self._blank(end))
+        return value, start
+
+    def _blank(self, at: int) -> int:
+        match = BLANK.match(self.text, at)
+        return match.end() if match else at
+
+    def _fail(self, at: int) -> NoReturn:
+        raise Unreadable(f"line {self.text.count(chr(10), 0, at) + 1}")
+
+    def _value(self, at: int, depth: int) -> tuple[Any, int]:
+        if depth > DEEPEST:
+            self._fail(at)
+        first = self.text[at : at + 1]
+        if first == "{":
+            return self._object(at, depth)
+        if first == "[":
+            return self._array(at, depth)
+        match = (STRING if first == '"' else SCALAR).match(self.text, at)
+        if match is None:
+            self._fail(at)
+        try:
+            return json.loads(match[0]), match.end()
+        except ValueError:
+            self._fail(at)
+
+    def _object(self, start: int, depth: int) -> tuple[dict[str, Any], int]:
+        value: dict[str, Any] = {}
+        members: list[Member] = []
+        comma = False
+        at, tail = start + 1, start + 1
+        while self.text[(at := self._blank(at)) : at + 1] != "}":
+            if members and not comma:
+                self._fail(at)
+            name, end = self._value(at, depth)
+            if not isinstance(name, str):
+                self._fail(at)
+            colon = self._blank(end)
+            if self.text[colon : colon + 1] != ":":
+                self._fail(colon)
+            begin = self._blank(colon + 1)
+            value[name], end = self._value(begin, depth + 1)
+            members.append(Member(name, at, begin, end))
+            at = self._blank(end)
+            comma = self.text[at : at + 1] == ","
+            at = at + 1 if comma else end
+            tail = at
+        # What lies behind the last member may be comments: another member goes behind those too.
+        tail = start + len(self.text[start:at].rstrip()) if members else tail
+        self.objects[start] = Object(start, at, members, tail, comma)
+        return value, at + 1
+
+    def _array(self, start: int, depth: int) -> tuple[list[Any], int]:
+        value: list[Any] = []
+        comma = True
+        at = start + 1
+        while self.text[(at := self._blank(at)) : at + 1] != "]":
+            if not comma:
+                self._fail(at)
+            item, at = self._value(at, depth + 1)
+            value.append(item)
+            at = self._blank(at)
+            comma = self.text[at : at + 1] == ","
+            at += comma
+        return value, at + 1
+
+
+def put_entry(text: str, member: str, name: str, entry: dict[str, Any], *, force: bool) -> str:
+    """The text with `{member: {name: entry}}` in it; an entry that is there needs `force`."""
+    mark = BOM if text.startswith(BOM) else ""
+    body = text.removeprefix(BOM)
+    if not body.strip():
+        return f"{mark}{json.dumps({member: {name: entry}}, indent=2, ensure_ascii=False)}\n"
+    value, root, objects = read(body)
+    changed = insert(body, root, objects, (member, name), entry, force=force)
+    table = {**value.get(member, {}), name: entry}
+    if read(changed)[0] != {**value, member: table}:
+        raise ClientFileUnusable("the entry cannot be put in without changing something else.")
+    return mark + changed
+
+
+def read(text: str) -> tuple[dict[str, Any], Object, dict[int, Object]]:
+    """The object a text holds, where it lies, and every object by where it begins."""
+    reader = Reader(text)
+    try:
+        value, start = reader.document()
+    except (Unreadable, RecursionError) as error:
+        raise ClientFileUnusable(f"it is not valid JSON ({error}), so it is left alone.") from None
+    if not isinstance(value, dict):
+        raise ClientFileUnusable("it holds no JSON object, so it is left alone.")
+    return value, reader.objects[start], reader.objects
+
+
+def insert(
+    text: str,
+    root: Object,
+    objects: dict[int, Object],
+    path: tuple[str, str],
+    entry: dict[str, Any],
+    *,
+    force: bool,
+) -> str:
+    """Put the entry into the table, and the table into the object where there is none."""
+    member, name = path
+    style = Style(text)
+    table = one(root, member)
+    if table is None:
+        return style.append(root, member, {name: entry}, 0)
+    inner = objects.get(table.start)
+    if inner is None:
+        raise ClientFileUnusable(f'"{member}" in it is not an object, so it is left alone.')
+    present = one(inner, name)
+    if present is None:
+        return style.append(inner, name, entry, 1)
+    if not force:
+        raise ClientFileUnusable(f'it has an entry "{name}" already; --force replaces it.')
+    shown = style.dump(entry, style.indent_of(present.at, 2))
+    return text[: present.start] + shown + text[present.end :]
+
+
+def one(found: Object, name: str) -> Member | None:
+    """The member of that name; two of one name are nothing to choose from."""
+    members = [member for member in found.members if member.name == name]
+    if len(members) > 1:
+        raise ClientFileUnusable(f'it has "{name}" twice, so it is left alone.')
+    return members[0] if members else None
+
+
+class Style:
+    """How a text is indented and how its lines end, so that what is added looks the same."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.end = "\r\n" if "\r\n" in text else "\n"
+        match = INDENT.search(text)
+        self.unit = match[1] if match else "  "
+
+    def indent_of(self, at: int, depth: int) -> str:
+        """The white space before the line of a position, if the position begins its line."""
+        before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+        return before if not before.strip() and "\n" in self.text[:at] else self.unit * depth
+
+    def dump(self, value: dict[str, Any], indent: str) -> str:
+        """A value as JSON whose further lines are indented."""
+        shown = json.dumps(value, indent=self.unit, ensure_ascii=False)
+        return shown.replace("\n", f"{self.end}{indent}")
+
+    def append(self, target: Object, name: str, value: dict[str, Any], depth: int) -> str:
+        """The text with one member more at the end of an object."""
+        members = target.members
+        indent = self.indent_of(members[0].at, depth + 1) if members else self.unit * (depth + 1)
+        added = f"{self.end}{indent}{json.dumps(name)}: {self.dump(value, indent)}"
+        text, tail = self.text, target.tail
+        rest = text[tail : target.end]
+        if not rest.strip() and "\n" not in rest:
+            rest = self.end + self.unit * depth
+        head = text[:tail]
+        if members and not target.comma:
+            last = members[-1].end
+            head = f"{text[:last]},{text[last:tail]}"
+        return f"{head}{added}{rest}{text[target.end :]}"

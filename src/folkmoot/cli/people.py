@@ -1,0 +1,185 @@
+"""People: who is here, your contacts, whom you block, whom you invite."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, ask, text_of
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import say
+from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
+from folkmoot.cli.text import moment, say_data
+
+NicknameOption = Annotated[
+    str | None,
+    typer.Option("--nickname", metavar="NAME", help="What you call them.", show_default=False),
+]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="TEXT", help="A part of a handle or name.", show_default=False)
+]
+GreetingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--message", metavar="TEXT", help="What waits for them; - reads the standard input.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+contacts = typer.Typer(help="Show and change your contacts.", rich_markup_mode=None)
+
+
+@contacts.callback(invoke_without_command=True)
+def contacts_root(
+    ctx: typer.Context,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show and change your contacts."""
+    if ctx.invoked_subcommand is None:
+        list_contacts(url, handle, as_json=as_json)
+
+
+@contacts.command("list")
+def list_contacts(
+    url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
+) -> None:
+    """List your contacts."""
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        answer = ask(url, handle, "msg/contacts", {"cursor": cursor})
+        found += answer.get("contacts") or []
+        cursor = answer.get("next_cursor")
+        if not cursor:
+            break
+    if as_json:
+        say_data({"contacts": found})
+        return
+    rows = [
+        (at(it.get("handle")), word(it.get("display_name")), word(it.get("nickname")),
+         moment(it.get("added_at")))
+        for it in found
+    ]  # fmt: skip
+    columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("You say", wide=True),
+               Column("Since", "dim"))  # fmt: skip
+    tell_table(columns, rows, "No contacts.")
+
+
+@contacts.command("add")
+def add_contact(
+    who: HandleArgument,
+    nickname: NicknameOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Add someone to your contacts."""
+    answer = ask(url, handle, "msg/add_contact", {"handle": who, "nickname": nickname})
+    tell(answer, f"@{who} is a contact of yours.", as_json=as_json)
+
+
+@contacts.command("remove")
+def remove_contact(
+    who: HandleArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take someone out of your contacts."""
+    answer = ask(url, handle, "msg/remove_contact", {"handle": who})
+    tell(answer, f"@{who} is no longer a contact of yours.", as_json=as_json)
+
+
+def block(
+    who: HandleArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Let someone no longer write to you."""
+    answer = ask(url, handle, "msg/block", {"handle": who, "action": "block"})
+    tell(answer, f"@{who} can no longer write to you.", as_json=as_json)
+
+
+def unblock(
+    who: HandleArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Let someone write to you again."""
+    answer = ask(url, handle, "msg/block", {"handle": who, "action": "unblock"})
+    tell(answer, f"@{who} can write to you again.", as_json=as_json)
+
+
+def lookup(
+    who: HandleArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show someone's profile."""
+    answer = ask(url, handle, "msg/lookup", {"handle": who})
+    if as_json:
+        say_data(answer)
+        return
+    tell_fields(
+        [
+            ("Handle", f"@{answer.get('handle', who)}"),
+            ("Name", answer.get("display_name")),
+            ("Bio", answer.get("bio")),
+            ("Status", answer.get("status")),
+            ("Account", answer.get("account_type")),
+            ("Key", answer.get("public_key")),
+        ]
+    )
+
+
+def search(
+    query: QueryArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for people by handle or name."""
+    answer = ask(url, handle, "msg/search_users", {"query": query})
+    if as_json:
+        say_data(answer)
+        return
+    found = answer.get("results") or []
+    rows = [
+        (at(it.get("handle")), word(it.get("display_name")), word(it.get("bio"))) for it in found
+    ]
+    columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
+    tell_table(columns, rows, "Nobody was found.")
+
+
+def invite(
+    message: GreetingOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link with which one person can register."""
+    text = None if message is None else text_of(message)
+    answer = ask(url, handle, "msg/invite", {"message": text})
+    tell(answer, word(answer.get("invite_url")), as_json=as_json)
+
+
+def tell(answer: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    """The answer for a program, or a sentence for a person."""
+    if as_json:
+        say_data(answer)
+    else:
+        say(sentence)

@@ -1,0 +1,215 @@
+"""`folkmoot connect`: the client's own file, extended and never harmed."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.connect import default_file
+from folkmoot.cli.exits import ExitCode
+from tests.cli.conftest import Ran
+
+HUB = "https://moot.example"
+TOKEN = f"sk_{'ab' * 32}"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def connect(tmp_path: Path, folkmoot: Callable[..., Ran]) -> Callable[..., Ran]:
+    """Run `folkmoot connect` for someone who has an account and an empty home."""
+    home = tmp_path / "home"
+    keys = home / ".config/folkmoot/credentials.json"
+    keys.parent.mkdir(parents=True)
+    login = {"hub": HUB, "handle": "ada", "token": TOKEN}
+    keys.touch(0o600)
+    keys.write_text(json.dumps({"accounts": [login]}))
+    (home / ".cursor").mkdir()
+    (home / ".config/Claude").mkdir()
+    (home / ".config/Code/User").mkdir(parents=True)
+    (home / ".config/goose").mkdir()
+
+    def run(*arguments: str, **variables: str) -> Ran:
+        given = {"HOME": str(home), "XDG_CONFIG_HOME": "", "CLAUDE_CONFIG_DIR": "", **variables}
+        return folkmoot("connect", *arguments, **given)
+
+    return run
+
+
+WRITTEN: list[tuple[str, str, dict[str, Any]]] = [
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json", {"mcpServers": {"folkmoot": {
+        "command": "npx",
+        "args": ["-y", "mcp-remote", f"{HUB}/mcp", "--header", "Authorization:${AUTH_HEADER}"],
+        "env": {"AUTH_HEADER": f"Bearer {TOKEN}"}}}}),
+    ("claude-code", ".claude.json", {"mcpServers": {"folkmoot": {
+        "type": "http", "url": f"{HUB}/mcp", "headers": HEADERS}}}),
+    ("vscode", ".config/Code/User/mcp.json", {"servers": {"folkmoot": {
+        "type": "http", "url": f"{HUB}/mcp", "headers": HEADERS}}}),
+    ("cursor", ".cursor/mcp.json", {"mcpServers": {"folkmoot": {
+        "url": f"{HUB}/mcp", "headers": HEADERS}}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("client", "file", "wanted"), WRITTEN, ids=[row[0] for row in WRITTEN])
+def test_each_client_is_told_in_its_own_file(
+    connect: Callable[..., Ran], tmp_path: Path, client: str, file: str, wanted: dict[str, Any]
+) -> None:
+    path = tmp_path / "home" / file
+    ran = connect(client)
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(path.read_text()) == wanted
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert str(path) in ran.out
+    assert TOKEN not in ran.out
+
+
+def test_goose_is_told_in_yaml(connect: Callable[..., Ran], tmp_path: Path) -> None:
+    path = tmp_path / "home/.config/goose/config.yaml"
+    path.write_text("GOOSE_MODEL: x  # mine\n")
+    assert connect("goose", "--name", "moot").code == 0
+    assert path.read_text().splitlines() == [
+        "GOOSE_MODEL: x  # mine",
+        "extensions:",
+        "  moot:",
+        "    enabled: true",
+        '    type: "streamable_http"',
+        '    name: "moot"',
+        '    description: "Mail between people, through their assistants"',
+        f'    uri: "{HUB}/mcp"',
+        "    headers:",
+        f'      Authorization: "Bearer {TOKEN}"',
+        "    timeout: 300",
+    ]
+
+
+def test_any_other_client_is_told_in_the_file_that_is_named(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    missing = connect("mcpservers")
+    assert missing.code == ExitCode.USAGE
+    assert "--file is needed" in missing.err
+    ran = connect("mcpservers", "--file", "mcp.json", "--no-token", "--url", "http://127.0.0.1:1")
+    assert ran.code == 0
+    assert "No token was written" in ran.out
+    assert json.loads((tmp_path / "mcp.json").read_text()) == {
+        "mcpServers": {"folkmoot": {"url": "http://127.0.0.1:1/mcp"}}
+    }
+
+
+def test_what_was_there_stays_and_a_copy_of_it_is_kept(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    path = tmp_path / "home/.cursor/mcp.json"
+    before = '{\n  // mine\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n'
+    path.write_text(before)
+    path.chmod(0o640)
+    ran = connect("cursor")
+    assert ran.code == 0
+    assert "others can read" in ran.err
+    assert "// mine" in path.read_text()
+    assert '"other": {"command": "x"},' in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    copies = list(path.parent.glob("mcp.json.*.bak"))
+    assert [copy.read_text() for copy in copies] == [before]
+    assert stat.S_IMODE(copies[0].stat().st_mode) == 0o600
+    assert str(copies[0]) in ran.out
+    assert {it.name for it in path.parent.iterdir()} == {"mcp.json", copies[0].name}
+
+
+def test_an_entry_of_the_same_name_is_replaced_only_by_force(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    path = tmp_path / "home/.cursor/mcp.json"
+    assert connect("cursor").code == 0
+    before = path.read_text()
+    again = connect("cursor", "--url", "http://127.0.0.1:1")
+    assert again.code == ExitCode.FAILED
+    assert again.err == (
+        f'folkmoot: error: {path}: it has an entry "folkmoot" already; --force replaces it.\n'
+    )
+    assert path.read_text() == before
+    assert connect("cursor", "--url", "http://127.0.0.1:1", "--force").code == 0
+    entry = json.loads(path.read_text())["mcpServers"]["folkmoot"]
+    assert entry == {"url": "http://127.0.0.1:1/mcp"}
+    assert connect("cursor", "--name", "second").code == 0
+    assert list(json.loads(path.read_text())["mcpServers"]) == ["folkmoot", "second"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe{", b'{"mcpServers": 1}'])
+def test_a_file_that_cannot_be_read_for_certain_is_left_alone(
+    connect: Callable[..., Ran], tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "home/.cursor/mcp.json"
+    path.write_bytes(content)
+    for options in ([], ["--force"], ["--dry-run"]):
+        ran = connect("cursor", *options)
+        assert ran.code == ExitCode.FAILED
+        assert ran.err.startswith(f"folkmoot: error: {path}: ")
+        assert "left alone" in ran.err
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_dry_run_shows_everything_but_the_token_and_writes_nothing(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    ran = connect("cursor", "--dry-run")
+    path = tmp_path / "home/.cursor/mcp.json"
+    assert (ran.code, ran.err) == (0, f"In {path}:\n")
+    assert json.loads(ran.out) == {"mcpServers": {"folkmoot": {
+        "url": f"{HUB}/mcp", "headers": {"Authorization": "Bearer sk_…"}}}}  # fmt: skip
+    assert not path.exists()
+
+
+def test_a_link_to_the_file_stays_a_link(connect: Callable[..., Ran], tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}")
+    link = tmp_path / "home/.cursor/mcp.json"
+    link.symlink_to(real)
+    assert connect("cursor").code == 0
+    assert link.is_symlink()
+    assert "folkmoot" in json.loads(real.read_text())["mcpServers"]
+
+
+def test_a_client_that_is_not_installed_is_named(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "home/.cursor").rmdir()
+    ran = connect("cursor")
+    assert ran.code == ExitCode.FAILED
+    assert "Is Cursor installed?" in ran.err
+    assert not (tmp_path / "home/.cursor").exists()
+
+
+def test_an_unknown_client_is_a_mistake(connect: Callable[..., Ran]) -> None:
+    ran = connect("emacs")
+    assert ran.code == ExitCode.USAGE
+    assert "claude-desktop, claude-code, vscode, cursor, goose or mcpservers" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "wanted"),
+    [
+        ("claude-desktop", "darwin",
+         "/h/Library/Application Support/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "win32", "/a/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "linux", "/h/.config/Claude/claude_desktop_config.json"),
+        ("claude-code", "darwin", "/h/.claude.json"),
+        ("vscode", "darwin", "/h/Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "win32", "/a/Code/User/mcp.json"),
+        ("vscode", "linux", "/h/.config/Code/User/mcp.json"),
+        ("cursor", "win32", "/h/.cursor/mcp.json"),
+        ("goose", "darwin", "/h/.config/goose/config.yaml"),
+        ("goose", "win32", "/a/Block/goose/config/config.yaml"),
+        ("goose", "freebsd14", "/h/.config/goose/config.yaml"),
+    ],
+)  # fmt: skip
+def test_the_files_are_where_the_clients_document_them(
+    client: str, platform: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    assert str(default_file(client, platform, {"APPDATA": "/a"})) == wanted

@@ -1,0 +1,128 @@
+"""`folkmoot export`: all of a person's data, whether the hub runs or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.export import opened
+from folkmoot.control import ControlServer, call
+from folkmoot.control.export import Exporter, export_command
+from folkmoot.settings import load
+from tests.cli.conftest import Ran
+
+WORDS = [f"word {number}" for number in range(130)]
+
+
+def make_mail(folder: Path) -> None:
+    """Two people with a long conversation, a contact, a block and an invite, and a third one."""
+
+    async def main() -> None:
+        from folkmoot.app import Hub
+
+        settings = load(None, options={"data": str(folder), "port": "0"}, environ={}).settings
+        async with Hub(settings).running() as hub:
+            accounts, mail = hub.accounts, hub.mail
+            ada, bob, cyd = [
+                (await accounts.register(name)).account for name in ("ada", "bob", "cyd")
+            ]
+            for words in WORDS:
+                await mail.send(ada, "bob", body=words)
+            await mail.send(cyd, "ada", body="Hello from Cyd", priority="urgent")
+            await mail.send(bob, "cyd", body="Not Ada's business")
+            await accounts.add_contact(ada, "bob", "Bobby")
+            await accounts.block(ada, "cyd")
+            await accounts.create_invite(ada, "Come")
+
+    uvloop.run(main())
+
+
+def check(export: Path) -> dict[str, Any]:
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600
+    told: dict[str, Any] = json.loads(export.read_text())
+    assert told["format"] == "folkmoot-export/1"
+    assert told["account"]["handle"] == "ada"
+    assert [(it["handle"], it["nickname"]) for it in told["contacts"]] == [("bob", "Bobby")]
+    assert told["blocked"] == ["cyd"]
+    assert [it["claimed_at"] for it in told["invites"]] == [None]
+    threads = {it["other_handle"]: it for it in told["threads"]}
+    assert [it["body"] for it in threads["bob"]["messages"]] == WORDS[::-1]
+    assert [it["body"] for it in threads["cyd"]["messages"]] == ["Hello from Cyd"]
+    assert "Ada's business" not in export.read_text()
+    assert "private" not in told["account"]
+    return threads
+
+
+def test_a_person_gets_all_of_it_while_the_hub_does_not_run(
+    folkmoot: Callable[..., Ran], tmp_path: Path
+) -> None:
+    make_mail(tmp_path / ".folkmoot")
+    ran = folkmoot("export", "@Ada", "-o", "ada.json")
+    assert ran.code == 0, ran.err
+    assert ran.out == (
+        "Wrote what @ada has here, with 131 messages in 2 conversations, "
+        f"to {tmp_path / 'ada.json'}.\n"
+    )
+    assert "holds mail that anyone can read" in ran.err
+    threads = check(tmp_path / "ada.json")
+    assert threads["cyd"]["unread_count"] == 1
+
+    again = folkmoot("export", "ada", "-o", "ada.json")
+    assert again.code == ExitCode.FAILED
+    assert "--overwrite replaces it" in again.err
+    once_more = folkmoot("export", "ada", "-o", "ada.json", "--overwrite")
+    assert once_more.code == 0
+    # Nothing was marked as read by reading it.
+    assert check(tmp_path / "ada.json")["cyd"]["unread_count"] == 1
+    nobody = folkmoot("export", "dora", "-o", "dora.json")
+    assert nobody.code == ExitCode.FAILED
+    assert nobody.err == "folkmoot: error: User not found.\n"
+    assert {it.name for it in tmp_path.iterdir()} == {".folkmoot", "ada.json"}
+
+
+def test_a_running_hub_writes_it_and_tells_how_far_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    make_mail(folder)
+    settings = load(None, options={"data": str(folder)}, environ={}).settings
+    told: list[dict[str, Any]] = []
+
+    async def main() -> Any:
+        async with opened(settings) as exporter:
+            return await over_the_socket(exporter)
+
+    async def over_the_socket(exporter: Exporter) -> Any:
+        socket = tmp_path / "control.sock"
+        server = ControlServer(socket, {"export": export_command(exporter)})
+        server.listen()
+        arguments = {"handle": "ada", "path": str(tmp_path / "ada.json")}
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(server.serve())
+            try:
+                return await asyncio.to_thread(
+                    call, socket, "export", arguments, on_progress=told.append
+                )
+            finally:
+                serving.cancel()
+                server.close()
+
+    made = uvloop.run(main())
+    assert made == {"handle": "ada", "threads": 2, "messages": 131}
+    check(tmp_path / "ada.json")
+    assert told[-1] == {"done": 2, "total": 2}
+    assert [it["done"] for it in told] == sorted(it["done"] for it in told)
+
+
+def test_where_there_is_nothing_there_is_nothing_to_export(
+    folkmoot: Callable[..., Ran], tmp_path: Path
+) -> None:
+    ran = folkmoot("export", "ada", "-o", "ada.json")
+    assert ran.code == ExitCode.FAILED
+    assert "there is no database yet" in ran.err
+    assert list(tmp_path.iterdir()) == []

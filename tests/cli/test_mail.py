@@ -1,0 +1,206 @@
+"""The command line against a real hub: two people, each with a file of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from tests.cli.conftest import Hub, Ran
+
+
+class Person(NamedTuple):
+    """Someone with a command line and credentials of their own."""
+
+    run: Callable[..., Ran]
+    environ: dict[str, str]
+    folder: Path
+
+    def __call__(self, *arguments: str) -> Ran:
+        return self.run(*arguments, **self.environ)
+
+    def json(self, *arguments: str) -> Any:
+        ran = self(*arguments, "--json")
+        assert (ran.code, ran.err) == (0, "")
+        return json.loads(ran.out)
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "folkmoot", *arguments],
+            env={**self.run.environment, **self.environ},  # type: ignore[attr-defined]
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def hub(start_hub: Callable[..., Hub]) -> Hub:
+    return start_hub(FOLKMOOT_RATE_LIMITS="off")
+
+
+@pytest.fixture
+def person(
+    tmp_path: Path, folkmoot: Callable[..., Ran], environment: dict[str, str]
+) -> Callable[[str], Person]:
+    folkmoot.environment = environment  # type: ignore[attr-defined]
+
+    def make(name: str) -> Person:
+        return Person(folkmoot, {"FOLKMOOT_CREDENTIALS": str(tmp_path / f"{name}.json")}, tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def both(hub: Hub, person: Callable[[str], Person]) -> tuple[Person, Person]:
+    ada, bob = person("ada"), person("bob")
+    for who, name in ((ada, "ada"), (bob, "bob")):
+        ran = who("register", name, "--url", hub.url)
+        assert (ran.code, ran.err) == (0, "")
+    return ada, bob
+
+
+def read(url: str, path: str) -> tuple[int, str]:
+    """What a browser gets."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection.request("GET", path, headers={"accept": "text/html"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_two_people_write_to_each_other(both: tuple[Person, Person]) -> None:
+    ada, bob = both
+    sent = ada("send", "@Bob", "The boat is ready.\n\x1b[31mAda")
+    assert re.fullmatch(r"Sent to @bob: [0-9a-f-]{36}\n", sent.out)
+    name = sent.out.split()[-1]
+
+    assert bob.json("inbox", "--peek")["messages"][0]["id"] == name
+    threads = bob("threads").out
+    assert threads.startswith("@ada  1  ")
+    shown = bob("inbox").out
+    assert shown.endswith(f"  {name}\n    The boat is ready.\n    \\x1b[31mAda\n")
+    assert shown.startswith("@ada  ")
+    assert bob.json("threads")["threads"][0]["unread_count"] == 0
+
+    assert bob("reply", name, "I am coming.", "--priority", "urgent").code == 0
+    conversation = ada.json("thread", "bob")
+    assert [it["body"] for it in conversation["messages"]] == [
+        "I am coming.", "The boat is ready.\n\x1b[31mAda",
+    ]  # fmt: skip
+    by_id = ada("thread", conversation["thread"]["id"]).out
+    assert "@ada → @bob" in by_id
+    assert "urgent" in by_id
+
+
+def test_waiting_ends_when_mail_comes(both: tuple[Person, Person]) -> None:
+    ada, bob = both
+    waiting = bob.begin("inbox", "--wait", "55", "--json")
+    assert ada("send", "bob", "Now.").code == 0
+    out, _ = waiting.communicate(timeout=50)
+    assert [it["body"] for it in json.loads(out)["messages"]] == ["Now."]
+
+
+def test_long_lists_are_shown_page_by_page(both: tuple[Person, Person]) -> None:
+    ada, bob = both
+    for number in range(3):
+        assert ada("send", "bob", f"number {number}").code == 0
+    first = bob("inbox", "--limit", "2")
+    assert "number 2" in first.out
+    assert "number 0" not in first.out
+    after = re.search(r"--cursor (\S+)", first.err)
+    assert after is not None
+    rest = bob("inbox", "--cursor", after[1])
+    assert "number 0" in rest.out
+    assert "number 1" not in rest.out
+
+
+def test_people_are_found_kept_and_kept_away(both: tuple[Person, Person]) -> None:
+    ada, bob = both
+    assert bob("profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
+        "Your profile is changed.\n"
+    )
+    assert ada("search", "bo").out == "@bob  Bob B  Builds\\x0aboats\n"
+    assert "Bob B" in ada("lookup", "bob").out
+    assert ada("contacts", "add", "bob", "--nickname", "Bobby").code == 0
+    assert ada("contacts").out.startswith("@bob  Bob B  Bobby  ")
+    assert ada("contacts", "remove", "bob").code == 0
+    assert ada("contacts") == (0, "", "No contacts.\n")
+    assert ada("block", "bob").code == 0
+    refused = bob("send", "ada", "Hello?")
+    assert refused == (
+        ExitCode.FAILED, "", "folkmoot: error: Cannot send message to this user.\n",
+    )  # fmt: skip
+    assert ada("unblock", "bob").code == 0
+    assert bob("send", "ada", "Hello!").code == 0
+    assert ada("lookup", "nobody").err == "folkmoot: error: User not found.\n"
+
+
+@pytest.mark.requirement("invite.page-valid", "invite.page-claimed", "invite.page-invalid")
+def test_someone_is_invited_and_finds_the_words_that_were_left(
+    hub: Hub, both: tuple[Person, Person], person: Callable[[str], Person]
+) -> None:
+    ada, _ = both
+    link = ada("invite", "--message", "Welcome, Cy!").out.strip()
+    path = urlsplit(link).path
+    code = path.rsplit("/", 1)[1]
+    status, page = read(hub.url, path)
+    assert status == 200
+    assert "This invite is valid. Use it in your MCP client to register." in page
+    cy = person("cyd")
+    assert cy("register", "cyd", "--invite", code, "--url", hub.url).code == 0
+    assert cy.json("inbox")["messages"][0]["body"] == "Welcome, Cy!"
+    assert read(hub.url, path)[0] == 410
+    assert read(hub.url, path)[1].count("This invite has already been claimed.") == 1
+    assert read(hub.url, "/invite/AAAAAAAAAAAAAAAAAAAAAA")[0] == 404
+    late = person("dora")("register", "dora", "--invite", code, "--url", hub.url)
+    assert late.code == ExitCode.FAILED
+    stopped = hub.stop()
+    assert code not in stopped.err
+    assert "/invite/[redacted]" in stopped.err
+    assert "sk_" not in stopped.err.replace("sk_[", "")
+
+
+def test_a_lost_token_is_replaced_and_the_old_one_ends(
+    hub: Hub, both: tuple[Person, Person], person: Callable[[str], Person], tmp_path: Path
+) -> None:
+    ada, _ = both
+    stolen = person("thief")
+    copied = tmp_path / "thief.json"
+    copied.touch(0o600)
+    copied.write_text((tmp_path / "ada.json").read_text())
+    assert stolen("whoami").code == 0
+    assert ada("recover", "ada").code == 0
+    assert ada("whoami").code == 0
+    assert stolen("whoami").code == ExitCode.SIGNED_OUT
+
+
+def test_a_handle_is_changed_and_an_account_left(both: tuple[Person, Person]) -> None:
+    ada, bob = both
+    assert ada("change-handle", "countess").code == 0
+    assert "@countess" in ada("whoami").out
+    assert bob("send", "ada", "Still you?").code == 0
+    assert "Still you?" in ada("inbox").out
+    assert ada("change-handle", "bob").err == "folkmoot: error: Handle already taken.\n"
+    assert ada("delete-account", "--yes").code == 0
+    assert ada("inbox").code == ExitCode.SIGNED_OUT
+    assert bob("send", "countess", "Gone?").err == "folkmoot: error: User not found.\n"
+
+
+def test_the_page_of_the_hub_answers_beside_the_mail(hub: Hub) -> None:
+    status, page = read(hub.url, "/")
+    assert status == 200
+    assert f"{hub.url}/mcp" in page
+    status, document = read(hub.url, "/.well-known/mmp.json")
+    assert json.loads(document)["mcp_endpoint"] == "/mcp"

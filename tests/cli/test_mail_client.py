@@ -1,0 +1,478 @@
+"""The command line as a client of a hub that answers what a test wrote down."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.client import HubClient, hub_url
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.text import lines, moment, one_line
+from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
+from tests.cli.conftest import Ran, watch
+from tests.cli.scripted import Scripted, scripted_hub
+
+TOKEN = f"sk_{'ab' * 32}"
+NEW_TOKEN = f"sk_{'cd' * 32}"
+CODE = "AB3K-9TW2-HNPQ"
+ESCAPE = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp.exe"
+MESSAGE = {
+    "id": "550e8400-e29b-41d4-a716-446655440000", "thread_id": "t", "from_handle": "bob",
+    "to_handle": "ada", "body": "Hello\nAda", "priority": "normal",
+    "encryption_mode": "server_assisted", "reply_to": None, "created_at": 1711411200,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Scripted]:
+    with scripted_hub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(serving: Scripted) -> Scripted:
+    serving.answers = {
+        "msg/register": {"handle": "ada", "token": TOKEN, "recovery_code": CODE, "public_key": "k"},
+        "msg/recover": {"handle": "ada", "token": NEW_TOKEN},
+        "msg/whoami": {"handle": "ada", "display_name": "Ada", "privacy": "public"},
+    }
+    serving.refusals = {}
+    serving.slow = 0.0
+    serving.asked.clear()
+    return serving
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return tmp_path / "config" / "folkmoot" / "credentials.json"
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path, environment: dict[str, str], folkmoot: Callable[..., Ran]
+) -> Callable[..., Ran]:
+    """Run `folkmoot` with a folder of its own for what it keeps."""
+
+    def run(*arguments: str, stdin: str | bytes | None = None) -> Ran:
+        if stdin is None:
+            return folkmoot(*arguments, XDG_CONFIG_HOME=str(tmp_path / "config"))
+        done = subprocess.run(
+            [sys.executable, "-m", "folkmoot", *arguments],
+            cwd=tmp_path,
+            env={**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")},
+            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def ada(cli: Callable[..., Ran], hub: Scripted) -> Callable[..., Ran]:
+    """The command of someone who has registered as @ada."""
+    assert cli("register", "@Ada", "--url", hub.url).code == 0
+    hub.asked.clear()
+    return cli
+
+
+def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
+    cli: Callable[..., Ran], hub: Scripted, keys: Path
+) -> None:
+    ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
+    assert (ran.code, ran.err) == (0, "")
+    assert TOKEN in ran.out
+    assert CODE in ran.out
+    assert "Keep both in a safe place" in ran.out
+    assert hub.asked == [("msg/register", {"handle": "ada", "invite_code": "an-invite"}, None)]
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o600
+    assert stat.S_IMODE(keys.parent.stat().st_mode) == 0o700
+    assert json.loads(keys.read_text()) == {
+        "accounts": [{"hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE}]
+    }
+    for command in (["whoami"], ["accounts"], ["accounts", "--json"], ["whoami", "--json"]):
+        later = cli(*command)
+        assert later.code == 0
+        assert TOKEN not in later.out + later.err
+        assert CODE not in later.out + later.err
+
+
+def test_register_for_a_program_answers_json(cli: Callable[..., Ran], hub: Scripted) -> None:
+    ran = cli("register", "ada", "--agent", "--json", "--url", hub.url)
+    assert json.loads(ran.out) == {
+        "hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE,
+    }  # fmt: skip
+    assert hub.asked[0].arguments == {"handle": "ada", "account_type": "agent"}
+
+
+def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_token(
+    cli: Callable[..., Ran], hub: Scripted, keys: Path
+) -> None:
+    keys.mkdir(parents=True)
+    ran = cli("register", "ada", "--url", hub.url)
+    assert ran.code == ExitCode.FAILED
+    assert "is a directory" in ran.err
+    assert hub.asked == []
+
+
+def test_recover_uses_the_code_that_was_kept(
+    ada: Callable[..., Ran], hub: Scripted, keys: Path
+) -> None:
+    ran = ada("recover", "ada")
+    assert ran.code == 0
+    assert NEW_TOKEN in ran.out
+    assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
+    kept = json.loads(keys.read_text())["accounts"]
+    assert kept == [{"hub": hub.url, "handle": "ada", "token": NEW_TOKEN, "recovery_code": CODE}]
+    ada("whoami")
+    assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
+
+
+def test_recover_reads_the_code_from_the_standard_input(
+    cli: Callable[..., Ran], hub: Scripted
+) -> None:
+    ran = cli("recover", "ada", "--url", hub.url, stdin=f"{CODE}\n")
+    assert ran.code == 0
+    assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
+    nothing = cli("recover", "bob", "--url", hub.url, stdin="")
+    assert nothing.code == ExitCode.USAGE
+    assert "no recovery code" in nothing.err
+
+
+def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub: Scripted) -> None:
+    hub.answers |= {
+        "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
+        "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
+        "msg/invite": {"invite_url": "http://h/invite/x"}, "msg/thread": {"messages": []},
+        "msg/change_handle": {"new_handle": "ada2"},
+    }  # fmt: skip
+    name = MESSAGE["id"]
+    table: list[tuple[list[str], str, dict[str, Any]]] = [
+        (["inbox"], "msg/inbox", {}),
+        (["inbox", "--peek", "--wait", "3", "--limit", "7", "--cursor", "c"], "msg/inbox",
+         {"limit": 7, "cursor": "c", "peek": True, "wait": 3}),
+        (["send", "@Bob", "Hi", "--priority", "urgent"], "msg/send",
+         {"to": "bob", "body": "Hi", "priority": "urgent"}),
+        (["reply", name, "Yes"], "msg/reply", {"message_id": name, "body": "Yes"}),
+        (["threads", "--state", "muted"], "msg/threads", {"state": "muted"}),
+        (["thread", name, "--peek"], "msg/thread", {"thread_id": name, "peek": True}),
+        (["contacts"], "msg/contacts", {}),
+        (["contacts", "list"], "msg/contacts", {}),
+        (["contacts", "add", "bob", "--nickname", "B"], "msg/add_contact",
+         {"handle": "bob", "nickname": "B"}),
+        (["contacts", "remove", "bob"], "msg/remove_contact", {"handle": "bob"}),
+        (["block", "bob"], "msg/block", {"handle": "bob", "action": "block"}),
+        (["unblock", "bob"], "msg/block", {"handle": "bob", "action": "unblock"}),
+        (["lookup", "bob"], "msg/lookup", {"handle": "bob"}),
+        (["search", "b%b"], "msg/search_users", {"query": "b%b"}),
+        (["invite", "--message", "Come"], "msg/invite", {"message": "Come"}),
+        (["profile", "--name", "A", "--bio", "", "--privacy", "private"], "msg/set_profile",
+         {"display_name": "A", "bio": "", "privacy": "private"}),
+        (["profile"], "msg/whoami", {}),
+        (["change-handle", "ada2"], "msg/change_handle", {"new_handle": "ada2"}),
+        (["delete-account", "--yes"], "msg/delete_account", {"confirm": "ada2"}),
+    ]  # fmt: skip
+    for command, tool, arguments in table:
+        hub.asked.clear()
+        ran = ada(*command)
+        assert ran.code == 0, ran
+        assert hub.asked == [(tool, arguments, f"Bearer {TOKEN}")]
+    assert ada("whoami").code == ExitCode.SIGNED_OUT
+
+
+def test_mail_is_shown_with_who_when_and_the_id_to_answer(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    sealed = {**MESSAGE, "body": None, "encryption_mode": "e2e", "priority": "urgent"}
+    mine = {**MESSAGE, "from_handle": "ada", "to_handle": "bob", "body": "Hi"}
+    hub.answers["msg/inbox"] = {"messages": [MESSAGE, sealed, mine], "next_cursor": "c9"}
+    ran = ada("inbox")
+    when = moment(MESSAGE["created_at"])
+    assert ran.out.splitlines() == [
+        f"@bob  {when}  {MESSAGE['id']}",
+        "    Hello",
+        "    Ada",
+        "",
+        f"@bob  {when}  urgent  {MESSAGE['id']}",
+        "    (end-to-end encrypted: only the app that holds the key can read it)",
+        "",
+        f"@ada → @bob  {when}  {MESSAGE['id']}",
+        "    Hi",
+    ]
+    assert ran.err == "\nThere is more: --cursor c9\n"
+    assert json.loads(ada("inbox", "--json").out) == hub.answers["msg/inbox"]
+
+
+def test_an_empty_inbox_says_so_where_no_program_reads(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    hub.answers["msg/inbox"] = {"messages": []}
+    assert ada("inbox") == (0, "", "No mail.\n")
+
+
+@pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
+def test_what_others_wrote_cannot_act_on_the_terminal(
+    ada: Callable[..., Ran],
+    hub: Scripted,
+    tmp_path: Path,
+    environment: dict[str, str],
+    on_terminal: bool,
+) -> None:
+    hostile = {
+        **MESSAGE,
+        "from_handle": ESCAPE,
+        "body": f"a{ESCAPE}\nb\r\nc[bold red]",
+        "id": ESCAPE,
+    }
+    person = {"handle": ESCAPE, "display_name": ESCAPE, "bio": ESCAPE, "nickname": ESCAPE}
+    hub.answers |= {
+        "msg/inbox": {"messages": [hostile], "next_cursor": ESCAPE},
+        "msg/threads": {"threads": [{"other_handle": ESCAPE, "last_message_body": ESCAPE}]},
+        "msg/contacts": {"contacts": [person]},
+        "msg/search_users": {"results": [person]},
+        "msg/lookup": person,
+        "msg/send": {"to": ESCAPE, "message_id": ESCAPE},
+        "msg/invite": {"invite_url": ESCAPE},
+    }
+    hub.refusals["msg/block"] = ESCAPE
+    commands = [
+        ["inbox"], ["inbox", "--json"], ["threads"], ["contacts"], ["search", "x"],
+        ["lookup", "x"], ["lookup", "x", "--json"], ["send", "x", "y"], ["invite"], ["block", "x"],
+    ]  # fmt: skip
+    for command in commands:
+        if on_terminal:
+            environ = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config"), "NO_COLOR": "1"}
+            shown = watch([sys.executable, "-m", "folkmoot", *command], tmp_path, environ)
+        else:
+            ran = ada(*command)
+            shown = ran.out + ran.err
+        assert "owned" in shown
+        assert "\x1b]" not in shown
+        assert "\x1b[2J" not in shown
+        for char in "\x07\x9b\u202e":
+            assert char not in shown, command
+
+
+def test_text_comes_from_the_standard_input(ada: Callable[..., Ran], hub: Scripted) -> None:
+    hub.answers["msg/send"] = {"to": "bob", "message_id": "m"}
+    ran = ada("send", "bob", "-", stdin="Grüße,\nund mehr\n")
+    assert (ran.code, ran.out) == (0, "Sent to @bob: m\n")
+    assert hub.asked[0].arguments["body"] == "Grüße,\nund mehr"
+    wrong = ada("send", "bob", "-", stdin=b"\xff\xfe")
+    assert wrong.code == ExitCode.USAGE
+    assert "not UTF-8" in wrong.err
+
+
+def test_a_conversation_is_found_by_the_name_of_the_other(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    hub.answers |= {
+        "msg/threads": {"threads": [{"id": "t1", "other_handle": "cy"},
+                                    {"id": "t2", "other_handle": "bob"}]},
+        "msg/thread": {"messages": [MESSAGE]},
+    }  # fmt: skip
+    assert "Hello" in ada("thread", "@Bob").out
+    assert hub.asked[-1].arguments == {"thread_id": "t2"}
+    nobody = ada("thread", "dora")
+    assert nobody.code == ExitCode.FAILED
+    assert nobody.err == "folkmoot: error: There is no conversation with @dora.\n"
+
+
+def test_a_refusal_is_the_hubs_own_sentence(ada: Callable[..., Ran], hub: Scripted) -> None:
+    hub.refusals["msg/send"] = "Cannot send message to this user."
+    ran = ada("send", "bob", "Hi")
+    assert ran == (ExitCode.FAILED, "", "folkmoot: error: Cannot send message to this user.\n")
+
+
+def test_a_token_the_hub_does_not_know_has_an_exit_code_of_its_own(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    hub.refusals["msg/inbox"] = "Authentication required."
+    ran = ada("inbox")
+    assert ran.code == ExitCode.SIGNED_OUT
+    assert "folkmoot recover" in ran.err
+
+
+def test_someone_without_an_account_is_told_how_to_get_one(
+    cli: Callable[..., Ran], keys: Path
+) -> None:
+    ran = cli("inbox")
+    assert ran.code == ExitCode.SIGNED_OUT
+    assert "folkmoot register HANDLE" in ran.err
+    assert ran.err.count("\n") == 1
+    assert not keys.exists()
+
+
+def test_a_hub_that_does_not_answer_has_an_exit_code_of_its_own(cli: Callable[..., Ran]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        ran = cli("register", "ada", "--url", url)
+    assert ran.code == ExitCode.UNREACHABLE
+    assert ran.err == f"folkmoot: error: {url}: no hub answers there (connection refused).\n"
+
+
+@pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
+def test_an_address_that_is_none_is_a_mistake(cli: Callable[..., Ran], url: str) -> None:
+    ran = cli("register", "ada", "--url", url)
+    assert ran.code == ExitCode.USAGE
+    assert ran.err.startswith("folkmoot: error: --url must ")
+
+
+def test_an_account_is_deleted_only_by_someone_who_means_it(
+    ada: Callable[..., Ran], hub: Scripted, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    ran = ada("delete-account")
+    assert ran.code == ExitCode.USAGE
+    assert "--yes" in ran.err
+    assert hub.asked == []
+
+
+def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
+    second = ada("register", "bob")
+    assert f"Commands go on as @ada on {hub.url}" in second.out
+    hub.asked.clear()
+    ada("whoami")
+    ada("whoami", "--as", "@Bob")
+    ada("accounts", "use", "bob")
+    ada("whoami")
+    assert [asked.authorization for asked in hub.asked] == [
+        f"Bearer {TOKEN}", f"Bearer {NEW_TOKEN}", f"Bearer {NEW_TOKEN}",
+    ]  # fmt: skip
+    assert [it["handle"] for it in json.loads(ada("accounts", "--json").out)] == ["bob", "ada"]
+    assert ada("accounts", "forget", "bob").code == 0
+    assert ada("whoami", "--as", "bob").code == ExitCode.SIGNED_OUT
+    assert ada("whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
+
+
+def test_credentials_that_others_can_read_are_not_used(
+    ada: Callable[..., Ran], keys: Path, hub: Scripted
+) -> None:
+    keys.chmod(0o644)
+    ran = ada("whoami")
+    assert ran.code == ExitCode.FAILED
+    assert "others can read it" in ran.err
+    assert hub.asked == []
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"accounts": [{"hub": 1}]}', "\x00"])
+def test_a_broken_credentials_file_is_left_alone(
+    cli: Callable[..., Ran], hub: Scripted, keys: Path, content: str
+) -> None:
+    keys.parent.mkdir(parents=True)
+    keys.write_text(content)
+    keys.chmod(0o600)
+    ran = cli("register", "ada", "--url", hub.url)
+    assert ran.code == ExitCode.FAILED
+    assert "is not a credentials file" in ran.err
+    assert keys.read_text() == content
+    assert hub.asked == []
+
+
+def test_the_credentials_can_be_elsewhere(
+    folkmoot: Callable[..., Ran], hub: Scripted, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "mine.json"
+    ran = folkmoot("register", "ada", "--url", hub.url, FOLKMOOT_CREDENTIALS=str(elsewhere))
+    assert ran.code == 0
+    assert str(elsewhere) in ran.out
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o600
+
+
+class Page(BaseHTTPRequestHandler):
+    """Answers every request with what the test wrote down."""
+
+    answer: tuple[int, str, bytes] = (200, "text/html", b"")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        status, kind, body = self.answer
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def sse(*events: str) -> bytes:
+    return "".join(f"{event}\n\n" for event in events).encode()
+
+
+RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\\"a\\":1}"}]}}'
+NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+
+
+def test_an_answer_that_comes_as_a_stream_is_found_in_it(page: str) -> None:
+    stream = sse(": ping", f"event: message\ndata: {NOTICE}", f"event: message\ndata: {RESULT}")
+    Page.answer = (200, "text/event-stream; charset=utf-8", stream)
+    assert HubClient(page).call("msg/inbox", {}) == {"a": 1}
+    Page.answer = (200, "text/event-stream", sse(f"data: {NOTICE}"))
+    with pytest.raises(HubUnreachable, match="broke before the answer"):
+        HubClient(page).call("msg/inbox", {})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (200, b"<html>Router</html>", AnswerInvalid),
+        (301, b"", AnswerInvalid),
+        (200, b"[]", AnswerInvalid),
+        (200, b"{}", AnswerInvalid),
+        (200, b'{"result": {"content": []}}', AnswerInvalid),
+        (200, b'{"result": {"content": [{"text": "[]"}]}}', AnswerInvalid),
+        (200, b'{"result": {"content": [{"text": "{"}]}}', AnswerInvalid),
+        (200, b"[" * 100_000, AnswerInvalid),
+        (401, b'{"error": {"code": "x", "message": "No."}}', NotSignedIn),
+        (429, b'{"error": {"code": "x", "message": "Later."}}', ToolRefused),
+        (400, b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "M"}}', ToolRefused),
+    ],
+)
+def test_what_is_not_a_hubs_answer_is_one_clear_error(
+    page: str, status: int, body: bytes, error: type[Exception]
+) -> None:
+    Page.answer = (status, "application/json", body)
+    with pytest.raises(error):
+        HubClient(page).call("msg/inbox", {})
+
+
+def test_an_address_has_one_spelling() -> None:
+    for given in ("http://H.example/", "http://h.example/mcp", " http://h.example/mcp/ "):
+        assert hub_url(given) == "http://h.example"
+    assert hub_url("https://h.example:8/hub/mcp?token=sk_1") == "https://h.example:8/hub"
+
+
+def test_what_acts_or_hides_is_spelled_out_and_the_rest_stays() -> None:
+    assert one_line("a\x1b[0m\n\t\x85b") == "a\\x1b[0m\\x0a\\x09\\x85b"
+    assert one_line("\u202e\ufeff\U000e0041") == "\\u202e\\ufeff\\U000e0041"
+    assert lines("a\tb\r\nc\rd") == ["a\tb", "c\\x0dd"]
+    for whole in ("Grüße 👩‍👩‍👧 نمی‌خواهم", "日本", "é"):
+        assert one_line(whole) == whole
+    assert moment("never") == moment(1e30) == "some time"
