@@ -65,6 +65,23 @@ async def open_store(path: Path) -> Subject:
     return await SqliteStore.open(path)
 
 
+class InThreads:
+    """Our store, asked as if every query were long."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.write = store.write
+        self.close = store.close
+
+    async def read(self, query: Unit[Any]) -> Any:
+        """Run a query in a thread."""
+        return await self._store.read(query, long=True)
+
+
+async def open_threads(path: Path) -> Subject:
+    return InThreads(await SqliteStore.open(path))
+
+
 async def open_commit_thread(path: Path) -> Subject:
     return CommitThreadWriter(path)
 
@@ -78,7 +95,11 @@ WRITERS: dict[str, Callable[[Path], Awaitable[Subject]]] = {
     "commit in a thread": open_commit_thread,
     "all in the loop": open_loop,
 }
-READERS = {"reader threads (ours)": open_store, "read in the loop": open_loop}
+READERS = {
+    "short reads (ours)": open_store,
+    "long reads (ours)": open_threads,
+    "all in the loop": open_loop,
+}
 
 
 async def make_table(tx: Tx) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.core.ports import Unit
-from folkmoot.store.sqlite import SqliteTx, connect, drive, make_private, run
+from folkmoot.store.sqlite import connect, make_private
+from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, KEEP, SAVE, SqliteTx, drive, say
 
 Waiting = tuple[Unit[Any], "asyncio.Future[Any]"]
 
@@ -37,25 +38,25 @@ class LoopWriter:
     async def read(self, query: Unit[Any]) -> Any:
         """Run a query, and let others have a turn."""
         await asyncio.sleep(0)
-        run(self._connection, "BEGIN")
+        say(self._connection, BEGIN)
         try:
             return drive(query, self._tx)
         finally:
-            run(self._connection, "COMMIT")
+            say(self._connection, COMMIT)
 
     def _run_batch(self) -> list[tuple[asyncio.Future[Any], Any]]:
         answers = []
-        run(self._connection, "BEGIN IMMEDIATE")
+        say(self._connection, BEGIN_WRITING)
         while self._waiting:
             unit, caller = self._waiting.popleft()
-            run(self._connection, "SAVEPOINT unit")
+            say(self._connection, SAVE)
             answers.append((caller, drive(unit, self._tx)))
-            run(self._connection, "RELEASE unit")
+            say(self._connection, KEEP)
         return answers
 
     def _flush(self) -> None:
         answers = self._run_batch()
-        run(self._connection, "COMMIT")
+        say(self._connection, COMMIT)
         self._due = False
         self._answer(answers)
 
@@ -79,7 +80,7 @@ class CommitThreadWriter(LoopWriter):
         self._thread.submit(self._commit, self._run_batch())
 
     def _commit(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
-        run(self._connection, "COMMIT")
+        say(self._connection, COMMIT)
         self._loop.call_soon_threadsafe(self._committed, answers)
 
     def _committed(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:

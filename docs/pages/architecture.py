@@ -12,6 +12,7 @@ from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
 from folkmoot.core.capability import MAX_CACHED
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
+from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.traces import QUEUE
 
@@ -54,6 +55,7 @@ def bounds() -> str:
         [
             ["writes, and reads, that wait", "`store.queue` each", "refused: `store_overloaded`"],
             ["units in one commit", str(MAX_BATCH), "the rest goes into the next"],
+            ["statements of a connection", str(STATEMENTS_KEPT), "the oldest is prepared anew"],
             [
                 "events of one subscription",
                 f"{MAX_QUEUED:,}, and {MAX_QUEUED_BYTES >> 20} MiB",

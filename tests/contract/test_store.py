@@ -116,10 +116,35 @@ def test_a_unit_cannot_end_the_transaction_it_shares(open_store: OpenStore, tmp_
 
     async def body(store: Store) -> None:
         await store.write(make_table)
-        for sql in ("commit", "SELECT 1;COMMIT", "SELECT 1; COMMIT", "/* x */ COMMIT"):
+        for sql in ("commit", "COMMIT;", "/* x */ COMMIT"):
             with pytest.raises(StatementFailed, match="may not begin or end transactions"):
                 await store.write(commit(sql))
             assert await store.read(all_notes) == []
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1;COMMIT", ";SELECT 1"])
+def test_a_text_of_several_statements_is_refused_as_a_whole(
+    open_store: OpenStore, tmp_path: Path, sql: str
+) -> None:
+    async def unit(tx: Tx) -> None:
+        for method in (tx.execute, tx.fetch, tx.fetch_one):
+            with pytest.raises(StatementFailed, match="one statement at a time"):
+                await method(sql)
+
+    async def body(store: Store) -> None:
+        await store.write(unit)
+        await store.read(unit)
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_long_read_answers_what_a_short_one_does(open_store: OpenStore, tmp_path: Path) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(insert(*range(100)))
+        assert await store.read(all_notes) == await store.read(all_notes, long=True)
 
     with_store(open_store, tmp_path, body)
 

@@ -67,6 +67,7 @@ class Disk(apsw.VFS):
         self.failing = False
         self.full = False
         self.before_sync: Callable[[], None] = lambda: None
+        self.before_read: Callable[[], None] = lambda: None
         super().__init__(self.name, "")
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
@@ -105,6 +106,10 @@ class DiskFile(apsw.VFSFile):
                 raise apsw.FullError
             super().xWrite(data, offset)
             self._content.pending.append((offset, bytes(data)))
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        self._disk.before_read()
+        return super().xRead(amount, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
         with self._disk.lock:

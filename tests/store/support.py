@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,11 @@ class Gate:
 
     def open(self) -> None:
         self._leave.set()
+
+
+def in_thread(store: SqliteStore) -> Callable[[Unit[Any]], Awaitable[Any]]:
+    """Read in a thread, which may be held still; the loop may not."""
+    return partial(store.read, long=True)
 
 
 @asynccontextmanager

@@ -12,7 +12,8 @@ import apsw
 import pytest
 
 from folkmoot.core.errors import BackupFailed
-from folkmoot.store import SqliteStore, backup, bind_master_key, copy_database, find_faults
+from folkmoot.store import SqliteStore, backup, copy_database, find_faults
+from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.support import Gate, all_notes, insert, make_table, opened, run
 
 
@@ -95,7 +96,7 @@ def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(tmp_pat
     async def body() -> None:
         async with opened(tmp_path) as store:
             original = store.identity
-            assert await store.write(bind_master_key("0123456789abcdef")) == "0123456789abcdef"
+            await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
             made = await store.backup(tmp_path / "backup.db")
         assert made.master_key_id == "0123456789abcdef"
         async with opened(tmp_path) as store:
@@ -213,11 +214,17 @@ def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there_or_no
     folder.mkdir()
     link = tmp_path / "link"
     link.symlink_to(folder)
-    own = [f"folkmoot.db{side}" for side in OWN] + ["master.key", "hub.lock", "control.sock"]
+    own = [f"folkmoot.db{side}" for side in OWN] + [
+        "master.key",
+        "master.key.0123456789abcdef.old",
+        "hub.lock",
+        "control.sock",
+    ]
 
     async def body() -> None:
         async with opened(folder) as store:
             (folder / "master.key").write_text("the only one")
+            (folder / own[-3]).write_text("the one before")
             os.link(folder / "master.key", tmp_path / "same.key")
             before = {name: (folder / name).stat().st_ino for name in names(folder)}
             for target in [

@@ -12,7 +12,6 @@ import pytest
 from folkmoot.core.errors import (
     DatabaseCorrupt,
     DatabaseUnwritable,
-    StatementFailed,
     StoreClosed,
     StoreError,
     StoreOverloaded,
@@ -20,14 +19,14 @@ from folkmoot.core.errors import (
 from folkmoot.core.ports import Tx
 from folkmoot.store import (
     SqliteStore,
-    bind_master_key,
     find_faults,
     inspect_database,
     inspection,
     read_identity,
 )
+from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, held, insert, make_table, opened, run
+from tests.store.support import Gate, all_notes, held, in_thread, insert, make_table, opened, run
 
 
 def test_the_database_and_its_side_files_are_private(tmp_path: Path) -> None:
@@ -178,14 +177,14 @@ def test_a_full_queue_of_reads_refuses_at_once(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, queue=2, readers=1) as store:
             await store.write(make_table)
-            async with asyncio.TaskGroup() as tasks, held(store.read):
+            async with asyncio.TaskGroup() as tasks, held(in_thread(store)):
                 for _ in range(2):
-                    tasks.create_task(store.read(all_notes))
-                leaving = tasks.create_task(store.read(all_notes))
+                    tasks.create_task(store.read(all_notes, long=True))
+                leaving = tasks.create_task(store.read(all_notes, long=True))
                 leaving.cancel()
                 await asyncio.sleep(0)
                 with pytest.raises(StoreOverloaded, match="More than 2 reads"):
-                    await store.read(all_notes)
+                    await store.read(all_notes, long=True)
             assert store.stats().failed_reads == 0
 
     run(body())
@@ -213,7 +212,7 @@ def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_ru
                 try:
                     tasks.create_task(store.write(insert_slowly))
                     await writing.entered()
-                    looking = tasks.create_task(store.read(look_twice))
+                    looking = tasks.create_task(store.read(look_twice, long=True))
                     await reading.entered()
                     writing.open()
                     await store.write(insert(2))
@@ -232,8 +231,8 @@ def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path: P
         async with (
             opened(tmp_path, readers=2) as store,
             held(store.write),
-            held(store.read),
-            held(store.read),
+            held(in_thread(store)),
+            held(in_thread(store)),
         ):
             before = store.stats()
             # Each tick would last as long as the store is held, if it held the loop.
@@ -248,9 +247,10 @@ def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(tmp_path: 
     async def body() -> None:
         async with opened(tmp_path, readers=2) as store:
             await store.write(make_table)
-            async with held(store.read):
+            async with held(in_thread(store)):
                 await store.write(insert(1))
                 assert await store.read(all_notes) == [1]
+                assert await store.read(all_notes, long=True) == [1]
 
     run(body())
 
@@ -260,8 +260,7 @@ def test_a_new_database_has_an_identity_that_it_keeps(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             first = store.identity
             assert first.master_key_id is None
-            assert await store.write(bind_master_key("aaaa")) == "aaaa"
-            assert await store.write(bind_master_key("bbbb")) == "aaaa"
+            await store.write(lambda tx: put(tx, MASTER_KEY_ID, "aaaa"))
         async with opened(tmp_path) as store:
             assert store.identity.database_id == first.database_id
             assert store.identity.epoch == first.epoch
@@ -275,7 +274,7 @@ def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_not(
 ) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
-            await store.write(bind_master_key("aaaa"))
+            await store.write(lambda tx: put(tx, MASTER_KEY_ID, "aaaa"))
             running = await store.info()
             assert running.wal_size > 0
         stopped = inspect_database(store.path)
@@ -294,45 +293,6 @@ def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path) -> None:
         await store.close()
         with pytest.raises(StoreClosed):
             await store.ready()
-
-    run(body())
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "begin",
-        "COMMIT",
-        "COMMIT;",
-        " rollback",
-        "SAVEPOINT x",
-        "release x",
-        "end",
-        "RELEASE unit",
-        "SELECT 1; COMMIT",
-        "SELECT 1;COMMIT",
-        "/* x */ COMMIT",
-        "-- x\nROLLBACK",
-        ";COMMIT",
-    ],
-)
-def test_a_unit_may_not_begin_or_end_transactions(tmp_path: Path, word: str) -> None:
-    async def unit(tx: Tx) -> None:
-        methods = [tx.execute, tx.fetch]
-        if "SELECT" in word:
-            assert await tx.fetch_one(word) == (1,)  # It runs no other statement.
-        else:
-            methods.append(tx.fetch_one)
-        for method in methods:
-            with pytest.raises(StatementFailed, match="may not begin or end transactions"):
-                await method(word)
-
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            for _ in range(2):
-                await store.write(unit)
-                await store.read(unit)
-                await asyncio.gather(*(store.write(unit) for _ in range(3)))
 
     run(body())
 

@@ -230,17 +230,22 @@ def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-async def limit_pages(tx: Tx) -> None:
+async def count_pages(tx: Tx) -> int:
     [(pages,)] = await tx.fetch("PRAGMA page_count")
-    await tx.fetch(f"PRAGMA max_page_count = {pages + 20}")
+    return int(pages)
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-def test_a_unit_for_which_the_disk_has_no_room_fails_alone(tmp_path: Path) -> None:
+def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
             await store.write(make_table)
-            await store.write(limit_pages)
+            pages = await store.write(count_pages)
+        limit = f"PRAGMA max_page_count = {pages + 20}"
+        monkeypatch.setattr(sqlite, "COMMON_PRAGMAS", (*sqlite.COMMON_PRAGMAS, limit))
+        async with opened(tmp_path) as store:
             async with asyncio.TaskGroup() as tasks, held(store.write):
                 small = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
                 large = tasks.create_task(outcome(store, insert(3, "x" * 1_000_000)))

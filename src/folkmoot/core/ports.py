@@ -94,8 +94,8 @@ class Store(Protocol):
         """Run a unit and answer when it is committed; if it raises, it alone is undone."""
         ...
 
-    async def read(self, query: Unit[T]) -> T:
-        """Run a query on one consistent view of what is committed."""
+    async def read(self, query: Unit[T], *, long: bool = False) -> T:
+        """Run a query on one consistent view of what is committed; say `long` if it reads much."""
         ...
 
 

@@ -2,16 +2,17 @@
 
 A *unit* is one user-visible action: an async function of its *transaction* that awaits nothing
 else. The *writer* runs the units that wait, each in a savepoint of its own, and commits them
-together (*group commit*); a caller is answered after the commit that holds its unit. The *readers*
-run queries on what is committed. *Migrations* are numbered SQL files that bring a database to the
-*schema* this program knows. `sqlite.py` is the dialect: everything that is peculiar to SQLite.
+together (*group commit*); a caller is answered after the commit that holds its unit. The *loop
+reader* runs short queries on what is committed, and the *readers* those it gives up. *Migrations*
+are numbered SQL files that bring a database to the *schema* this program knows. `sqlite.py` and
+`tx.py` are the dialect: everything that is peculiar to SQLite.
 """
 
 from __future__ import annotations
 
 from folkmoot.store.backup import Backup, copy_database
 from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database
-from folkmoot.store.meta import Identity, bind_master_key, read_identity
+from folkmoot.store.meta import Identity, read_identity
 from folkmoot.store.sqlite import Synchronous
 from folkmoot.store.stats import StoreStats
 from folkmoot.store.store import SqliteStore
@@ -24,7 +25,6 @@ __all__ = [
     "SqliteStore",
     "StoreStats",
     "Synchronous",
-    "bind_master_key",
     "check_target",
     "copy_database",
     "find_faults",

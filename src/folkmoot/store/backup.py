@@ -23,7 +23,6 @@ from folkmoot.core.errors import BackupFailed, FolkmootError
 from folkmoot.store.inspection import find_faults, is_at_rest, look_into
 from folkmoot.store.meta import COPIED_AT
 from folkmoot.store.sqlite import (
-    BEGIN,
     JOURNAL,
     SIDE_FILES,
     keep_one_file,
@@ -32,6 +31,7 @@ from folkmoot.store.sqlite import (
     translate,
 )
 from folkmoot.store.target import check_target, taken
+from folkmoot.store.tx import BEGIN, say
 
 PAGES_A_STEP = 1_024
 
@@ -121,7 +121,7 @@ def copy_pages(source: Path, part: Path, progress: Progress, vfs: str | None) ->
         closing(look_into(source, vfs)) as reader,
         closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READWRITE)) as writer,
     ):
-        run(reader, BEGIN)
+        say(reader, BEGIN)
         take_view(reader)
         with writer.backup("main", reader, "main") as copy:
             while not copy.done:

@@ -14,7 +14,11 @@ from folkmoot.store.schema import load_migrations, schema_version
 from folkmoot.store.sqlite import connect, faults, run, stop_when, translate
 
 MAX_FAULTS = 20
-KEY_ID = "SELECT value FROM meta WHERE key = 'master_key_id'"
+KEY_IDS = "SELECT value FROM meta WHERE key = 'master_key_id'"
+AWAITED_IDS = "SELECT value FROM meta WHERE key = 'master_key_awaited'"
+OPENERS = (
+    "SELECT substr(key, 10) FROM meta WHERE key > 'data_key.' AND key < 'data_key/' ORDER BY 1"
+)
 
 
 class DatabaseInfo(Struct, frozen=True):
@@ -27,6 +31,10 @@ class DatabaseInfo(Struct, frozen=True):
     newest_schema: int
     sqlite: str
     master_key_id: str | None
+    awaited_key_id: str | None
+    """The id of the master key that the next start may bring, if the key is being changed."""
+    opened_by: tuple[str, ...]
+    """The ids of the master keys that open it: more than one while the key is being changed."""
 
 
 def write_ahead_log(path: Path) -> Path:
@@ -49,7 +57,10 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
     with closing(look_into(path, vfs)) as connection:
         try:
             schema = schema_version(connection)
-            key = run(connection, KEY_ID) if schema else []
+            key, awaited, openers = (
+                [str(row[0]) for row in run(connection, sql)] if schema else []
+                for sql in (KEY_IDS, AWAITED_IDS, OPENERS)
+            )
         except apsw.Error as error:
             raise translate(error, path) from error
     wal = write_ahead_log(path)
@@ -60,7 +71,9 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
         schema=schema,
         newest_schema=len(load_migrations()),
         sqlite=apsw.sqlite_lib_version(),
-        master_key_id=key[0][0] if key else None,
+        master_key_id=key[0] if key else None,
+        awaited_key_id=awaited[0] if awaited else None,
+        opened_by=tuple(openers),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a database knows of itself: its id, its epoch, and the id of the key it was made with.
+"""What a database knows of itself: its id, its epoch, and the id of its master key.
 
 A restored backup is the same database in a new *epoch*: whoever resumes from a place in the old
 one must learn that what came after it may be gone.
@@ -21,7 +21,7 @@ COPIED_AT = "copied_at"
 
 
 class Identity(Struct, frozen=True):
-    """Who a database is; `master_key_id` is empty until a key is bound to it."""
+    """Who a database is; `master_key_id` is empty until it has a vault."""
 
     database_id: str
     epoch: str
@@ -75,15 +75,6 @@ async def read_identity(tx: Tx) -> Identity:
         created_at=int(values[CREATED_AT]),
         master_key_id=values.get(MASTER_KEY_ID),
     )
-
-
-def bind_master_key(key_id: str) -> Unit[str]:
-    """Remember the key of a database that has none yet, and answer the id it was made with."""
-
-    async def unit(tx: Tx) -> str:
-        return await put_once(tx, MASTER_KEY_ID, key_id)
-
-    return unit
 
 
 class Probe(NamedTuple):

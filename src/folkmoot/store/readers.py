@@ -8,7 +8,8 @@ from threading import Thread
 import apsw
 
 from folkmoot.store.jobs import Answer, Job, JobQueue, deliverable
-from folkmoot.store.sqlite import BEGIN, ROLLBACK, SqliteTx, drive, run, translate
+from folkmoot.store.sqlite import translate
+from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive, say
 
 LOG = logging.getLogger(__name__)
 
@@ -60,12 +61,12 @@ class Reader:
     def _read(self, job: Job) -> Answer:
         self.reads += 1
         try:
-            run(self._connection, BEGIN)
+            say(self._connection, BEGIN)
             try:
                 return Answer(job.caller, drive(job.unit, self._tx))
             finally:
                 if self._connection.in_transaction:
-                    run(self._connection, ROLLBACK)
+                    say(self._connection, ROLLBACK)
         except BaseException as error:  # noqa: BLE001 - whatever a query raises is its caller's
             self.failed += 1
             return Answer(job.caller, error=deliverable(error))

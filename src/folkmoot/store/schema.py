@@ -19,7 +19,8 @@ from folkmoot.core.errors import (
     MigrationEdited,
     MigrationFailed,
 )
-from folkmoot.store.sqlite import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK, has_table, is_empty, run
+from folkmoot.store.sqlite import has_table, is_complete, is_empty, run
+from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK, say
 
 FILE_NAME = re.compile(r"(\d{3})_([a-z0-9_]+)\.sql")
 
@@ -55,7 +56,7 @@ class Migration(Struct, frozen=True):
         for line in self.sql.splitlines():
             if line.strip() and not line.lstrip().startswith("--"):
                 lines.append(line)
-            if lines and apsw.complete("\n".join(lines)):
+            if lines and is_complete("\n".join(lines)):
                 found.append("\n".join(lines))
                 lines = []
         return [*found, "\n".join(lines)] if lines else found
@@ -127,13 +128,13 @@ def migrate(connection: apsw.Connection, known: list[Migration]) -> int:
 @contextmanager
 def transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
     """Everything inside sees one state of the database and happens as a whole, or not at all."""
-    run(connection, begin)
+    say(connection, begin)
     try:
         yield
-        run(connection, COMMIT)
+        say(connection, COMMIT)
     except BaseException:
         if connection.in_transaction:
-            run(connection, ROLLBACK)
+            say(connection, ROLLBACK)
         raise
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 import apsw
@@ -23,11 +23,8 @@ from folkmoot.core.errors import (
     DiskFull,
     StatementFailed,
     StoreError,
-    UnitSuspended,
 )
-from folkmoot.core.ports import Row, SqlValue, Unit
-
-T = TypeVar("T")
+from folkmoot.core.ports import Row, SqlValue
 
 Synchronous: TypeAlias = Literal["full", "normal"]
 
@@ -42,14 +39,8 @@ JOURNAL = "-journal"
 """What it keeps beside one without a write-ahead log."""
 PRIVATE = 0o600
 
-BEGIN = "BEGIN"
-BEGIN_WRITING = "BEGIN IMMEDIATE"
-COMMIT = "COMMIT"
-ROLLBACK = "ROLLBACK"
-SAVE = "SAVEPOINT unit"
-KEEP = "RELEASE unit"
-UNDO = ("ROLLBACK TO unit", "RELEASE unit")
-
+STATEMENTS_KEPT = 256
+"""How many statements stay prepared on a connection: more than the program has."""
 STEPS_BETWEEN_LOOKS = 10_000
 """How many of its steps SQLite takes before it asks whether to stop."""
 NO_WORDS = frozenset({"", "not an error", "not authorized"})
@@ -64,6 +55,8 @@ COMMON_PRAGMAS = (
     "PRAGMA cache_size = -16384",
 )
 
+UNALLOWED = "A unit of the store may not begin or end transactions, nor change its connection"
+
 FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.ConstraintError, ConstraintViolated, "A rule of the database was broken"),
     (apsw.FullError, DiskFull, "The disk is full, so the database cannot grow"),
@@ -75,11 +68,9 @@ FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.CantOpenError, DatabaseUnwritable, "The database cannot be opened"),
     (apsw.PermissionsError, DatabaseUnwritable, "The database may not be opened"),
     (apsw.IOError, DiskFailed, "The disk failed"),
-    (apsw.AuthError, StatementFailed, "A unit of the store may not begin or end transactions"),
+    (apsw.AuthError, StatementFailed, UNALLOWED),
     (apsw.Error, StatementFailed, "A statement could not be run"),
 )
-
-TRANSACTION_ACTIONS = frozenset({apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT})
 
 
 def translate(error: apsw.Error, path: Path | None = None) -> StoreError:
@@ -135,7 +126,7 @@ def connect(
         name = f"file:{quote(name)}?immutable=1"
     connection: apsw.Connection | None = None
     try:
-        connection = apsw.Connection(name, flags=flags, vfs=vfs)
+        connection = apsw.Connection(name, flags=flags, vfs=vfs, statementcachesize=STATEMENTS_KEPT)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -199,9 +190,38 @@ def faults(connection: apsw.Connection, limit: int) -> list[str]:
     return ([] if whole else found) + references
 
 
-def stop_when(connection: apsw.Connection, asked: Callable[[], bool]) -> None:
-    """Interrupt whatever the connection does once the answer is yes."""
-    connection.set_progress_handler(asked, STEPS_BETWEEN_LOOKS)
+def stop_when(
+    connection: apsw.Connection, asked: Callable[[], bool], steps: int = STEPS_BETWEEN_LOOKS
+) -> None:
+    """Interrupt whatever the connection does once the answer is yes, asked every so many steps."""
+    connection.set_progress_handler(asked, steps)
+
+
+def never_wait(connection: apsw.Connection) -> None:
+    """Give up at once where somebody else holds the database."""
+    connection.set_busy_timeout(0)
+
+
+def copy_log(connection: apsw.Connection, *, restart_within_ms: int | None = None) -> bool:
+    """Copy the write-ahead log into the database, as far as readers let us.
+
+    With a time to wait for them, to its end, so that it begins anew; or answer that they did not.
+    """
+    restart = restart_within_ms is not None
+    mode = apsw.SQLITE_CHECKPOINT_RESTART if restart else apsw.SQLITE_CHECKPOINT_PASSIVE
+    connection.set_busy_timeout(restart_within_ms or 0)
+    try:
+        connection.wal_checkpoint(mode=mode)
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return True
+
+
+def is_complete(sql: str) -> bool:
+    """Whether a text ends where a statement does."""
+    return apsw.complete(sql)
 
 
 def run(connection: apsw.Connection, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
@@ -210,67 +230,3 @@ def run(connection: apsw.Connection, sql: str, params: Sequence[SqlValue] = ()) 
     It is never kept for later: a unit that says the same must be asked about it.
     """
     return connection.execute(sql, params, can_cache=False).fetchall()
-
-
-def drive(unit: Unit[T], tx: SqliteTx) -> T:
-    """Run a unit to its end without a loop: everything it may await is done when it is asked."""
-    with tx.guarded():
-        steps = unit(tx).__await__()
-        try:
-            next(steps)
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        steps.close()
-    raise UnitSuspended("A unit of the store may await nothing but its transaction.")
-
-
-class SqliteTx:
-    """`core.ports.Tx` on an open transaction of one connection."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._guarding = False
-        connection.authorizer = self._authorize
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """While a unit runs, nothing may end the transaction that it shares with others."""
-        self._guarding = True
-        try:
-            yield
-        finally:
-            self._guarding = False
-
-    def _authorize(self, action: int, *_details: str | None) -> int:
-        refused = self._guarding and action in TRANSACTION_ACTIONS
-        return apsw.SQLITE_DENY if refused else apsw.SQLITE_OK
-
-    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
-        """Run one statement and answer how many rows it changed."""
-        connection = self._connection
-        before = connection.total_changes()
-        try:
-            connection.execute(sql, params).fetchall()
-        except apsw.Error as error:
-            raise translate(error) from error
-        # SQLite keeps the count of an earlier statement when this one changed nothing.
-        return connection.changes() if connection.total_changes() != before else 0
-
-    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-        """Run one statement and answer all its rows."""
-        try:
-            return self._connection.execute(sql, params).fetchall()
-        except apsw.Error as error:
-            raise translate(error) from error
-
-    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
-        """Run one statement and answer its first row, if there is one."""
-        try:
-            cursor = self._connection.execute(sql, params)
-            row: Row | None = cursor.fetchone()
-            # A statement left in the middle would hold its view of the database.
-            cursor.close(force=True)
-        except apsw.Error as error:
-            raise translate(error) from error
-        return row

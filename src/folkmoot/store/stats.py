@@ -21,6 +21,8 @@ class StoreStats(Struct, frozen=True):
     batch_sizes: tuple[int, ...]
     reads: int
     failed_reads: int
+    loop_reads: int
+    given_up_reads: int
     checkpoints: int
     failed_checkpoints: int
     wal_pages: int

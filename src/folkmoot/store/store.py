@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -14,10 +15,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseCorrupt, StoreError
+from folkmoot.core.errors import DatabaseCorrupt, DiskFailed, StoreError
 from folkmoot.core.ports import Unit
 from folkmoot.store import meta
-from folkmoot.store.backup import Backup, Progress, copy_database
+from folkmoot.store.backup import Backup, Progress, copy_database, sync
 from folkmoot.store.inspection import (
     DatabaseInfo,
     find_faults,
@@ -25,6 +26,7 @@ from folkmoot.store.inspection import (
     write_ahead_log,
 )
 from folkmoot.store.jobs import JobQueue
+from folkmoot.store.loop_reader import GivenUp, LoopReader
 from folkmoot.store.readers import Readers
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import Synchronous, connect, make_private, translate
@@ -45,9 +47,10 @@ FileNumber: TypeAlias = tuple[int, int] | None
 
 
 class Connections(NamedTuple):
-    """One connection that writes, and those that read."""
+    """One connection that writes, one that reads in the loop, and those that read in threads."""
 
     writer: apsw.Connection
+    loop_reader: apsw.Connection
     readers: list[apsw.Connection]
 
 
@@ -71,6 +74,7 @@ class SqliteStore:
         self._writes = JobQueue(queue, "writes")
         self._reads = JobQueue(queue, "reads")
         self._writer = Writer(connections.writer, self._writes)
+        self._loop_reader = LoopReader(connections.loop_reader)
         self._readers = Readers(connections.readers, self._reads)
 
     @classmethod
@@ -109,8 +113,17 @@ class SqliteStore:
         """
         return await self._writes.ask(unit)
 
-    async def read(self, query: Unit[T]) -> T:
-        """Run a query on one consistent view of what is committed."""
+    async def read(self, query: Unit[T], *, long: bool = False) -> T:
+        """Run a query on one consistent view of what is committed.
+
+        It begins in the loop, and runs anew in a thread if it is not short; one known to be `long`
+        goes there at once.
+        """
+        if not long and self._loop_reader.is_free():
+            await self._loop_reader.give_way()
+            self._reads.require_open()
+            with suppress(GivenUp):
+                return self._loop_reader.read(query)
         return await self._reads.ask(query)
 
     async def ready(self) -> None:
@@ -125,6 +138,14 @@ class SqliteStore:
         await self.write(meta.write_probe(probe))
         if not probe.seen(await self.read(meta.read_probe)):
             raise DatabaseCorrupt(f"{self.path}: what was written cannot be read back.")
+
+    async def sync(self) -> None:
+        """Have all that is committed on the disk, also where `synchronous` is normal."""
+        try:
+            # What a checkpoint has taken out of the log, it has synced itself.
+            await start(partial(sync, write_ahead_log(self.path)))
+        except OSError as error:
+            raise DiskFailed(f"{self.path}: cannot be synced: {error.strerror}.") from error
 
     async def backup(
         self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
@@ -167,8 +188,10 @@ class SqliteStore:
             failed_commits=counts.failed_commits,
             commit_seconds=counts.commit_seconds,
             batch_sizes=tuple(counts.batch_sizes),
-            reads=self._readers.reads,
-            failed_reads=self._readers.failed,
+            reads=self._readers.reads + self._loop_reader.reads,
+            failed_reads=self._readers.failed + self._loop_reader.failed,
+            loop_reads=self._loop_reader.reads,
+            given_up_reads=self._loop_reader.given_up,
             checkpoints=counts.checkpoints,
             failed_checkpoints=counts.failed_checkpoints,
             wal_pages=counts.wal_pages,
@@ -184,6 +207,7 @@ class SqliteStore:
         # The writer is last to leave, so that the write-ahead log is copied when it closes.
         self._reads.end(self._readers_count)
         await start(self._readers.join)
+        await start(self._loop_reader.close)
         self._writes.end()
         await start(self._writer.join)
 
@@ -198,14 +222,14 @@ def open_connections(
         writer = connect(path, synchronous=synchronous, vfs=vfs)
         opened.append(writer)
         migrate(writer, load_migrations())
-        opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(readers))
+        opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(1 + readers))
     except apsw.Error as error:
         close_all(opened)
         raise translate(error, path) from error
     except StoreError:
         close_all(opened)
         raise
-    return Connections(writer, opened[1:])
+    return Connections(writer, opened[1], opened[2:])
 
 
 def close_all(connections: list[apsw.Connection]) -> None:

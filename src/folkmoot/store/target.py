@@ -10,6 +10,8 @@ from folkmoot.store.sqlite import JOURNAL, SIDE_FILES
 
 NEIGHBOURS = ("master.key", "hub.lock", "control.sock", "config.toml")
 """What a data folder holds beside its database."""
+OLD_KEYS = "master.key.*.old"
+"""Keys that were in use before, kept for the backups made with them."""
 
 
 def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
@@ -43,7 +45,8 @@ def taken(target: Path) -> BackupFailed:
 def own_files(source: Path) -> list[Path]:
     """The database, what SQLite may keep beside it, and what the hub does."""
     sides = [source.name + side for side in ("", *SIDE_FILES, JOURNAL)]
-    return [source.with_name(name) for name in (*sides, *NEIGHBOURS)]
+    names = [source.with_name(name) for name in (*sides, *NEIGHBOURS)]
+    return names + sorted(source.parent.glob(OLD_KEYS))
 
 
 def is_same(own: Path, target: Path) -> bool:

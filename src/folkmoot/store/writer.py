@@ -18,9 +18,10 @@ import apsw
 from folkmoot.core.errors import StatementFailed
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
-from folkmoot.store.sqlite import (
+from folkmoot.store.sqlite import copy_log, translate
+from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
+from folkmoot.store.tx import (
     BEGIN_WRITING,
-    BUSY_TIMEOUT_MS,
     COMMIT,
     KEEP,
     ROLLBACK,
@@ -28,10 +29,8 @@ from folkmoot.store.sqlite import (
     UNDO,
     SqliteTx,
     drive,
-    run,
-    translate,
+    say,
 )
-from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
 
 T = TypeVar("T")
 
@@ -110,7 +109,7 @@ class Writer:
             answers: list[Answer] = []
             alone = len(batch) == 1
             try:
-                run(self._connection, BEGIN_WRITING)
+                say(self._connection, BEGIN_WRITING)
             except apsw.Error as error:
                 self.counts.failed_commits += 1
                 return failed + answer_all(batch, translate(error))
@@ -132,11 +131,11 @@ class Writer:
         """Run a unit so that nothing of it remains if it raises; one alone needs no savepoint."""
         begin, keep, undo = ALONE if alone else SHARED
         if begin:
-            run(self._connection, begin)
+            say(self._connection, begin)
         try:
             result = drive(unit, self._tx)
             if keep:
-                run(self._connection, keep)
+                say(self._connection, keep)
         except BaseException:
             self._undo(undo)
             raise
@@ -146,7 +145,7 @@ class Writer:
         try:
             for statement in statements:
                 if self._connection.in_transaction:
-                    run(self._connection, statement)
+                    say(self._connection, statement)
         except apsw.Error:
             # Rather nothing of the whole batch than something of a unit that failed.
             self._roll_back()
@@ -154,13 +153,13 @@ class Writer:
     def _roll_back(self) -> None:
         with suppress(apsw.Error):
             if self._connection.in_transaction:
-                run(self._connection, ROLLBACK)
+                say(self._connection, ROLLBACK)
 
     def _commit(self, jobs: list[Job], answers: list[Answer]) -> list[Answer]:
         """Commit what was run and answer accordingly."""
         started = perf_counter()
         try:
-            run(self._connection, COMMIT)
+            say(self._connection, COMMIT)
         except apsw.Error as error:
             self._roll_back()
             # A rule the schema defers is broken by one of them: let each commit alone.
@@ -193,19 +192,15 @@ class Writer:
         if pages < self._checkpoint_at:
             return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
-        restart = pages >= RESTART_PAGES
-        mode = apsw.SQLITE_CHECKPOINT_RESTART if restart else apsw.SQLITE_CHECKPOINT_PASSIVE
-        self._connection.set_busy_timeout(RESTART_WAIT_MS)
+        wait = RESTART_WAIT_MS if pages >= RESTART_PAGES else None
         try:
-            self._connection.wal_checkpoint(mode=mode)
-            self.counts.checkpoints += 1
-        except apsw.BusyError:
-            self._checkpoint_at = pages + RESTART_PAGES
+            if copy_log(self._connection, restart_within_ms=wait):
+                self.counts.checkpoints += 1
+            else:
+                self._checkpoint_at = pages + RESTART_PAGES
         except apsw.Error as error:
             self.counts.failed_checkpoints += 1
             LOG.warning("The write-ahead log was not copied: %s", translate(error).message)
-        finally:
-            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def _close(self) -> None:
         try:

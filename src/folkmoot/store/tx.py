@@ -1,0 +1,136 @@
+"""A unit's transaction on SQLite: what a unit may say in it, and the words that are ours alone."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import apsw
+
+from folkmoot.core.errors import StatementFailed, UnitSuspended
+from folkmoot.core.ports import Row, SqlValue, Unit
+from folkmoot.store.sqlite import is_complete, translate
+
+T = TypeVar("T")
+
+MARK = secrets.token_hex(16)
+"""Makes our words ours: kept prepared under this text, they are never found under a unit's."""
+
+BEGIN = f"/* {MARK} */ BEGIN"
+BEGIN_WRITING = f"/* {MARK} */ BEGIN IMMEDIATE"
+COMMIT = f"/* {MARK} */ COMMIT"
+ROLLBACK = f"/* {MARK} */ ROLLBACK"
+SAVE = f"/* {MARK} */ SAVEPOINT unit"
+KEEP = f"/* {MARK} */ RELEASE unit"
+UNDO = (f"/* {MARK} */ ROLLBACK TO unit", KEEP)
+
+REFUSED = frozenset(
+    {
+        apsw.SQLITE_TRANSACTION,
+        apsw.SQLITE_SAVEPOINT,
+        apsw.SQLITE_ATTACH,
+        apsw.SQLITE_DETACH,
+    }
+)
+"""What would outlast a unit, or take others with it."""
+
+LOOKS = frozenset(
+    {
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    }
+)
+"""Pragmas whose argument says what to look at; that of any other would set something."""
+
+SEVERAL = "A unit of the store runs one statement at a time, and this text holds several."
+
+
+def say(connection: apsw.Connection, word: str) -> None:
+    """Run one of our words, which stays prepared; SQLite's own errors pass."""
+    connection.execute(word)
+
+
+def drive(unit: Unit[T], tx: SqliteTx) -> T:
+    """Run a unit to its end without a loop: everything it may await is done when it is asked."""
+    tx.guarding = True
+    try:
+        steps = unit(tx).__await__()
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        steps.close()
+    finally:
+        tx.guarding = False
+    raise UnitSuspended("A unit of the store may await nothing but its transaction.")
+
+
+@lru_cache(maxsize=256)
+def is_single(sql: str) -> bool:
+    """Whether a text with a semicolon in it is one statement, with nothing after its end."""
+    end = -1
+    while (end := sql.find(";", end + 1)) >= 0:
+        if is_complete(sql[: end + 1]):
+            return not sql[end + 1 :].strip()
+    return True
+
+
+class SqliteTx:
+    """`core.ports.Tx` on an open transaction of one connection.
+
+    SQLite asks the guard when it prepares a statement. What a unit says is prepared while it runs,
+    and what was refused is not kept, so nothing that is kept need be asked about again.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.guarding = False
+        self._connection = connection
+        connection.authorizer = self._authorize
+
+    def _authorize(self, action: int, name: str | None, value: str | None, *_: str | None) -> int:
+        if not self.guarding:
+            return apsw.SQLITE_OK
+        sets = action == apsw.SQLITE_PRAGMA and value is not None and name not in LOOKS
+        return apsw.SQLITE_DENY if sets or action in REFUSED else apsw.SQLITE_OK
+
+    def _begin(self, sql: str, params: Sequence[SqlValue]) -> apsw.Cursor:
+        if ";" in sql and not is_single(sql):
+            raise StatementFailed(SEVERAL)
+        return self._connection.execute(sql, params)
+
+    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
+        """Run one statement and answer how many rows it changed."""
+        connection = self._connection
+        before = connection.total_changes()
+        try:
+            self._begin(sql, params).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+        # SQLite keeps the count of an earlier statement when this one changed nothing.
+        return connection.changes() if connection.total_changes() != before else 0
+
+    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
+        """Run one statement and answer all its rows."""
+        try:
+            return self._begin(sql, params).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
+        """Run one statement and answer its first row, if there is one."""
+        try:
+            cursor = self._begin(sql, params)
+            row: Row | None = cursor.fetchone()
+            # A statement left in the middle would hold its view of the database.
+            cursor.close(force=True)
+        except apsw.Error as error:
+            raise translate(error) from error
+        return row
