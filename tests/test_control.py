@@ -34,7 +34,8 @@ from folkmoot.core.errors import (
     HubNotRunning,
     UnknownCommand,
 )
-from folkmoot.store import SqliteStore, bind_master_key, find_faults
+from folkmoot.store import SqliteStore, find_faults
+from folkmoot.store.meta import MASTER_KEY_ID, put
 
 
 async def echo(arguments: dict[str, Any], progress: Progress) -> Any:
@@ -382,7 +383,7 @@ def test_the_standard_commands_do_what_they_say(tmp_path: Path) -> None:
 
     async def body() -> None:
         store = await SqliteStore.open(tmp_path / "folkmoot.db")
-        await store.write(bind_master_key("0123456789abcdef"))
+        await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
         table = {
             "backup": backup_command(store),
             "check": check_command(store),

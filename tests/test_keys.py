@@ -4,6 +4,7 @@ import base64
 import os
 import pickle
 import re
+import resource
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,14 +12,18 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import KeyMismatch, KeyUnusable
+from folkmoot.datafolder import DataFolder
 from folkmoot.keys import (
     MasterKey,
+    Replacement,
     check_key,
     format_key,
     load_master_key,
     make_key,
     parse_key,
+    put_key,
     read_key,
+    spellings,
 )
 
 SECRET = bytes(range(32))
@@ -146,8 +151,87 @@ def test_a_key_of_the_wrong_length_is_refused() -> None:
         MasterKey(b"short")
 
 
-def test_a_database_made_with_another_key_is_refused_naming_both() -> None:
+def test_a_key_that_opens_nothing_is_refused_naming_it_and_those_that_do() -> None:
     key, other = MasterKey(SECRET), MasterKey(SECRET[::-1])
-    check_key(key, key.id)
+    check_key(key, [other.id, key.id])
     with pytest.raises(KeyMismatch, match=f"{key.id}.*{other.id}"):
-        check_key(key, other.id)
+        check_key(key, [other.id])
+
+
+def test_every_spelling_that_is_read_as_a_key_can_be_hidden() -> None:
+    key = MasterKey(SECRET)
+    for text in spellings(key):
+        assert parse_key(text, "x").secret() == SECRET
+    assert {SECRET.hex(), format_key(key)} <= set(spellings(key))
+
+
+def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    put_key(file, MasterKey(SECRET))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert read_key(file).secret() == SECRET
+    with pytest.raises(KeyUnusable, match="exists already"):
+        put_key(file, MasterKey(SECRET[::-1]))
+    assert read_key(file).secret() == SECRET
+    with pytest.raises(KeyUnusable, match="cannot be made: No such file"):
+        put_key(tmp_path / "missing" / "copy", MasterKey(SECRET))
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "master.key"
+    old, new = make_key(file), MasterKey(SECRET)
+    given_up = Replacement(file, new)
+    assert read_key(file).id == old.id
+    given_up.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
+
+    replacement = Replacement(file, new)
+    replacement.publish()
+    replacement.sync()
+    replacement.discard()
+    assert read_key(file).id == new.id
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    file = tmp_path / "master.key"
+    old = make_key(file)
+    Replacement(file, MasterKey(SECRET))
+    assert len(list(tmp_path.iterdir())) == 2
+    DataFolder.open(tmp_path).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub.lock", "master.key"]
+    assert read_key(file).id == old.id
+
+
+def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path) -> None:
+    secret, file = tmp_path / "secret", tmp_path / "master.key"
+    key = make_key(secret)
+    file.symlink_to(secret)
+    with pytest.raises(KeyUnusable, match="is a link"):
+        Replacement(file, MasterKey(SECRET))
+    assert file.is_symlink()
+    assert read_key(file).id == key.id
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "master.key"
+    old = make_key(file)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
+    try:
+        with pytest.raises(KeyUnusable, match="cannot be replaced: File too large"):
+            Replacement(file, MasterKey(SECRET))
+        with pytest.raises(KeyUnusable, match="cannot be made: File too large"):
+            put_key(tmp_path / "copy", old)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
+    assert read_key(file).id == old.id

@@ -14,7 +14,8 @@ import pytest
 from folkmoot.core.errors import KeyMismatch, SealBroken
 from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
-from folkmoot.store import SqliteStore, bind_master_key
+from folkmoot.store import SqliteStore
+from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.vault import Vault
 
 OLD = MasterKey(b"o" * 32)
@@ -110,7 +111,7 @@ def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) ->
 
 def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(tmp_path: Path) -> None:
     async def body(store: SqliteStore) -> None:
-        await store.write(bind_master_key(OLD.id))
+        await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
         with pytest.raises(KeyMismatch):
             await Vault.load(store, NEW)
         assert (await Vault.load(store, OLD)).master_id == OLD.id
@@ -175,5 +176,89 @@ def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
             await vault.settle_on(store, NEW)
         assert vault.master_id == OLD.id
         await Vault.load(store, OLD)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        sealed = vault.seal("subject", "row", b"hello")
+        await vault.admit(store, NEW, awaited=True)
+        for _ in range(2):
+            again = await Vault.load(store, OLD)
+            assert (again.master_id, again.awaited_id) == (OLD.id, NEW.id)
+        ended = await Vault.load(store, NEW)
+        assert (ended.master_id, ended.awaited_id) == (NEW.id, None)
+        assert ended.open("subject", "row", sealed) == b"hello"
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, OLD)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        await vault.admit(store, NEW, awaited=True)
+        await vault.withdraw(store)
+        assert vault.awaited_id is None
+        with pytest.raises(KeyMismatch) as caught:
+            await Vault.load(store, NEW)
+        assert caught.value.data == {"key_id": NEW.id, "recorded": OLD.id}
+        assert (await Vault.load(store, OLD)).awaited_id is None
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
+    tmp_path: Path, awaited: bool
+) -> None:
+    third = MasterKey(b"t" * 32)
+
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        await vault.admit(store, third, awaited=True)
+        await vault.admit(store, NEW, awaited=awaited)
+        ids = [row[0] for row in await store.read(wraps)]
+        assert ids == sorted([f"data_key.{OLD.id}", f"data_key.{NEW.id}"])
+        assert vault.awaited_id == (NEW.id if awaited else None)
+        with pytest.raises(KeyMismatch):
+            await Vault.load(store, third)
+
+    with_store(tmp_path, body)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(tmp_path: Path) -> None:
+    dropped: list[bytes] = []
+
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        dropped.extend(str(row[1]).encode() for row in await store.read(wraps))
+        await vault.admit(store, NEW)
+        await vault.settle_on(store, NEW)
+
+    with_store(tmp_path, body)
+    content = (tmp_path / "folkmoot.db").read_bytes()
+    assert len(dropped) == 1
+    assert dropped[0] not in content
+
+
+def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        vault = await Vault.load(store, OLD)
+        await vault.admit(store, NEW, awaited=True)
+        info = await store.info()
+        assert info.opened_by == tuple(sorted([OLD.id, NEW.id]))
+        assert (info.master_key_id, info.awaited_key_id) == (OLD.id, NEW.id)
+        await vault.settle_on(store, NEW)
+        info = await store.info()
+        assert (info.opened_by, info.master_key_id) == ((NEW.id,), NEW.id)
+        assert info.awaited_key_id is None
 
     with_store(tmp_path, body)

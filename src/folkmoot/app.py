@@ -25,18 +25,21 @@ from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.control import ControlServer, backup_command, check_command, status_command
 from folkmoot.control.export import Exporter, export_command
+from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import FolkmootError, StoreError
 from folkmoot.datafolder import DataFolder
-from folkmoot.keys import MasterKey, check_key, format_key, load_master_key
-from folkmoot.mail import Mail
+from folkmoot.keys import MasterKey, load_master_key, spellings
+from folkmoot.mail import Mail, Retention
+from folkmoot.pipeline import Pipeline
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits
-from folkmoot.store import SqliteStore, bind_master_key
+from folkmoot.store import SqliteStore
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.clean import redactor
 from folkmoot.telemetry.metrics import Metrics
-from folkmoot.telemetry.parts import bus_families, store_families
+from folkmoot.telemetry.parts import bus_families, mcp_families, store_families, tool_families
 from folkmoot.tools import Dispatcher, Services
+from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.descriptors import make_room
@@ -96,9 +99,10 @@ class Hub:
             failure: BaseException | None = None
             with single_cause():
                 async with asyncio.TaskGroup() as tasks:
-                    commands = tasks.create_task(control.serve())
+                    aside = (control.serve(), self._retention.run())
+                    ends = [tasks.create_task(each).cancel for each in aside]
                     requests = tasks.create_task(server.serve())
-                    requests.add_done_callback(lambda _: commands.cancel())
+                    requests.add_done_callback(lambda _: [end() for end in ends])
                     await server.listening()
                     logger.info("listening", extra={"url": self.base_url, "version": __version__})
                     try:
@@ -139,9 +143,11 @@ class Hub:
             queue=settings.store.queue,
         )
         stack.push_async_callback(self.store.close)
-        check_key(key, await self.store.write(bind_master_key(key.id)))
+        vault = await Vault.load(self.store, key)
+        if vault.awaited_id:
+            logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
-        await self._open_mail(key)
+        self._open_mail(vault)
         self._traces = tracing.start(
             settings.telemetry.otlp_endpoint,
             service_name=settings.telemetry.service_name,
@@ -153,6 +159,7 @@ class Hub:
             lambda: store_families(msgspec.structs.asdict(self.store.stats()), BATCH_BOUNDS)
         )
         self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
+        self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
         control = ControlServer(
             folder.paths.control_socket,
             {
@@ -163,6 +170,9 @@ class Hub:
                 ),
                 "status": status_command(
                     version=__version__, url=self.base_url, uptime=self.uptime
+                ),
+                **key_commands(
+                    KeyRing(self.store, vault, folder.paths.master_key, settings.master_key or None)
                 ),
             },
         )
@@ -178,30 +188,40 @@ class Hub:
         )
         return control, self._server
 
-    async def _open_mail(self, key: MasterKey) -> None:
+    def _open_mail(self, vault: Vault) -> None:
         settings = self.settings
-        vault = await Vault.load(self.store, key)
-        self.accounts = Accounts(self.store, self.clock, vault, policy=settings.registration_policy)
-        self.mail = Mail(self.store, self.bus, self.clock, self.accounts, vault)
+        longest = settings.mail.max_body_characters
+        self.accounts = Accounts(
+            self.store,
+            self.clock,
+            vault,
+            policy=settings.registration_policy,
+            max_message_characters=longest,
+        )
+        self.mail = Mail(
+            self.store, self.bus, self.clock, self.accounts, vault, max_body_characters=longest
+        )
+        self._retention = Retention(self.mail, self.clock, keep_days=settings.mail.keep_days)
         services = Services(
             accounts=self.accounts,
             mail=self.mail,
             limits=RateLimits(self.clock, rate_limits(settings)),
         )
+        dispatcher = Dispatcher(services)
+        self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
-            dispatcher=Dispatcher(services),
+            catalogue=dispatcher.catalogue,
+            pipeline=Pipeline(ToolService(dispatcher), self.bus, self.clock),
             accounts=self.accounts,
             mail=self.mail,
             bus=self.bus,
             clock=self.clock,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
-            names=settings.mcp.names,
             public_url=settings.public_url,
             max_body_bytes=settings.http.max_body_bytes,
-            max_sessions=settings.mcp.max_sessions,
-            session_idle_seconds=settings.mcp.session_idle_seconds,
+            options=settings.mcp,
         )
 
     def _application(self) -> ASGIApp:
@@ -280,7 +300,7 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 
 def hide(key: MasterKey, settings: Settings) -> None:
     """Let the master key appear in no log, in whichever spelling."""
-    redactor.hide(format_key(key), key.secret().hex(), settings.master_key)
+    redactor.hide(*spellings(key), settings.master_key)
 
 
 def rate_limits(settings: Settings) -> dict[str, Limit]:

@@ -1,7 +1,8 @@
 """The master key: 32 bytes under which everything secret in the database is sealed.
 
 It comes from the operator or from a file of its own, never from the database, and it has an id that
-may be told. A database remembers the id of its key and is opened with no other.
+may be told. A database remembers the id of its key and is opened with no other. A key is changed by
+a `Replacement` of its file; what else a change takes is for `folkmoot.control.keys`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
 
@@ -69,6 +71,12 @@ def format_key(key: MasterKey) -> str:
     return base64.urlsafe_b64encode(key.secret()).decode().rstrip("=")
 
 
+def spellings(key: MasterKey) -> tuple[str, ...]:
+    """The ways a key is written, for whoever has to hide it."""
+    text, digits = format_key(key), key.secret().hex()
+    return text, f"{text}=", digits, digits.upper()
+
+
 def load_master_key(file: Path, *, given: str | None, database_exists: bool) -> MasterKey:
     """The key that was given, else the one in the file, which is made with the first database."""
     return find_key(file, given=given, database_exists=database_exists) or make_key(file)
@@ -107,25 +115,22 @@ def read_key(file: Path) -> MasterKey:
     return parse_key(content.decode("ascii", errors="replace"), str(file))
 
 
+def fresh_key() -> MasterKey:
+    """A key nobody has had before."""
+    return MasterKey(secrets.token_bytes(KEY_BYTES))
+
+
 def make_key(file: Path) -> MasterKey:
     """Make a key and put it into a new file, whole or not at all; a file that is there stays."""
-    key = MasterKey(secrets.token_bytes(KEY_BYTES))
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    key = fresh_key()
+    part = part_of(file)
     try:
         try:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as opened:
-                opened.write(format_key(key).encode() + b"\n")
-                opened.flush()
-                os.fsync(opened.fileno())
+            write_key(part, key)
             file.hardlink_to(part)
         finally:
             part.unlink(missing_ok=True)
-        folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(file.parent)
     except FileExistsError:
         return read_key(file)
     except OSError as error:
@@ -133,11 +138,89 @@ def make_key(file: Path) -> MasterKey:
     return key
 
 
-def check_key(key: MasterKey, recorded: str) -> None:
-    """Refuse a key that is not the one the database was made with."""
-    if key.id != recorded:
+def put_key(file: Path, key: MasterKey) -> None:
+    """Put a key into a new file for its owner alone; what is there is never replaced."""
+    try:
+        write_key(file, key)
+    except FileExistsError as error:
+        raise KeyUnusable(f"{file}: exists already.") from error
+    except OSError as error:
+        raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
+    try:
+        sync_folder(file.parent)
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
+
+
+class Replacement:
+    """A new key that waits beside a key file, on the disk, to take its place in one step."""
+
+    def __init__(self, file: Path, key: MasterKey) -> None:
+        if file.is_symlink():
+            raise KeyUnusable(f"{file}: is a link, so it is not replaced; put the key itself here.")
+        self._file = file
+        self._part = part_of(file)
+        try:
+            write_key(self._part, key)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def publish(self) -> None:
+        """Take the place of the key file; raises `KeyUnusable` when the old one is still there."""
+        try:
+            self._part.replace(self._file)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def sync(self) -> None:
+        """Have the new name on the disk: until then a power cut may bring the old key back."""
+        try:
+            sync_folder(self._file.parent)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def discard(self) -> None:
+        """Leave nothing behind that was not published."""
+        self._part.unlink(missing_ok=True)
+
+    def _failed(self, error: OSError) -> KeyUnusable:
+        return KeyUnusable(f"{self._file}: cannot be replaced: {error.strerror}.")
+
+
+def part_of(file: Path) -> Path:
+    """A name for what is not yet the file; the next start removes what a crash left there."""
+    return file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+
+
+def write_key(file: Path, key: MasterKey) -> None:
+    """Write a key into a file that must be new, on the disk when done; else there is none."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(format_key(key).encode() + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_key(key: MasterKey, known: Collection[str]) -> None:
+    """Refuse a key that is none of those a database is known to open with, by their ids."""
+    if key.id not in known:
+        recorded = " or ".join(known)
         raise KeyMismatch(
-            f"The master key {key.id} is not the one this database was made with ({recorded}).",
+            f"The master key {key.id} is not the one that opens this database ({recorded}).",
             key_id=key.id,
             recorded=recorded,
         )

@@ -1,7 +1,9 @@
 """The vault: what must not lie readable in the database is sealed under one data key.
 
 The data key is itself in the database, wrapped under the master key, which is not. To change the
-master key is to wrap the data key anew; nothing else that is sealed has to be touched.
+master key is to wrap the data key anew; nothing else that is sealed has to be touched. A new master
+key is first *admitted* beside the present one, then *settled on*, which leaves no other. One that
+is *awaited* was given to the operator, and stays admitted until a hub starts with it.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import secrets
+from collections.abc import Collection
 from hashlib import blake2b
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_decrypt,
@@ -30,6 +33,10 @@ WRAPPED = "data_key."
 """Begins the name of each row that holds the data key; the id of its master key ends it."""
 
 MASTER_KEY_ID = "master_key_id"
+"""The row that names the master key which was settled on last."""
+
+AWAITED_ID = "master_key_awaited"
+"""The row that names the master key which is awaited, if one is."""
 
 
 class Master(Protocol):
@@ -42,15 +49,24 @@ class Master(Protocol):
         ...
 
 
+class Holders(NamedTuple):
+    """The ids of the master key that was settled on, and of the one that is awaited."""
+
+    settled: str | None
+    awaited: str | None
+
+
 class Vault:
     """Seals and opens, each thing for its purpose and row: moved elsewhere, it does not open."""
 
-    __slots__ = ("_key", "master_id")
+    __slots__ = ("_key", "awaited_id", "master_id")
 
-    def __init__(self, data_key: bytes, master_id: str) -> None:
+    def __init__(self, data_key: bytes, master_id: str, awaited_id: str | None = None) -> None:
         self._key = data_key
         self.master_id = master_id
         """The id of the master key the data key is wrapped under."""
+        self.awaited_id = awaited_id
+        """The id of the master key that is awaited, if one is."""
 
     def __repr__(self) -> str:
         return f"<Vault of master key {self.master_id}>"
@@ -62,11 +78,12 @@ class Vault:
     async def load(cls, store: Store, master: Master) -> Vault:
         """The vault of a database: made at its first start, refused with any other master key.
 
-        A change of the master key that was cut short ends here, for the key that was given.
+        A change of the master key that was cut short ends here, for the key that was given; only
+        one that is awaited outlives a start with the present key.
         """
         fresh = secrets.token_bytes(KEY_BYTES)
-        data_key = await store.write(settle(master, fresh))
-        return cls(data_key, master.id)
+        data_key, awaited = await store.write(settle(master, fresh))
+        return cls(data_key, master.id, awaited)
 
     def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
         """The sealed text, which opens only with the same purpose and row."""
@@ -76,62 +93,107 @@ class Vault:
         """What was sealed; raises `SealBroken` when it was changed or belongs elsewhere."""
         return open_sealed(self._key, purpose, row, sealed)
 
-    async def admit(self, store: Store, master: Master) -> None:
+    async def admit(self, store: Store, master: Master, *, awaited: bool = False) -> None:
         """Wrap the data key under another master key too: from now on either opens the database.
 
         The first half of a change of the master key. Once the new key is where the hub finds it,
         `settle_on` ends the change; a hub that starts in between does so with the key it is given.
+        A key that was admitted before is admitted no more.
         """
         wrapped = wrap(master, self._key)
 
         async def unit(tx: Tx) -> None:
+            held = await holders(tx)
+            await drop_wraps(tx, {held.settled, master.id})
             await put(tx, WRAPPED + master.id, wrapped)
+            await put_awaited(tx, master.id if awaited else None)
 
         await store.write(unit)
+        self.awaited_id = master.id if awaited else None
 
     async def settle_on(self, store: Store, master: Master) -> None:
         """Let a master key that was admitted be the only one."""
-        await store.write(settle(master, self._key))
+        _, self.awaited_id = await store.write(settle(master, self._key))
         self.master_id = master.id
 
+    async def withdraw(self, store: Store) -> None:
+        """Admit no master key but the one that was settled on."""
 
-def settle(master: Master, fresh: bytes) -> Unit[bytes]:
-    """Open the data key with this master key and leave no other way to it.
+        async def unit(tx: Tx) -> None:
+            await drop_wraps(tx, {(await holders(tx)).settled})
+            await put_awaited(tx, None)
 
-    A database that has no data key is given the fresh one.
+        await store.write(unit)
+        self.awaited_id = None
+
+
+def settle(master: Master, fresh: bytes) -> Unit[tuple[bytes, str | None]]:
+    """Open the data key with this master key, leave no way to it but for one that is awaited.
+
+    A database that has no data key is given the fresh one. Answers the key and who is awaited.
     """
     wrapped = wrap(master, fresh)
 
-    async def unit(tx: Tx) -> bytes:
+    async def unit(tx: Tx) -> tuple[bytes, str | None]:
         row = await tx.fetch_one("SELECT value FROM meta WHERE key = ?", (WRAPPED + master.id,))
         if row is None:
             await refuse_stranger(tx, master)
             await put(tx, WRAPPED + master.id, wrapped)
         data_key = unwrap(master, wrapped if row is None else str(row[0]))
+        held = await holders(tx)
+        # Who starts the hub with the present key once more has not yet put the new one in place.
+        awaited = held.awaited if held.settled == master.id else None
+        await drop_wraps(tx, {master.id, awaited})
         await put(tx, MASTER_KEY_ID, master.id)
-        await tx.execute(
-            "DELETE FROM meta WHERE key > ? AND key < ? AND key <> ?", (*SPAN, WRAPPED + master.id)
-        )
-        return data_key
+        await put_awaited(tx, awaited)
+        return data_key, awaited
 
     return unit
 
 
 async def refuse_stranger(tx: Tx, master: Master) -> None:
     """Refuse a master key that opens nothing here, where another one does or should."""
-    row = await tx.fetch_one("SELECT value FROM meta WHERE key = ?", (MASTER_KEY_ID,))
-    recorded = str(row[0]) if row else None
+    recorded = (await holders(tx)).settled
     wraps = await tx.fetch("SELECT key FROM meta WHERE key > ? AND key < ?", SPAN)
     if wraps or recorded not in {None, master.id}:
         raise KeyMismatch(
-            f"The master key {master.id} is not the one this database was made with ({recorded}).",
+            f"The master key {master.id} is not the one that opens this database ({recorded}).",
             key_id=master.id,
             recorded=recorded,
         )
 
 
+async def holders(tx: Tx) -> Holders:
+    """Which master keys the database knows by name."""
+    rows = await tx.fetch(
+        "SELECT key, value FROM meta WHERE key IN (?, ?)", (MASTER_KEY_ID, AWAITED_ID)
+    )
+    found = {str(key): str(value) for key, value in rows}
+    return Holders(found.get(MASTER_KEY_ID), found.get(AWAITED_ID))
+
+
 SPAN = (WRAPPED, WRAPPED[:-1] + chr(ord(WRAPPED[-1]) + 1))
 """Between these lie the names of all rows that hold the data key."""
+
+
+async def drop_wraps(tx: Tx, kept: Collection[str | None]) -> None:
+    """Leave no way to the data key but through these master keys."""
+    for name, value in await tx.fetch(
+        "SELECT key, value FROM meta WHERE key > ? AND key < ?", SPAN
+    ):
+        if str(name).removeprefix(WRAPPED) not in kept:
+            # What is deleted may stay legible in the file, for whoever has the old key.
+            blank = "0" * len(str(value))
+            await tx.execute("UPDATE meta SET value = ? WHERE key = ?", (blank, name))
+            await tx.execute("DELETE FROM meta WHERE key = ?", (name,))
+
+
+async def put_awaited(tx: Tx, key_id: str | None) -> None:
+    """Remember which master key is awaited."""
+    if key_id is None:
+        await tx.execute("DELETE FROM meta WHERE key = ?", (AWAITED_ID,))
+    else:
+        await put(tx, AWAITED_ID, key_id)
 
 
 async def put(tx: Tx, key: str, value: str) -> None:

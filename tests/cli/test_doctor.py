@@ -15,7 +15,8 @@ from folkmoot.cli import checks
 from folkmoot.cli.checks import required
 from folkmoot.cli.exits import ExitCode
 from folkmoot.keys import load_master_key
-from folkmoot.store import SqliteStore, bind_master_key
+from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
     async def make() -> None:
         store = await SqliteStore.open(folder / "folkmoot.db")
-        await store.write(bind_master_key(key.id))
+        await Vault.load(store, key)
         await store.close()
 
     asyncio.run(make())

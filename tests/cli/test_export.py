@@ -12,7 +12,7 @@ from typing import Any
 import uvloop
 
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.export import opened
+from folkmoot.cli.export import exporting
 from folkmoot.control import ControlServer, call
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.settings import load
@@ -94,7 +94,7 @@ def test_a_running_hub_writes_it_and_tells_how_far_it_is(tmp_path: Path) -> None
     told: list[dict[str, Any]] = []
 
     async def main() -> Any:
-        async with opened(settings) as exporter:
+        async with exporting(settings) as exporter:
             return await over_the_socket(exporter)
 
     async def over_the_socket(exporter: Exporter) -> Any:

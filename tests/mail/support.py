@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,12 +17,29 @@ from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
 from folkmoot.mail import EncryptedPayload, Mail, Page, Sent
-from folkmoot.store import SqliteStore
+from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
 
 SECONDS = 60
 NOON = 1_700_000_000
 KEY = MasterKey(bytes(range(32)))
+
+BOOKS = {
+    "unread counts": "SELECT m.thread_id, m.user_id FROM members m WHERE m.unread <> "
+    "(SELECT COUNT(*) FROM copies c WHERE c.user_id = m.user_id AND c.thread_id = m.thread_id "
+    "AND c.unread = 1)",
+    "last messages": "SELECT m.thread_id, m.user_id FROM members m JOIN copies c "
+    "ON c.user_id = m.user_id AND c.thread_id = m.thread_id "
+    "GROUP BY m.thread_id, m.user_id HAVING m.last_seq <> MAX(c.seq)",
+    "messages that are nobody's": "SELECT seq FROM messages "
+    "WHERE seq NOT IN (SELECT seq FROM copies)",
+    "copies in no thread of theirs": "SELECT c.seq FROM copies c LEFT JOIN members m "
+    "ON m.user_id = c.user_id AND m.thread_id = c.thread_id WHERE m.user_id IS NULL",
+    "unread of one's own": "SELECT seq FROM copies WHERE unread = 1 AND incoming = 0",
+    "a sequence that was passed": "SELECT value FROM counters WHERE name = 'message_seq' "
+    "AND value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
+}
+"""What is wrong when it finds anything: what is kept must be what would be counted."""
 
 
 class StillClock:
@@ -79,9 +97,17 @@ class PostOffice(Struct):
         return await self.store.write(unit)
 
 
+async def check_books(office: PostOffice) -> None:
+    """Compare what is kept with what would be counted."""
+    for what, sql in BOOKS.items():
+        assert await office.rows(sql) == [], what
+
+
 @asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[PostOffice]:
-    store = await SqliteStore.open(folder / "folkmoot.db")
+async def opened(
+    folder: Path, *, vfs: str | None = None, synchronous: Synchronous = "full", **options: Any
+) -> AsyncIterator[PostOffice]:
+    store = await SqliteStore.open(folder / "folkmoot.db", vfs=vfs, synchronous=synchronous)
     bus = MemoryBus()
     try:
         vault = await Vault.load(store, KEY)
@@ -120,3 +146,13 @@ async def waiting(office: PostOffice, count: int = 1) -> None:
     """Let the loop go on until so many wait for news."""
     while office.bus.subscriptions < count:  # noqa: ASYNC110 - the bus has no event to wait for
         await asyncio.sleep(0)
+
+
+def spellings(secret: bytes) -> list[bytes]:
+    """A secret as it would be found, plain or encoded wherever it might begin."""
+    found = [secret, secret.hex().encode(), secret.hex().upper().encode()]
+    for shift in range(3):
+        encoded = base64.b64encode(bytes(shift) + secret)
+        # The characters that also hold what stands before or after it are left out.
+        found.append(encoded[4 if shift else 0 : -4])
+    return found

@@ -113,6 +113,7 @@ def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> Non
 def test_hints_say_what_a_tool_does_to_the_mailbox() -> None:
     assert TOOLS["msg/digest"].hints["readOnlyHint"] is True
     assert TOOLS["msg/send"].hints["readOnlyHint"] is False
+    assert "idempotentHint" not in TOOLS["msg/recover"].hints
     destroying = {name for name, tool in TOOLS.items() if tool.hints.get("destructiveHint")}
     assert destroying == {
         "msg/delete_message",

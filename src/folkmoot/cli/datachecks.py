@@ -22,6 +22,9 @@ RESTORE = (
     "Stop the hub, move the database away together with its -wal and -shm files, and put the "
     "newest backup in its place."
 )
+AWAITED = (
+    "Start the hub with the new key to end the change, or run: folkmoot keys rotate-master --cancel"
+)
 
 
 def check_data(settings: Settings) -> Iterator[Finding]:
@@ -91,7 +94,7 @@ def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None
     from folkmoot.keys import KEY_VARIABLE, check_key, find_key
 
     source = KEY_VARIABLE if settings.master_key else paths.master_key.name
-    recorded = info.master_key_id if info else None
+    known = info.opened_by or tuple(filter(None, [info.master_key_id])) if info else ()
     try:
         key = find_key(
             paths.master_key,
@@ -100,11 +103,14 @@ def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None
         )
         if key is None:
             return Finding("master key", "ok", f"{source}: is made at the first start")
-        if recorded is not None:
-            check_key(key, recorded)
+        if known:
+            check_key(key, known)
     except FolkmootError as error:
         return Finding("master key", "problem", error.message, "Give the hub its own key again.")
-    fits = "fits the database" if recorded else "can be used"
+    if info and info.awaited_key_id not in {None, key.id}:
+        text = f"{source}: fits the database (id {key.id}), and {info.awaited_key_id} is awaited"
+        return Finding("master key", "warning", text, AWAITED)
+    fits = "fits the database" if known else "can be used"
     return Finding("master key", "ok", f"{source}: {fits} (id {key.id})")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from folkmoot.cli.asking import HandleArgument
+from folkmoot.cli.opened import opened
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import complain, say
 from folkmoot.core.errors import ExportFailed
@@ -73,38 +74,28 @@ async def write(
     settings: Settings, handle: str, target: Path, told: Told, *, overwrite: bool
 ) -> dict[str, Any]:
     """Write it from the data folder of a hub that does not run."""
-    async with opened(settings) as exporter:
+    async with exporting(settings) as exporter:
         made = await exporter.export(handle, target, overwrite=overwrite, told=told)
     return made._asdict()
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Exporter]:
+async def exporting(settings: Settings) -> AsyncIterator[Exporter]:
     """The accounts and the mail of a data folder, taken for this process meanwhile."""
     from folkmoot.accounts import Accounts
     from folkmoot.bus import MemoryBus
     from folkmoot.clock import SystemClock
     from folkmoot.control.export import Exporter
-    from folkmoot.datafolder import DataFolder
-    from folkmoot.keys import load_master_key
     from folkmoot.mail import Mail
-    from folkmoot.store import SqliteStore
-    from folkmoot.vault import Vault
 
     paths = Paths(settings.data_folder)
     if not paths.database_exists():
         raise ExportFailed(f"{paths.database}: there is no database yet, so nothing to export.")
-    async with AsyncExitStack() as stack:
-        stack.enter_context(DataFolder.open(paths.folder))
-        given = settings.master_key or None
-        key = load_master_key(paths.master_key, given=given, database_exists=True)
-        store = await SqliteStore.open(paths.database)
-        stack.push_async_callback(store.close)
+    async with opened(settings) as (_, store, vault):
         bus, clock = MemoryBus(), SystemClock()
-        stack.push_async_callback(bus.close)
-        vault = await Vault.load(store, key)
         accounts = Accounts(store, clock, vault, policy="closed")
         yield Exporter(store, clock, accounts, Mail(store, bus, clock, accounts, vault))
+        await bus.close()
 
 
 def ask_hub(

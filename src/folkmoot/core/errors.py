@@ -41,7 +41,7 @@ FolkmootError
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping
-│   └── QueryInvalid, TokensDiffer, SessionNotFound
+│   └── QueryInvalid, TokensDiffer, SessionNotFound, TooManySessions
 ├── ToolError               a tool cannot do what it was asked
 │   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
@@ -427,7 +427,7 @@ class KeyUnusable(DataFolderError, code="key_unusable"):
 
 
 class KeyMismatch(DataFolderError, code="key_mismatch"):
-    """The master key is not the one this database was made with."""
+    """The master key is not the one that opens this database."""
 
 
 class ServeError(FolkmootError):
@@ -538,6 +538,10 @@ class TokensDiffer(RequestError, code="tokens_differ"):
 
 class SessionNotFound(RequestError, code="session_not_found", http=404):
     """The session has ended, never was, or was opened with another token."""
+
+
+class TooManySessions(RequestError, code="too_many_sessions", http=429):
+    """So many sessions without an account come from one address that it may open no more."""
 
 
 class ToolError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):

@@ -112,12 +112,13 @@ def examine_lock(paths: Paths) -> Finding:
 def examine_files(paths: Paths) -> Iterator[Finding]:
     """Whether the files that must be private are."""
     side = [paths.database.with_name(paths.database.name + name) for name in ("-wal", "-shm")]
-    for file in (paths.database, *side, paths.master_key, paths.control_socket):
+    keys = [paths.master_key, *sorted(paths.folder.glob(f"{paths.master_key.name}.*.old"))]
+    for file in (paths.database, *side, *keys, paths.control_socket):
         try:
             mode = stat.S_IMODE(file.stat().st_mode)
         except OSError:
             continue
         if mode & OTHERS:
-            level: Level = "problem" if file == paths.master_key else "warning"
+            level: Level = "problem" if file in keys else "warning"
             text = f"{file.name}: others may use it (mode {mode:04o})"
             yield Finding("permissions", level, text, f"Run: chmod 600 {file}")

@@ -5,7 +5,8 @@ stored once, encrypted; each side has a *copy* of it, which is read, unread or d
 Messages have one order, their *sequence*, and lists are read in it from the newest, a *page* at a
 time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that we
 only keep. `mail.py` is what others use: each action there is one unit of the store, made by the
-`Sender`, the `Reader` and the `Remover`; the SQL is in `queries*.py`.
+`Sender`, the `Reader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is
+older than the hub keeps.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from folkmoot.mail.model import (
     Thread,
     ThreadPage,
 )
+from folkmoot.mail.retention import Retention
 from folkmoot.mail.waiting import MOST_SECONDS, subject_of_mailbox
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Mode",
     "Page",
     "Priority",
+    "Retention",
     "Sent",
     "State",
     "StateChange",

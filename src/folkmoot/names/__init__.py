@@ -6,6 +6,6 @@ in; `wire` spells it for clients and reads every spelling back.
 
 from __future__ import annotations
 
-from folkmoot.names.wire import RESERVED_NAMESPACES, NameStyle, WireNames, safe_name
+from folkmoot.names.wire import RESERVED_NAMESPACES, STYLES, NameStyle, WireNames, safe_name
 
-__all__ = ["RESERVED_NAMESPACES", "NameStyle", "WireNames", "safe_name"]
+__all__ = ["RESERVED_NAMESPACES", "STYLES", "NameStyle", "WireNames", "safe_name"]

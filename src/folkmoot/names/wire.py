@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NameStyle: TypeAlias = Literal["safe", "canonical"]
+STYLES: tuple[NameStyle, ...] = ("safe", "canonical")
 
 RESERVED_NAMESPACES = frozenset({"msg", "room", "chat", "mmp", "folkmoot"})
 """The hub's own, joined to a tool by `/`; every other namespace is joined by `:`."""

@@ -12,6 +12,7 @@ from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
     HttpSettings,
     LogSettings,
+    MailSettings,
     McpSettings,
     RateSettings,
     Settings,
@@ -30,6 +31,7 @@ __all__ = [
     "HttpSettings",
     "Loaded",
     "LogSettings",
+    "MailSettings",
     "McpSettings",
     "RateSettings",
     "Settings",

@@ -120,10 +120,33 @@ class McpSettings(Section, frozen=True, kw_only=True):
             "ones are answered 503.",
         ),
     ] = 10_000
+    max_anonymous_sessions: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Sessions of the handshake era that may be open from one address without "
+            "an account; further ones are answered 429.",
+        ),
+    ] = 200
     session_idle_seconds: Annotated[
         int,
         Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),
     ] = 1_800
+    fast_lane: Annotated[
+        bool,
+        Meta(
+            description="Whether plain tool calls are answered without the SDK, several times as "
+            "fast and with the same answers."
+        ),
+    ] = True
+    conformance_fixtures: Annotated[
+        bool,
+        Meta(
+            description="Whether the tools, prompts and resources that the official conformance "
+            "suite calls stand beside the hub's own; for tests alone."
+        ),
+    ] = False
 
 
 class RateSettings(Section, frozen=True, kw_only=True):
@@ -145,6 +168,30 @@ class RateSettings(Section, frozen=True, kw_only=True):
     invite_per_day: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Invites one user may make in a day.")
     ] = 10
+
+
+class MailSettings(Section, frozen=True, kw_only=True):
+    """Messages between people."""
+
+    max_body_characters: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="The longest body of a message, and of an invite's message, in characters. "
+            "What a client encrypted itself may have four bytes for each. A request must also fit "
+            "in `http.max_body_bytes`.",
+        ),
+    ] = 100_000
+    keep_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="Days after which a message is removed from both sides, read or not; 0 "
+            "keeps them until someone deletes them.",
+        ),
+    ] = 0
 
 
 class StoreSettings(Section, frozen=True, kw_only=True):
@@ -245,6 +292,7 @@ class Settings(Section, frozen=True, kw_only=True):
     http: HttpSettings = field(default_factory=HttpSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

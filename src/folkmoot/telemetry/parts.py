@@ -24,6 +24,8 @@ STORE_COUNTERS = {
     "commit_seconds": "Seconds spent in commits.",
     "reads": "Queries answered.",
     "failed_reads": "Queries that raised.",
+    "loop_reads": "Queries answered in the event loop, because they were short.",
+    "given_up_reads": "Queries begun in the event loop and then moved to a reader's thread.",
     "checkpoints": "Times the write-ahead log was copied into the database.",
     "failed_checkpoints": "Times that copying failed.",
 }
@@ -67,3 +69,22 @@ def log_families(dropped: int) -> list[Metric]:
     """The log's numbers."""
     text = "Log lines that were dropped because nobody read them fast enough."
     return [CounterMetricFamily("folkmoot_log_dropped_lines", text, value=dropped)]
+
+
+def mcp_families(ways: Mapping[str, int], sessions: int) -> list[Metric]:
+    """The numbers of `/mcp`: what was answered by which way, and how many sessions are open."""
+    text = "Requests to `/mcp` answered, by way: the fast lane or the SDK."
+    requests = CounterMetricFamily("folkmoot_mcp_requests", text, labels=("way",))
+    for way, count in ways.items():
+        requests.add_metric((way,), count)
+    text = "Sessions of the handshake era that are open."
+    return [requests, GaugeMetricFamily("folkmoot_mcp_sessions", text, value=sessions)]
+
+
+def tool_families(calls: Mapping[tuple[str, str], int]) -> list[Metric]:
+    """The calls of each tool, by its canonical name and by outcome."""
+    text = "Tool calls answered, by canonical name and outcome: ok or error."
+    counted = CounterMetricFamily("folkmoot_tool_calls", text, labels=("tool", "outcome"))
+    for labels, count in calls.items():
+        counted.add_metric(labels, count)
+    return [counted]

@@ -218,6 +218,7 @@ ACCOUNT_TOOLS = (
         handler=recover,
         public=True,
         rate=Rate("recover", by_handle, when_wrong_code),
+        kind="adds",
     ),
     Tool(
         name="msg/whoami",

@@ -30,6 +30,10 @@ class Catalogue:
         self.names = WireNames(tool.name for tool in self.tools)
         self._by_name = {tool.name: tool for tool in self.tools}
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a tool has this canonical name."""
+        return name in self._by_name
+
     def find(self, wire: str) -> Tool | None:
         """The tool with this name, in either spelling."""
         canonical = self.names.canonical(wire)

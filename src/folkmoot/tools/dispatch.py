@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
@@ -37,6 +38,8 @@ class Dispatcher:
     def __init__(self, services: Services, catalogue: Catalogue = CATALOGUE) -> None:
         self.catalogue = catalogue
         self._services = services
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """How many calls each tool has answered, by its name and whether that was an error."""
 
     async def call(self, name: str, arguments: Any, caller: Caller) -> ToolResult:
         """The answer of one call; only a name that is nobody's is raised, as `UnknownTool`."""
@@ -56,6 +59,7 @@ class Dispatcher:
             logger.exception("a tool failed", extra={"tool": tool.name, "id": mark})
             sentence = f"The hub failed to answer; its log tells more under the id {mark}."
             result = failure(InternalError(sentence))
+        self.calls[tool.name, "error" if result.is_error else "ok"] += 1
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("tool called", extra={"tool": tool.name, "is_error": result.is_error})
         return result

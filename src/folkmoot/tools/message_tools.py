@@ -183,6 +183,7 @@ MESSAGE_TOOLS = (
         ),
         arguments=Inbox,
         handler=inbox,
+        waits="wait",
     ),
     Tool(
         name="msg/reply",

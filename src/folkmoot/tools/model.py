@@ -93,6 +93,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The app that shows its result, where there is one."""
     asks: str = ""
     """The argument that a person should give; a client that can ask them is told to."""
+    waits: str = ""
+    """The argument that makes a call wait for something to happen."""
     rate: Rate | None = None
     kind: Literal["reads", "adds", "changes", "destroys"] = "changes"
 

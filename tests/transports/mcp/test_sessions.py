@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import SessionNotFound
-from folkmoot.transports.mcp.sessions import MARGIN_SECONDS, Session, Sessions
+from folkmoot.core.errors import SessionNotFound, TooManySessions
+from folkmoot.transports.mcp.sessions import Session, Sessions
 
 MINE, OTHERS, NONE = "a" * 64, "b" * 64, ""
 
@@ -45,7 +45,7 @@ def test_an_unknown_session_and_one_of_another_are_refused_alike() -> None:
     assert len(sentences) == 1
 
 
-def test_idle_sessions_are_forgotten_and_busy_ones_are_not() -> None:
+def test_idle_sessions_are_found_and_busy_ones_are_not() -> None:
     clock = Clock()
     sessions = Sessions(clock, idle_seconds=10)
     for name in ("idle", "busy", "used"):
@@ -53,15 +53,36 @@ def test_idle_sessions_are_forgotten_and_busy_ones_are_not() -> None:
     busy = sessions.enter("busy", MINE)
     clock.time = 9
     sessions.leave(sessions.enter("used", MINE))
-    clock.time = 10 + MARGIN_SECONDS
-    sessions.open("new", MINE)
+    clock.time = 10
+    assert ended(sessions) == ["idle"]
     with pytest.raises(SessionNotFound):
         sessions.enter("idle", MINE)
-    assert len(sessions) == 3
     sessions.leave(busy)
-    clock.time = 2 * (10 + MARGIN_SECONDS)
-    sessions.open("newer", MINE)
-    assert len(sessions) == 1
+    clock.time = 20
+    assert ended(sessions) == ["used", "busy"]
+    assert len(sessions) == 0
+
+
+def ended(sessions: Sessions) -> list[str]:
+    """The ids of the sessions that were idle and have been dropped."""
+    found = []
+    while (session := sessions.next_idle()) is not None:
+        sessions.drop(session)
+        found.append(session.id)
+    return found
+
+
+def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
+    sessions = Sessions(Clock(), idle_seconds=10, most_nobodys=2)
+    first = sessions.open("one", NONE, "192.0.2.1")
+    sessions.open("two", OTHERS, "192.0.2.1")
+    sessions.open("three", MINE)
+    sessions.check_room("192.0.2.2")
+    with pytest.raises(TooManySessions, match="2 sessions"):
+        sessions.check_room("192.0.2.1")
+    sessions.drop(first)
+    sessions.drop(first)
+    sessions.check_room("192.0.2.1")
 
 
 def test_a_session_that_ended_says_so_to_those_who_hold_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -16,9 +17,12 @@ from folkmoot.core.errors import RequestError
 from folkmoot.tools.model import Caller
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.guard import foreign_origin
+from folkmoot.transports.mcp.calls import Calls
+from folkmoot.transports.mcp.clients import KnownClients
 from folkmoot.transports.mcp.credentials import mark_of, read_query, read_token
 from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.exchange import SCOPE_KEY, Exchange
+from folkmoot.transports.mcp.lane import Lane
 from folkmoot.transports.mcp.notices import Notices
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.server import McpServer
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Clock
     from folkmoot.mail import Mail
     from folkmoot.names import NameStyle
-    from folkmoot.tools import Dispatcher
+    from folkmoot.pipeline import Pipeline
+    from folkmoot.settings.model import McpSettings
+    from folkmoot.tools import Catalogue
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
 
@@ -39,6 +45,19 @@ SESSION_ID = "mcp-session-id"
 PROTOCOL_VERSION = "mcp-protocol-version"
 BAD_REQUEST = 400
 NOT_FOUND = 404
+
+LOOKS_WHILE_IDLE = 4
+MOST_BETWEEN_LOOKS = 30.0
+"""Seconds after which we look for idle sessions at the latest."""
+ENDING: Scope = {
+    "type": "http",
+    "http_version": "1.1",
+    "method": "DELETE",
+    "scheme": "http",
+    "path": "/mcp",
+    "query_string": b"",
+}
+"""The request that ends a session, as its own client would send it."""
 
 
 class McpEndpoint:
@@ -48,59 +67,95 @@ class McpEndpoint:
         self,
         *,
         version: str,
-        dispatcher: Dispatcher,
+        catalogue: Catalogue,
+        pipeline: Pipeline,
         accounts: Accounts,
         mail: Mail,
         bus: Bus,
         clock: Clock,
         hosts: Hosts,
         addresses: Addresses,
-        names: NameStyle = "safe",
         public_url: str = "",
         max_body_bytes: int,
-        max_sessions: int,
-        session_idle_seconds: float,
+        options: McpSettings,
     ) -> None:
         self._accounts = accounts
         self._hosts = hosts
         self._addresses = addresses
-        self._names: NameStyle = names
+        self._names: NameStyle = options.names
         self._public_url = public_url.rstrip("/")
         self._deliveries = Deliveries()
         self._notices = Notices(bus, accounts)
         self._sessions = Sessions(
-            clock, idle_seconds=session_idle_seconds, on_end=self._notices.unsubscribe
+            clock,
+            idle_seconds=options.session_idle_seconds,
+            most_nobodys=options.max_anonymous_sessions,
+            on_end=self._notices.unsubscribe,
         )
         self._exchanges: set[Exchange] = set()
+        self.answered = {"lane": 0, "sdk": 0}
+        """How many requests were answered by each way."""
         self._stopping = False
+        calls, clients = Calls(pipeline, clock), KnownClients()
         server = McpServer(
             version=version,
-            dispatcher=dispatcher,
+            catalogue=catalogue,
+            calls=calls,
             mail=mail,
             notices=self._notices,
             deliveries=self._deliveries,
+            clients=clients,
         )
+        self._lane: Lane | None = None
+        if options.fast_lane:
+            self._lane = Lane(
+                catalogue=catalogue,
+                calls=calls,
+                clients=clients,
+                deliveries=self._deliveries,
+                server_info=server.sdk.server_info_stamp,
+                lists=not options.conformance_fixtures,
+            )
+        if options.conformance_fixtures:
+            # Only then: they are for tests, and take time to import.
+            from folkmoot.transports.mcp.conformance import mount
+
+            mount(server.sdk)
         self._manager = StreamableHTTPSessionManager(
             server.sdk,
             # The hub's own guard has looked at Host and Origin, and knows more spellings of them.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=max_body_bytes,
-            max_sessions=max_sessions,
-            session_idle_timeout=session_idle_seconds,
+            max_sessions=options.max_sessions,
+            # Idle sessions are ended here: the SDK does not see what the lane answers.
+            session_idle_timeout=None,
         )
+        self._idle_seconds = options.session_idle_seconds
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; on leaving, close every session and finish what follows deliveries."""
         quieten()
         failure: BaseException | None = None
-        async with self._deliveries.running(), self._notices.running(), self._manager.run():
+        async with (
+            self._deliveries.running(),
+            self._notices.running(),
+            self._manager.run(),
+            asyncio.TaskGroup() as tasks,
+        ):
+            ending = tasks.create_task(self._end_idle_sessions())
             try:
                 yield
             except BaseException as error:  # noqa: BLE001 - raised again, out of the groups
                 failure = error
+            ending.cancel()
         if failure is not None:
             raise failure
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions of the handshake era are open."""
+        return len(self._sessions)
 
     def stop(self) -> None:
         """End what only waits: streams, and calls that wait for new mail."""
@@ -138,8 +193,11 @@ class McpEndpoint:
         if session_id is not None and is_handshake_era(headers):
             session = self._sessions.enter(session_id, mark)
         holder = mark or (session.holder if session is not None else "")
+        address = self._addresses.of(scope)
         try:
             account = await self._account(token, holder)
+            if account is None and session_id is None and is_handshake_era(headers):
+                self._sessions.check_room(address)
         except BaseException:
             if session is not None:
                 self._sessions.leave(session)
@@ -147,9 +205,10 @@ class McpEndpoint:
         exchange = Exchange(
             caller=Caller(
                 account=account,
-                address=self._addresses.of(scope),
+                address=address,
                 base_url=self._public_url or f"{scope['scheme']}://{headers.get('host', '')}",
             ),
+            scope=scope,
             mark=mark,
             holder=holder if account is not None else "",
             session=session,
@@ -182,7 +241,26 @@ class McpEndpoint:
 
         stream = scope["method"] == "GET"
         receive, answer = exchange.wrap(receive, watch, self._deliveries, stream=stream)
+        if self._lane is not None:
+            left = await self._lane.answer(exchange, receive, answer)
+            if left is None:
+                self.answered["lane"] += 1
+                return
+            receive = left
+        self.answered["sdk"] += 1
         await self._manager.handle_request({**scope, SCOPE_KEY: exchange}, receive, answer)
+
+    async def _end_idle_sessions(self) -> None:
+        """End sessions that nobody uses, for as long as the hub runs."""
+        while True:
+            await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
+            while (session := self._sessions.next_idle()) is not None:
+                self._sessions.drop(session)
+                await self._manager.handle_request(
+                    {**ENDING, "headers": [(SESSION_ID.encode(), session.id.encode())]},
+                    hear_nothing,
+                    say_nothing,
+                )
 
     def _note(self, exchange: Exchange, method: str, message: Message) -> None:
         """See from the head of a response whether a session was opened or has ended."""
@@ -190,9 +268,21 @@ class McpEndpoint:
         if session is None:
             session_id = Headers(raw=message.get("headers", [])).get(SESSION_ID)
             if session_id is not None and status < BAD_REQUEST:
-                self._sessions.open(session_id, exchange.mark)
+                nobodys = exchange.caller.account is None
+                self._sessions.open(
+                    session_id, exchange.mark, exchange.caller.address if nobodys else ""
+                )
         elif status == NOT_FOUND or (method == "DELETE" and status < BAD_REQUEST):
             self._sessions.drop(session)
+
+
+async def hear_nothing() -> Message:
+    """The client's end of a request that no client sent."""
+    return {"type": "http.disconnect"}
+
+
+async def say_nothing(_: Message) -> None:
+    """Where the answer to such a request goes."""
 
 
 def is_handshake_era(headers: Headers) -> bool:

@@ -11,7 +11,7 @@ from folkmoot.tools.model import Caller, Delivered
 from folkmoot.tools.patience import unless
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from folkmoot.names import NameStyle
     from folkmoot.transports.mcp.deliveries import Deliveries
@@ -26,11 +26,14 @@ class Exchange(Struct, kw_only=True, eq=False):
     """What belongs to one request; the SDK carries it in the request's scope."""
 
     caller: Caller
+    scope: Scope
     mark: str = ""
     """The mark of the token that the request carries, valid or not."""
     holder: str = ""
     """The mark of the token that authenticated the caller; empty when nobody is."""
     session: Session | None = None
+    claims: bytes = b""
+    """What a client of the stateless era says of itself; empty where the SDK has read it alone."""
     names: NameStyle = "safe"
     all_tools: bool = False
     pending: list[Delivered] = field(default_factory=list)

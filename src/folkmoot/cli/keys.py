@@ -1,0 +1,267 @@
+"""`folkmoot keys`: which master key protects the database, and how it is changed."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import Struct
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.masterkey import key_in_use, perform, require_database
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.output import aligned, complain, say, say_json
+from folkmoot.cli.running import check_entry, understood
+from folkmoot.core.errors import CommandFailed, FolkmootError
+from folkmoot.datafolder import Paths
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Settings
+
+STANDARD_INPUT = "-"
+LONGEST = 256
+
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="FILE", show_default=False,
+        help="Take the new key from FILE, or with - from the standard input.  [default: made here]",
+    ),
+]  # fmt: skip
+ToOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", metavar="FILE", show_default=False,
+        help="Put a copy of the new key into FILE, which must not exist.",
+    ),
+]  # fmt: skip
+KeepOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep-old", metavar="FILE", show_default=False,
+        help="Keep the old key in FILE.  [default: master.key.ID.old in the data folder]",
+    ),
+]  # fmt: skip
+DiscardOption = Annotated[
+    bool,
+    typer.Option(
+        "--discard-old", show_default=False,
+        help="Keep no copy of the old key: backups made with it are lost without your own.",
+    ),
+]  # fmt: skip
+CancelOption = Annotated[
+    bool,
+    typer.Option("--cancel", help="Await the new key no more.", show_default=False),
+]
+
+app = typer.Typer(help="Show and change the master key.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def keys(ctx: typer.Context) -> None:
+    """Show and change the master key."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
+class Rotated(Struct, frozen=True):
+    """A change of the master key."""
+
+    old: str
+    new: str
+    settled: bool
+    kept: str | None
+    withdrawn: str | None
+
+
+class Cancelled(Struct, frozen=True):
+    """The key that is awaited no more."""
+
+    cancelled: str
+
+
+@app.command()
+def show(
+    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Show the master key's id and where it comes from.
+
+    Also which keys the database opens with, and which the data folder keeps for old backups. An id
+    reveals nothing of its key, and the key itself is never shown.
+    """
+    from folkmoot.store import inspect_database
+
+    settings = settings_from(config, data=data).settings
+    paths = Paths(settings.data_folder)
+    check_entry(paths)
+    used = key_in_use(settings, paths)
+    info = inspect_database(paths.database)
+    told = {
+        "id": used.id,
+        "source": used.source,
+        "mode": mode_of(Path(used.source)),
+        "opened_by": info.opened_by,
+        "awaited": info.awaited_key_id,
+        "kept": kept_keys(paths),
+    }
+    if as_json:
+        say_json(told)
+        return
+    mode = f" (mode {told['mode']})" if told["mode"] else ""
+    rows = [
+        ("Key", used.id),
+        ("Comes from", used.source + mode),
+        ("Database opens with", " and ".join(info.opened_by) or "any key: it has none yet"),
+    ]
+    if info.awaited_key_id:
+        rows.append(("Awaited", f"{info.awaited_key_id}: the next start with it ends the change"))
+    rows += [("Kept for old backups", name) for name in kept_keys(paths)]
+    for line in aligned(rows):
+        say(line)
+    if info.opened_by and used.id not in info.opened_by:
+        complain(f"the master key {used.id} does not open this database.", kind="warning")
+
+
+def mode_of(file: Path) -> str | None:
+    """The mode of the key file, if the key is in one."""
+    try:
+        return f"{stat.S_IMODE(file.stat().st_mode):04o}" if file.is_absolute() else None
+    except OSError:
+        return None
+
+
+def kept_keys(paths: Paths) -> list[str]:
+    """The files in the data folder that keep older keys."""
+    return sorted(file.name for file in paths.folder.glob(f"{paths.master_key.name}.*.old"))
+
+
+@app.command("rotate-master")
+def rotate_master(
+    new: FromOption = None,
+    to: ToOption = None,
+    keep_old: KeepOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    discard_old: DiscardOption = False,
+    cancel: CancelOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a new master key in place of the old.
+
+    It works whether a hub runs or not, and a running hub goes on working. Whatever happens
+    meanwhile, the key in the key file opens the database. Backups made until now open with the OLD
+    key alone, so it is kept in a file of its own: move that to where you keep keys.
+
+    A key in FOLKMOOT_MASTER_KEY only you can change: use --from or --to. Either key then opens
+    the database, until a hub is started with the new one; --cancel takes this back.
+    """
+    check_options(new, to, keep_old, discard=discard_old, cancel=cancel)
+    settings = settings_from(config, data=data).settings
+    paths = Paths(settings.data_folder)
+    check_entry(paths)
+    require_database(paths)
+    if cancel:
+        told = understood(perform(settings, paths, "cancel-rotation", {}), Cancelled)
+        if as_json:
+            say_json(told)
+        else:
+            say(f"The master key {told.cancelled} is awaited no more; only the present one opens.")
+        return
+    arguments: dict[str, Any] = {"discard": discard_old}
+    if keep_old is not None:
+        arguments["keep"] = str(keep_old.expanduser().absolute())
+    if new is not None:
+        arguments["new"] = given_key(new)
+    if to is None:
+        answer = perform(settings, paths, "rotate-master", arguments)
+    else:
+        answer = rotate_to(settings, paths, arguments, to.expanduser().absolute())
+    rotated = understood(answer, Rotated)
+    if as_json:
+        say_json(rotated)
+    else:
+        say(summary(rotated))
+    warn(rotated, discarded=discard_old)
+
+
+def check_options(
+    new: str | None, to: Path | None, keep: Path | None, *, discard: bool, cancel: bool
+) -> None:
+    """Refuse options that do not go together."""
+    if cancel and (new or to or keep or discard):
+        raise typer.BadParameter("--cancel goes with none of the other options")
+    if new and to:
+        raise typer.BadParameter("--from and --to do not go together")
+    if keep and discard:
+        raise typer.BadParameter("--keep-old and --discard-old do not go together")
+
+
+def given_key(file: str) -> str:
+    """The new key as the operator gives it, checked; never from the command line itself."""
+    from folkmoot.keys import format_key, parse_key, read_key
+
+    if file != STANDARD_INPUT:
+        return format_key(read_key(Path(file).expanduser()))
+    if sys.stdin is not None and sys.stdin.isatty():
+        text = str(typer.prompt("New master key", hide_input=True, err=True))
+    else:
+        read = sys.stdin.buffer.read(LONGEST) if sys.stdin else b""
+        text = read.decode("ascii", errors="replace")
+    return format_key(parse_key(text, "The standard input"))
+
+
+def rotate_to(settings: Settings, paths: Paths, arguments: dict[str, Any], to: Path) -> Any:
+    """Change to a key that is in the operator's file before anything depends on it."""
+    from folkmoot.keys import format_key, fresh_key, put_key
+
+    key = fresh_key()
+    put_key(to, key)
+    try:
+        return perform(settings, paths, "rotate-master", {**arguments, "new": format_key(key)})
+    except CommandFailed as error:
+        # The hub may have done it and not been able to say so.
+        raise CommandFailed(
+            f"{error.message} See 'folkmoot keys show': the new key would be {key.id}, in {to}."
+        ) from None
+    except FolkmootError:
+        with suppress(OSError):
+            to.unlink()
+        raise
+
+
+def summary(rotated: Rotated) -> str:
+    """What was done, and what is left to do."""
+    if rotated.settled:
+        done = [
+            f"The master key is changed from {rotated.old} to {rotated.new}.",
+            "The old key does not open the database any more.",
+        ]
+    else:
+        done = [
+            f"The database opens with {rotated.old} and from now on with {rotated.new} too.",
+            "To end the change, start the hub with the new key as FOLKMOOT_MASTER_KEY.",
+            "Until then it may be started with either.",
+        ]
+    if rotated.withdrawn:
+        done.append(f"The key {rotated.withdrawn}, which was awaited, opens nothing any more.")
+    if rotated.kept:
+        done.append(f"The old key is kept in {rotated.kept}.")
+    return "\n".join(done)
+
+
+def warn(rotated: Rotated, *, discarded: bool) -> None:
+    """What whoever has backups must know."""
+    message = f"backups made until now open only with the old master key ({rotated.old})."
+    if rotated.kept:
+        message += " Move its file to where you keep keys, and delete it when no backup needs it."
+    elif discarded:
+        message += " No copy of it was kept here: without one of your own they are lost."
+    else:
+        message += " Keep it as long as you keep them."
+    complain(message, kind="warning")

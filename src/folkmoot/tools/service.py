@@ -1,0 +1,56 @@
+"""The tools as the pipeline knows them: a service that performs admitted calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from folkmoot.core.capability import Rights
+from folkmoot.core.errors import RewriteRefused, UnknownTool
+from folkmoot.core.message import Request
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.ports import Admitted, Outcome
+from folkmoot.tools.decode import shown
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+    from folkmoot.tools.dispatch import Dispatcher
+    from folkmoot.tools.model import Caller
+
+METHOD = "tools/call"
+CALLER = "folkmoot/caller"
+"""The extension of an envelope's context that holds the `Caller`."""
+
+NOBODY = Principal("", "", PrincipalType.GUEST)
+"""Whoever has no account."""
+NOBODY_MAY = Rights([f"mcp.request.{METHOD}:msg/register", f"mcp.request.{METHOD}:msg/recover"])
+ACCOUNTS_MAY = Rights([f"mcp.request.{METHOD}:msg/*", f"mcp.request.{METHOD}:room/*"])
+"""What a new account may do at the hub."""
+
+
+def principal_of(account: Account | None) -> tuple[Principal, Rights]:
+    """Who calls as policy knows them, and what they may do."""
+    if account is None:
+        return NOBODY, NOBODY_MAY
+    principal = Principal(account.id, account.handle, PrincipalType(account.account_type))
+    return principal, ACCOUNTS_MAY
+
+
+class ToolService:
+    """Performs calls by the canonical names that policy has judged, and by no other spelling."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    async def perform(self, admitted: Admitted) -> Outcome:
+        """Call the tool; its `ToolResult` is the answer."""
+        envelope = admitted.envelope
+        request = envelope.message
+        if type(request) is not Request or request.method != METHOD:
+            raise RewriteRefused("An interceptor made something else of a tool call.")
+        params = request.params
+        name = params["name"] if isinstance(params, dict) else ""
+        if name not in self._dispatcher.catalogue:
+            raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        caller: Caller = envelope.context.extensions[CALLER]
+        arguments = params.get("arguments") if isinstance(params, dict) else None
+        return Outcome(await self._dispatcher.call(name, arguments, caller))

@@ -1,0 +1,312 @@
+"""`folkmoot keys`: the master key, told by its id alone and changed whether a hub runs or not."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.export import opened
+from folkmoot.datafolder import DataFolder
+from folkmoot.keys import format_key, fresh_key, put_key, read_key
+from folkmoot.settings import load
+from tests.cli.conftest import Hub, Ran
+from tests.harness import run
+
+Run = Callable[..., Ran]
+
+VARIABLE = "FOLKMOOT_MASTER_KEY"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The data folder of a hub that ran once, with a key in a file."""
+    folder = tmp_path / ".folkmoot"
+    make(folder)
+    return folder
+
+
+def make(folder: Path, **environ: str) -> None:
+    """Let a hub run once."""
+    from folkmoot.app import Hub as RealHub
+
+    async def main() -> None:
+        options = {"data": str(folder), "port": "0"}
+        async with RealHub(load(None, options=options, environ=environ).settings).running():
+            pass
+
+    run(main())
+
+
+def shown(folkmoot: Run, **environ: str) -> Any:
+    ran = folkmoot("keys", "show", "--json", **environ)
+    assert (ran.code, ran.err) == (0, "")
+    return json.loads(ran.out)
+
+
+def test_the_key_is_shown_by_its_id_and_where_it_comes_from(folkmoot: Run, data: Path) -> None:
+    key = read_key(data / "master.key")
+    ran = folkmoot("keys", "show")
+    assert ran.out.splitlines() == [
+        f"Key                  {key.id}",
+        f"Comes from           {data / 'master.key'} (mode 0600)",
+        f"Database opens with  {key.id}",
+    ]
+    assert shown(folkmoot)["opened_by"] == [key.id]
+    other = fresh_key()
+    ran = folkmoot("keys", "show", **{VARIABLE: format_key(other)})
+    assert f"{other.id} does not open this database" in ran.err
+    assert format_key(other) not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("command", ["show", "rotate-master"])
+def test_where_no_hub_has_run_there_is_no_key_and_none_is_made(
+    folkmoot: Run, tmp_path: Path, command: str
+) -> None:
+    ran = folkmoot("keys", command)
+    assert ran.code == ExitCode.FAILED
+    assert ran.err.endswith("there is no database yet, so it has no key.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.requirement("rest.rotate-master")
+@pytest.mark.requirement("key.backup-says-so")
+def test_the_key_is_changed_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+    old = read_key(data / "master.key")
+    ran = folkmoot("keys", "rotate-master")
+    new = read_key(data / "master.key")
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines() == [
+        f"The master key is changed from {old.id} to {new.id}.",
+        "The old key does not open the database any more.",
+        f"The old key is kept in {data / f'master.key.{old.id}.old'}.",
+    ]
+    assert ran.err.startswith(
+        f"folkmoot: warning: backups made until now open only with the old master key ({old.id})."
+    )
+    assert ran.err.count("\n") == 1
+    for key in (old, new):
+        assert format_key(key) not in ran.out + ran.err
+    assert shown(folkmoot)["kept"] == [f"master.key.{old.id}.old"]
+    make(data)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+@pytest.mark.requirement("key.backup-says-so")
+def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups_alone(
+    folkmoot: Run, start_hub: Callable[..., Hub], tmp_path: Path
+) -> None:
+    hub = start_hub()
+    data = tmp_path / ".folkmoot"
+    old = read_key(data / "master.key")
+    assert folkmoot("backup", "before.db").code == 0
+    ran = folkmoot("keys", "rotate-master", "--json", "--keep-old", "old.key")
+    assert ran.code == 0, ran.err
+    new = read_key(data / "master.key")
+    told = json.loads(ran.out)
+    assert (told["old"], told["new"], told["settled"]) == (old.id, new.id, True)
+    assert told["kept"] == str(tmp_path / "old.key")
+    assert shown(folkmoot)["id"] == new.id
+    assert f"(id {new.id})" in folkmoot("doctor", "--port", "0").out
+    backed_up = folkmoot("backup", "after.db")
+    assert f"(id {new.id})" in backed_up.err
+    stopped = hub.stop()
+    said = stopped.out + stopped.err
+    assert "the master key is changed" in said
+    for key in (old, new):
+        assert format_key(key) not in said
+        assert key.secret().hex() not in said
+    for backup, right, wrong in (("before.db", old, new), ("after.db", new, old)):
+        restored = tmp_path / backup.removesuffix(".db")
+        restored.mkdir(mode=0o700)
+        (tmp_path / backup).rename(restored / "folkmoot.db")
+        refused = folkmoot(
+            "serve", "--port", "0", "--data", str(restored), **{VARIABLE: format_key(wrong)}
+        )
+        assert refused.code == ExitCode.DATA
+        assert wrong.id in refused.err
+        assert right.id in refused.err
+        assert format_key(wrong) not in refused.err
+        make(restored, **{VARIABLE: format_key(right)})
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
+    folkmoot: Run, start_hub: Callable[..., Hub], tmp_path: Path
+) -> None:
+    old = fresh_key()
+    before = {VARIABLE: format_key(old)}
+    hub = start_hub(**before)
+    refused = folkmoot("keys", "rotate-master")
+    assert refused.code == ExitCode.FAILED
+    assert "only you can change: have the new one put into a file with --to" in refused.err
+    # The command does not need the hub's environment.
+    ran = folkmoot("keys", "rotate-master", "--to", "new.key")
+    assert ran.code == 0, ran.err
+    new = read_key(tmp_path / "new.key")
+    assert stat.S_IMODE((tmp_path / "new.key").stat().st_mode) == 0o600
+    assert ran.out.splitlines() == [
+        f"The database opens with {old.id} and from now on with {new.id} too.",
+        f"To end the change, start the hub with the new key as {VARIABLE}.",
+        "Until then it may be started with either.",
+    ]
+    told = shown(folkmoot)
+    assert (told["id"], told["source"], told["mode"]) == (old.id, VARIABLE, None)
+    assert told["awaited"] == new.id
+    hub.stop()
+    # A restart with the old key loses nothing, and says what it waits for.
+    again = start_hub(**before).stop()
+    assert "a new master key is awaited" in again.err
+    assert new.id in again.err
+    assert f"and {new.id} is awaited" in folkmoot("doctor", "--port", "0", **before).out
+    after = {VARIABLE: format_key(new)}
+    start_hub(**after).stop()
+    told = shown(folkmoot, **after)
+    assert (told["opened_by"], told["awaited"]) == ([new.id], None)
+    late = folkmoot("serve", "--port", "0", **before)
+    assert late.code == ExitCode.DATA
+    assert format_key(old) not in late.err
+
+
+@pytest.mark.requirement("rest.rotate-master")
+def test_an_awaited_key_is_withdrawn_on_request(folkmoot: Run, tmp_path: Path) -> None:
+    old, new = fresh_key(), fresh_key()
+    environ = {VARIABLE: format_key(old)}
+    make(tmp_path / ".folkmoot", **environ)
+    put_key(tmp_path / "new.key", new)
+    assert folkmoot("keys", "rotate-master", "--from", "new.key", **environ).code == 0
+    assert set(shown(folkmoot, **environ)["opened_by"]) == {old.id, new.id}
+    ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
+    assert ran.out == f"The master key {new.id} is awaited no more; only the present one opens.\n"
+    assert shown(folkmoot, **environ)["opened_by"] == [old.id]
+    ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
+    assert ran.code == ExitCode.FAILED
+    assert "nothing to cancel" in ran.err
+
+
+def from_stdin(folder: Path, text: str, environ: dict[str, str]) -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "folkmoot", "keys", "rotate-master", "--from", "-"],
+        cwd=folder,
+        env=environ,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_new_key_may_come_from_the_standard_input(
+    environment: dict[str, str], data: Path
+) -> None:
+    mine = fresh_key()
+    ran = from_stdin(data.parent, mine.secret().hex() + "\n", environment)
+    assert ran.code == 0, ran.err
+    assert read_key(data / "master.key").id == mine.id
+    ran = from_stdin(data.parent, "hunter2-hunter2", environment)
+    assert ran.code == ExitCode.DATA
+    assert ran.err.startswith("folkmoot: error: The standard input: is not a master key")
+    assert "hunter2" not in ran.err
+    assert read_key(data / "master.key").id == mine.id
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--cancel", "--discard-old"],
+        ["--from", "a", "--to", "b"],
+        ["--keep-old", "a", "--discard-old"],
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    folkmoot: Run, data: Path, options: list[str]
+) -> None:
+    before = (data / "master.key").read_bytes()
+    ran = folkmoot("keys", "rotate-master", *options)
+    assert ran.code == ExitCode.USAGE
+    assert ran.err.startswith("folkmoot: error: ")
+    assert (data / "master.key").read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--to", "--keep-old"])
+def test_no_file_is_written_over_and_nothing_is_changed_then(
+    folkmoot: Run, data: Path, option: str
+) -> None:
+    before = (data / "master.key").read_bytes()
+    (data.parent / "taken").write_text("mine")
+    ran = folkmoot("keys", "rotate-master", option, "taken")
+    assert ran.code == ExitCode.DATA
+    assert ran.err == f"folkmoot: error: {data.parent / 'taken'}: exists already.\n"
+    assert (data.parent / "taken").read_text() == "mine"
+    assert (data / "master.key").read_bytes() == before
+    assert shown(folkmoot)["opened_by"] == [read_key(data / "master.key").id]
+
+
+def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(folkmoot: Run, data: Path) -> None:
+    key = (data / "master.key").read_bytes()
+    (data / "master.key").chmod(0o644)
+    ran = folkmoot("keys", "rotate-master", "--to", "new.key")
+    assert ran.code == ExitCode.DATA
+    assert "chmod 600" in ran.err
+    assert not (data.parent / "new.key").exists()
+    assert (data / "master.key").read_bytes() == key
+
+
+def test_a_folder_that_another_command_has_is_left_alone(folkmoot: Run, data: Path) -> None:
+    before = (data / "master.key").read_bytes()
+    with DataFolder.open(data):
+        ran = folkmoot("keys", "rotate-master")
+    assert ran.code == ExitCode.DATA
+    assert ran.err.startswith(f"folkmoot: error: {data}: is in use")
+    assert (data / "master.key").read_bytes() == before
+
+
+def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(
+    folkmoot: Run, data: Path
+) -> None:
+    assert folkmoot("keys", "rotate-master").code == 0
+    [kept] = data.glob("master.key.*.old")
+    kept.chmod(0o644)
+    ran = folkmoot("doctor", "--port", "0")
+    assert ran.code == ExitCode.FAILED
+    assert f"{kept.name}: others may use it" in ran.out
+
+
+def test_other_commands_open_the_database_in_the_middle_of_a_change(
+    folkmoot: Run, tmp_path: Path
+) -> None:
+    old, new = fresh_key(), fresh_key()
+    folder = tmp_path / ".folkmoot"
+    before = {VARIABLE: format_key(old)}
+    make(folder, **before)
+    put_key(tmp_path / "new.key", new)
+    assert folkmoot("keys", "rotate-master", "--from", "new.key", **before).code == 0
+
+    async def open_with(environ: dict[str, str]) -> None:
+        settings = load(None, options={"data": str(folder)}, environ=environ).settings
+        async with opened(settings):
+            pass
+
+    run(open_with(before))
+    assert folkmoot("backup", "middle.db", **before).code == 0
+    run(open_with({VARIABLE: format_key(new)}))
+
+
+def test_on_a_terminal_the_change_is_told_in_lines_that_fit(
+    on_terminal: Callable[..., str], data: Path
+) -> None:
+    old = read_key(data / "master.key")
+    seen = on_terminal("keys", "rotate-master", "--discard-old")
+    assert f"The master key is changed from {old.id} to " in seen
+    assert "No copy of it was kept here" in seen
+    assert list(data.glob("*.old")) == []
+    assert "Awaited" not in on_terminal("keys", "show")

@@ -1,0 +1,83 @@
+"""Mail that was acknowledged outlives a hub that is killed at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from folkmoot.store import find_faults
+from tests.faults.forked import Forge, Forked
+from tests.faults.letters import Ledger
+from tests.harness import run
+from tests.mail.support import BOOKS
+from tests.process import Process, environment
+
+PEOPLE = ("ann", "ben", "cat", "dan")
+LONGEST_DELAY = 0.004
+"""Seconds from an answer to the kill: about what a message takes. Half the time there is none."""
+
+
+async def write_until_killed(hub: Forked, ledger: Ledger, answers: int, chance: float) -> None:
+    count = 0
+
+    async def answered() -> None:
+        nonlocal count
+        count += 1
+        if count == answers:
+            if chance > 0.5:
+                await asyncio.sleep((chance - 0.5) * 2 * LONGEST_DELAY)
+            os.kill(hub.pid, signal.SIGKILL)
+
+    await ledger.write(hub.port, answered)
+
+
+def check_books(database: Path) -> None:
+    with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        for what, sql in BOOKS.items():
+            assert list(connection.execute(sql)) == [], what
+
+
+def check_rounds(tmp_path: Path, rounds: int, answers: int) -> None:
+    """Kill a hub so many times, after about so many answers each."""
+    folder, log, moments = tmp_path / "data", tmp_path / "log", random.Random(rounds)
+    ledger = Ledger()
+    with closing(Forge(folder, log)) as forged:
+        for number in range(rounds):
+            with forged.hub() as hub:
+                if number == 0:
+                    run(ledger.register(hub.port, *PEOPLE))
+                else:
+                    run(ledger.check_new(hub.port))
+                wanted = moments.randint(answers // 4, answers)
+                run(write_until_killed(hub, ledger, wanted, moments.random()))
+            assert find_faults(folder / "folkmoot.db") == []
+            check_books(folder / "folkmoot.db")
+    assert "Traceback" not in log.read_text()
+    assert len(ledger.acknowledged) >= rounds * answers // 4
+    with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
+        run(ledger.check_new(last.port))
+        run(ledger.check_all(last.port))
+        last.stop()
+    doctor = [sys.executable, "-m", "folkmoot", "doctor", "--data", str(folder), "--port", "0"]
+    looked = subprocess.run(doctor, capture_output=True, text=True, env=environment(), check=False)
+    assert looked.returncode == 0, looked.stdout
+
+
+@pytest.mark.requirement("durable.answered-is-kept")
+def test_every_acknowledged_message_is_there_once_after_twenty_kills(tmp_path: Path) -> None:
+    check_rounds(tmp_path, 20, 80)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_every_acknowledged_message_is_there_once_after_hundreds_of_kills(tmp_path: Path) -> None:
+    check_rounds(tmp_path, 300, 40)

@@ -1,0 +1,220 @@
+"""The master key changes under load, amid kills and on a full disk; the key in the file opens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.control import call
+from folkmoot.core.errors import CommandFailed, FolkmootError, HubNotRunning
+from folkmoot.keys import format_key, read_key
+from folkmoot.store import find_faults, inspect_database
+from tests.faults.forked import Forge, Forked
+from tests.faults.letters import Ledger
+from tests.harness import ask, run
+from tests.process import STOP_SECONDS, Process, environment
+
+pytestmark = pytest.mark.requirement("rest.rotate-master")
+
+PEOPLE = ("ann", "ben", "cat")
+GONE = (CommandFailed, HubNotRunning)
+LONGEST_DELAY = 0.003
+"""Seconds from the sign of a change to the kill: about what a step of it takes."""
+
+
+def rotate(folder: Path, **arguments: Any) -> dict[str, Any]:
+    changed: dict[str, Any] = call(
+        folder / "control.sock", "rotate-master", {"discard": True, **arguments}
+    )
+    return changed
+
+
+def key_id(folder: Path) -> str:
+    return read_key(folder / "master.key").id
+
+
+def openers(folder: Path) -> tuple[str, ...]:
+    return inspect_database(folder / "folkmoot.db").opened_by
+
+
+async def nothing() -> None:
+    """What is done with an answer that nobody waits for."""
+
+
+async def write_and_rotate(hub: Forked, ledger: Ledger, folder: Path, changes: int) -> None:
+    """Change the key so many times while everyone writes, then kill the hub."""
+    another = asyncio.Event()
+
+    async def answered() -> None:
+        another.set()
+
+    async def change() -> None:
+        for _ in range(changes):
+            old = key_id(folder)
+            changed = await asyncio.to_thread(rotate, folder)
+            assert (changed["old"], changed["new"]) == (old, key_id(folder))
+            another.clear()
+            await another.wait()
+        os.kill(hub.pid, signal.SIGKILL)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ledger.write(hub.port, answered))
+        tasks.create_task(change())
+
+
+def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_it(
+    tmp_path: Path,
+) -> None:
+    folder, log = tmp_path / "data", tmp_path / "log"
+    ledger = Ledger()
+    with closing(Forge(folder, log)) as forged:
+        with forged.hub() as hub:
+            run(ledger.register(hub.port, *PEOPLE))
+            first = read_key(folder / "master.key")
+            run(write_and_rotate(hub, ledger, folder, 5))
+        assert openers(folder) == (key_id(folder),)
+        with forged.hub() as hub:
+            run(ledger.check_new(hub.port))
+            run(ledger.check_all(hub.port))
+    said = log.read_text()
+    assert "Traceback" not in said
+    for secret in (format_key(first), format_key(read_key(folder / "master.key"))):
+        assert secret not in said
+
+
+def waiting(folder: Path) -> bool:
+    """Whether a new key waits beside the file."""
+    return any(folder.glob(".master.key.*.part"))
+
+
+def inode(folder: Path) -> int:
+    """What changes when a new key takes the place of the file."""
+    return (folder / "master.key").stat().st_ino
+
+
+SIGNS = (waiting, inode)
+"""What tells that a change has begun, or is half done."""
+
+
+async def rotate_until_killed(
+    hub: Forked, ledger: Ledger, folder: Path, number: int, delay: float
+) -> None:
+    """Change the key again and again while everyone writes; kill the hub amid it."""
+
+    async def change() -> None:
+        with suppress(*GONE):
+            while True:
+                await asyncio.to_thread(rotate, folder)
+
+    def kill() -> None:
+        sign = SIGNS[number % len(SIGNS)]
+        before = sign(folder)
+        while sign(folder) == before:
+            pass
+        time.sleep(delay)
+        os.kill(hub.pid, signal.SIGKILL)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ledger.write(hub.port, nothing))
+        tasks.create_task(change())
+        tasks.create_task(asyncio.to_thread(kill))
+
+
+def check_rounds(tmp_path: Path, rounds: int) -> None:
+    """Kill a hub so many times while its key changes."""
+    folder, log, moments = tmp_path / "data", tmp_path / "log", random.Random(rounds)
+    ledger = Ledger()
+    with closing(Forge(folder, log)) as forged:
+        for number in range(rounds):
+            with forged.hub() as hub:
+                assert openers(folder) == (key_id(folder),)
+                if number == 0:
+                    run(ledger.register(hub.port, *PEOPLE))
+                else:
+                    run(ledger.check_new(hub.port))
+                delay = moments.uniform(0, LONGEST_DELAY)
+                run(rotate_until_killed(hub, ledger, folder, number, delay))
+            assert key_id(folder) in openers(folder)
+            assert find_faults(folder / "folkmoot.db") == []
+        with forged.hub() as hub:
+            run(ledger.check_new(hub.port))
+            run(ledger.check_all(hub.port))
+    assert "Traceback" not in log.read_text()
+    assert {path.name for path in folder.glob(".master.key.*")} == set()
+
+
+def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(
+    tmp_path: Path,
+) -> None:
+    check_rounds(tmp_path, 10)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_hub_killed_a_hundred_times_while_its_key_changes_starts_each_time(
+    tmp_path: Path,
+) -> None:
+    check_rounds(tmp_path, 120)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
+def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: Path) -> None:
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    refused = 0
+    with Process(tmp_path) as hub:
+        wal = tmp_path / "folkmoot.db-wal"
+        for frames in range(-1, 12):
+            # From no room at all, over some for the key alone, to some for one commit or two.
+            room = 0 if frames < 0 else 60 if frames == 0 else wal.stat().st_size + 4200 * frames
+            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+            old = key_id(tmp_path)
+            try:
+                rotate(tmp_path)
+            except FolkmootError:
+                refused += 1
+            assert frames > 0 or key_id(tmp_path) == old
+            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
+            assert key_id(tmp_path) in openers(tmp_path)
+        assert refused >= 2
+        assert run(ask(hub.port, "/health/ready")).status == 200
+        rotate(tmp_path)
+        assert openers(tmp_path) == (key_id(tmp_path),)
+        hub.stop()
+    assert list(tmp_path.glob(".master.key.*")) == []
+    with Process(tmp_path) as hub:
+        hub.stop()
+
+
+def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path: Path) -> None:
+    order = [sys.executable, "-m", "folkmoot", "keys", "rotate-master", "--discard-old"]
+    with Process(tmp_path) as hub:
+        started = [
+            subprocess.Popen(
+                [*order, "--data", str(tmp_path)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment(),
+            )
+            for _ in range(4)
+        ]
+        said = [child.communicate(timeout=STOP_SECONDS)[1] for child in started]
+        codes = [child.returncode for child in started]
+        assert codes.count(0) >= 1
+        for code, text in zip(codes, said, strict=True):
+            assert code == 0 or "is being changed already" in text, text
+        assert openers(tmp_path) == (key_id(tmp_path),)
+        hub.stop()
+    with Process(tmp_path) as hub:
+        hub.stop()

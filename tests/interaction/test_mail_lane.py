@@ -1,0 +1,496 @@
+"""The fast lane answers what the SDK would: the same requests are sent both ways.
+
+A header that begins with `mcp-` and that nobody knows makes a request unusual, so the SDK gets it;
+otherwise the two are the same, to the byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as with_settings
+from hypothesis import strategies as st
+
+from tests.harness import Answer, run
+from tests.mcp_harness import Meeting, meeting
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+INFO = "io.modelcontextprotocol/clientInfo"
+META = {VERSION: "2026-07-28", INFO: {"name": "probe", "version": "1"}, CAPABILITIES: {}}
+APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+UNUSUAL = {"mcp-nobody-knows": "1"}
+MATTERING = ("content-type", "cache-control", "mcp-session-id", "x-accel-buffering", "allow")
+VARYING = {"id", "message_id", "thread_id", "created_at", "next_cursor"}
+"""Members of a tool's answer that are made anew for each call."""
+
+
+class Sent(NamedTuple):
+    """One request of the corpus."""
+
+    body: bytes
+    headers: Mapping[str, str | None] = MappingProxyType({})
+    query: str = ""
+
+
+def call(name: Any, arguments: Any = None, **more: Any) -> dict[str, Any]:
+    """A tool call; `more` are further params."""
+    params = {"name": name, "arguments": arguments or {}, **more}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def with_meta(message: dict[str, Any], meta: Any = META) -> dict[str, Any]:
+    return {**message, "params": {**message.get("params", {}), "_meta": meta}}
+
+
+def listing(**params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": params}
+
+
+def is_header(value: str) -> bool:
+    """Whether a value can be sent in a header."""
+    return value.isascii() and value.isprintable()
+
+
+class Wire:
+    """One connection to a hub, in one era, as one account."""
+
+    def __init__(
+        self, meeting: Meeting, http: httpx2.AsyncClient, token: str, session: str
+    ) -> None:
+        self.hub = meeting.hub
+        self.url = meeting.url
+        self.http = http
+        self.token = token
+        self.session = session
+
+    def headers(self, message: Any) -> dict[str, str | None]:
+        named: dict[str, str | None] = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "authorization": f"Bearer {self.token}",
+        }
+        if self.session:
+            return {**named, "mcp-session-id": self.session}
+        named["mcp-protocol-version"] = "2026-07-28"
+        said = message if isinstance(message, dict) else {}
+        params = said.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        told = {"mcp-method": said.get("method"), "mcp-name": name}
+        return named | {k: v for k, v in told.items() if isinstance(v, str) and is_header(v)}
+
+    async def send(self, sent: Sent, **more: str) -> Answer:
+        try:
+            message = json.loads(sent.body)
+        except (ValueError, RecursionError):
+            message = None
+        headers = {**self.headers(message), **sent.headers, **more}
+        answer = await self.http.post(
+            self.url + sent.query,
+            content=sent.body,
+            headers={name: value for name, value in headers.items() if value is not None},
+        )
+        return Answer(answer.status_code, dict(answer.headers), answer.content)
+
+    async def both(self, sent: Sent) -> tuple[str, Any, Any]:
+        """Which way the request went, what came of it, and what the SDK says to the same."""
+        before = self.hub.mcp.answered["lane"]
+        plain = await self.send(sent)
+        way = "lane" if self.hub.mcp.answered["lane"] > before else "sdk"
+        return way, told(plain), told(await self.send(sent, **UNUSUAL))
+
+
+def told(answer: Answer) -> Any:
+    """Status, headers that matter and JSON of an answer, without what varies."""
+    headers = {name: answer.headers.get(name) for name in MATTERING}
+    if answer.status >= 400 and headers["mcp-session-id"]:
+        headers["mcp-session-id"] = "one that was never opened"
+    text = answer.body.decode()
+    if (headers["content-type"] or "").startswith("text/event-stream"):
+        events = [part for part in text.split("\r\n\r\n") if part and not part.startswith(":")]
+        kinds = [event.partition("\r\n")[0] for event in events]
+        return (
+            answer.status,
+            headers,
+            kinds,
+            [parsed(event.partition("data: ")[2]) for event in events],
+        )
+    is_json = (headers["content-type"] or "").startswith("application/json")
+    return answer.status, headers, parsed(text) if is_json and text else text
+
+
+def parsed(text: str) -> Any:
+    """A response, with the tool's own answer read as JSON too."""
+    message = json.loads(text)
+    result = message.get("result") if isinstance(message, dict) else None
+    if isinstance(result, dict) and "content" in result:
+        result["content"] = [
+            {**item, "text": steady(json.loads(item["text"]))} for item in result["content"]
+        ]
+    return message
+
+
+def steady(value: Any) -> Any:
+    """A value without what varies."""
+    if isinstance(value, list):
+        return [steady(item) for item in value]
+    if isinstance(value, dict):
+        return {k: "…" if k in VARYING and v else steady(v) for k, v in value.items()}
+    return value
+
+
+@asynccontextmanager
+async def wire(folder: Path, era: str) -> AsyncIterator[Wire]:
+    """A connection whose client the hub knows already, and some mail to read."""
+    async with meeting(folder, era) as there, httpx2.AsyncClient(verify=False, timeout=60) as http:
+        ann = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
+        bob = await there.hub.accounts.register("bob", also=there.hub.mail.welcome)
+        for number in range(3):
+            await there.hub.mail.send(bob.account, "ann", body=f"letter {number} 🦉")
+        line = Wire(there, http, ann.token, "")
+        if era == "handshake":
+            line.session = await opened(line)
+            await line.send(Sent(encoded(listing())))
+        else:
+            for meta in (
+                META,
+                {**META, CAPABILITIES: APPS},
+                {VERSION: "2026-07-28", CAPABILITIES: {}},
+            ):
+                await line.send(Sent(encoded(with_meta(listing(), meta))))
+        yield line
+
+
+async def opened(line: Wire, version: str = "2025-11-25", **capabilities: Any) -> str:
+    """A new session of the handshake era."""
+    params = {
+        "protocolVersion": version,
+        "capabilities": capabilities,
+        "clientInfo": {"name": "probe", "version": "1"},
+    }
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    headers = {"mcp-protocol-version": None, "mcp-method": None, "mcp-name": None}
+    answer = await line.send(Sent(encoded(first), headers))
+    return answer.headers["mcp-session-id"]
+
+
+def encoded(message: Any) -> bytes:
+    return json.dumps(message).encode()
+
+
+PLAIN = [
+    call("msg_whoami"),
+    call("msg/whoami"),
+    call("msg_inbox", {"peek": True}),
+    call("msg/inbox", {"limit": 2, "peek": True}),
+    call("msg_inbox", {"limit": 0}),
+    call("msg_inbox", {"limit": "many"}),
+    call("msg_inbox", {"limit": 2.0, "peek": True}),
+    call("msg_inbox", {"limit": 10**30}),
+    call("msg_inbox", {"nonsense": [1, {"deep": None}]}),
+    call("msg_inbox", {"wait": 0, "peek": True}),
+    call("msg_threads"),
+    call("msg_digest"),
+    call("msg_send", {"to": "bob", "body": "\u0000 \u2028 \U0001f989 ﷽"}),
+    call("msg_send", {"to": "nobody_here", "body": "hello"}),
+    call("msg_send", {"to": "ann", "body": "to myself"}),
+    call("msg_send", {"to": "bob"}),
+    call("msg_send", {"to": "bob", "body": ""}),
+    call("msg_send", {"to": "bob", "body": "x" * 1_000_001}),
+    call("msg_send", {"to": 5, "body": None}),
+    call("msg_reply", {"message_id": "no such message", "body": "x"}),
+    call("msg_lookup", {"handle": "@Bob"}),
+    call("msg_search_users", {"query": "%"}),
+    call("msg_mark_read", {"thread_id": "x"}),
+    {**call("msg_whoami"), "id": "a string"},
+    {**call("msg_whoami"), "id": ""},
+    {**call("msg_whoami"), "id": -(2**62)},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "msg_whoami"}},
+    call("msg_whoami", arguments=None),
+    listing(),
+]
+"""What the lane answers itself."""
+
+ODD: list[Any] = [
+    call("nobody/knows"),
+    call(""),
+    call("msg_send\n"),
+    call(7),
+    call("msg_whoami", further="member"),
+    call("msg_delete_account"),
+    {**call("msg_whoami"), "params": []},
+    {**call("msg_whoami"), "params": None},
+    {**call("msg_whoami"), "params": {"name": "msg_whoami", "arguments": "text"}},
+    {**call("msg_whoami"), "params": {"name": "msg_whoami", "arguments": []}},
+    {**call("msg_whoami"), "further": "member"},
+    {**call("msg_whoami"), "id": None},
+    {**call("msg_whoami"), "id": 1.5},
+    {**call("msg_whoami"), "id": 1.0},
+    {**call("msg_whoami"), "id": True},
+    {**call("msg_whoami"), "id": [1]},
+    {**call("msg_whoami"), "id": 2**70},
+    {**call("msg_whoami"), "jsonrpc": "1.0"},
+    {**call("msg_whoami"), "method": "tools/calls"},
+    {"id": 1, "method": "tools/call", "params": {"name": "msg_whoami"}},
+    {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "msg_whoami"}},
+    {"jsonrpc": "2.0", "id": 3, "method": "ping"},
+    {"jsonrpc": "2.0", "id": 3, "method": "server/discover"},
+    {"jsonrpc": "2.0", "id": 3, "result": {}},
+    listing(cursor="x"),
+    [call("msg_whoami")],
+    "text",
+    7,
+    None,
+]
+"""What it leaves to the SDK."""
+
+WHOAMI = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_whoami"}}'
+SEND = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_send","arguments":'
+INBOX = SEND.replace(b"msg_send", b"msg_inbox")
+
+RAW: list[bytes] = [
+    b"",
+    b"{",
+    b"\xff\xfe",
+    WHOAMI + b"trailing",
+    WHOAMI.replace(b'"id":1', b'"id":1,"id":2'),
+    SEND + b'{"to":"bob","to":"ann","body":"twice"}}}',
+    SEND + b'{"to":"bob","body":"\\ud800"}}}',
+    SEND + b'{"to":"bob","body":"\xff\xfe"}}}',
+    SEND + b'{"to":"bob","body":"\n raw line"}}}',
+    INBOX + b'{"limit":NaN}}}',
+    INBOX + b'{"limit":1e400}}}',
+    INBOX + b'{"limit":-0}}}',
+    INBOX + b'{"limit":1E1,"peek":true}}}',
+    INBOX + b"[" * 5_000 + b"]" * 5_000 + b"}}",
+    b"\xef\xbb\xbf" + WHOAMI,
+    WHOAMI.decode().encode("utf-16"),
+    b" \n\t" + WHOAMI.replace(b"/", b"\\/").replace(b":", b" : ") + b"\n",
+]
+
+HEADERS: list[dict[str, str | None]] = [
+    {"accept": "application/json"},
+    {"accept": "text/event-stream"},
+    {"accept": "*/*"},
+    {"accept": "application/json;q=0.9, text/event-stream;q=0.1"},
+    {"accept": "APPLICATION/JSON, TEXT/EVENT-STREAM"},
+    {"accept": "text/event-stream,application/json"},
+    {"accept": None},
+    {"content-type": "text/plain"},
+    {"content-type": "application/json; charset=utf-8"},
+    {"content-type": "application/json;charset=latin-1"},
+    {"content-type": "APPLICATION/JSON"},
+    {"content-type": None},
+    {"mcp-protocol-version": "2025-06-18"},
+    {"mcp-protocol-version": "2024-01-01"},
+    {"mcp-protocol-version": "nonsense"},
+    {"mcp-protocol-version": None},
+    {"mcp-method": "tools/list"},
+    {"mcp-method": None},
+    {"mcp-name": "msg_inbox"},
+    {"mcp-name": "=?base64?bXNnX3dob2FtaQ==?="},
+    {"mcp-name": None},
+    {"mcp-param-to": "bob"},
+    {"mcp-session-id": "0" * 32},
+    {"mcp-session-id": ""},
+    {"authorization": None},
+    {"authorization": "Bearer sk_" + "0" * 64},
+    {"authorization": "Basic abc"},
+    {"host": "evil.example"},
+    {"origin": "https://evil.example"},
+    {"origin": "http://localhost:3000"},
+    {"last-event-id": "7"},
+    {"transfer-encoding": "chunked"},
+]
+
+
+def corpus(era: str) -> list[tuple[str, Sent]]:
+    """Every request with the way it is expected to go; `any` where that does not matter."""
+    dress = with_meta if era == "stateless" else (lambda message: message)
+    sent = [("lane", Sent(encoded(dress(message)))) for message in PLAIN]
+    for message in ODD:
+        fits = isinstance(message, dict) and isinstance(message.get("params", {}), dict)
+        sent.append(("any", Sent(encoded(dress(message) if fits else message))))
+    meta = b',"_meta":' + encoded(META) + b"}}"
+    for raw in RAW:
+        dressed = raw.replace(b"}}", meta, 1) if era == "stateless" else raw
+        sent.append(("any", Sent(dressed)))
+    sent += [("any", Sent(encoded(dress(call("msg_whoami"))), headers)) for headers in HEADERS]
+    queries = (
+        "?names=canonical",
+        "?names=safe",
+        "?names=no",
+        "?tools=all",
+        "?token=sk_0",
+        "?x=%ff",
+    )
+    sent += [("any", Sent(encoded(dress(listing())), query=query)) for query in queries]
+    return sent
+
+
+METAS: list[Any] = [
+    {},
+    None,
+    [],
+    {VERSION: "2026-07-28"},
+    {CAPABILITIES: {}},
+    {VERSION: "2025-11-25", CAPABILITIES: {}},
+    {VERSION: "2026-07-28", CAPABILITIES: None},
+    {VERSION: "2026-07-28", CAPABILITIES: {"roots": 5}},
+    {VERSION: "2026-07-28", CAPABILITIES: {}},
+    {VERSION: "2026-07-28", CAPABILITIES: {}, INFO: "nobody"},
+    {VERSION: "2026-07-28", CAPABILITIES: {}, INFO: None},
+    {**META, CAPABILITIES: APPS},
+    {**META, "progressToken": 5},
+    {**META, "progressToken": {}},
+    {**META, "traceparent": "00-0-0-00"},
+]
+
+
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+def test_every_request_is_answered_the_same_both_ways(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with wire(tmp_path, era) as line:
+            for expected, sent in corpus(era):
+                way, plain, sdk = await line.both(sent)
+                assert plain == sdk, sent
+                assert expected in {"any", way}, sent
+
+    run(main())
+
+
+def test_what_a_client_says_of_itself_is_judged_by_the_sdk_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with wire(tmp_path, "stateless") as line:
+            for meta in METAS:
+                for message in (listing(), call("msg_whoami")):
+                    sent = Sent(encoded(with_meta(message, meta)))
+                    assert (await line.send(sent))[0] == (await line.send(sent, **UNUSUAL))[0]
+                    _, plain, sdk = await line.both(sent)
+                    assert plain == sdk, meta
+            stranger = {**META, INFO: {"name": "stranger", "version": "2"}}
+            sent = Sent(encoded(with_meta(call("msg_whoami"), stranger)))
+            assert [(await line.both(sent))[0] for _ in range(2)] == ["sdk", "lane"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_version_of_the_handshake_era_gets_its_own_form(version: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with wire(tmp_path, "handshake") as line:
+            for capabilities in ({}, APPS):
+                line.session = await opened(line, version, **capabilities)
+                await line.send(Sent(encoded(call("msg_whoami"))))
+                for message in (call("msg_whoami"), call("msg_nobody"), listing()):
+                    for header in (None, version, "2025-06-18"):
+                        sent = Sent(encoded(message), {"mcp-protocol-version": header})
+                        _, plain, sdk = await line.both(sent)
+                        assert plain == sdk, (version, message)
+
+    run(main())
+
+
+def test_a_call_that_waits_goes_to_the_sdk_which_keeps_its_stream_alive(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with wire(tmp_path, "stateless") as line:
+            waiting = Sent(encoded(with_meta(call("msg_inbox", {"wait": 1, "peek": True}))))
+            assert (await line.both(waiting))[0] == "sdk"
+
+    run(main())
+
+
+def test_what_the_lane_answers_keeps_its_session_open(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there,
+            httpx2.AsyncClient(verify=False, timeout=60) as http,
+        ):
+            ann = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
+            line = Wire(there, http, ann.token, "")
+            line.session = await opened(line)
+            loop = asyncio.get_running_loop()
+            sent, until = Sent(encoded(call("msg_whoami"))), loop.time() + 2.5
+            await line.send(sent)
+            while loop.time() < until:
+                assert (await line.send(sent)).status == 200
+                assert there.hub.mcp.open_sessions == 1
+                await asyncio.sleep(0.1)
+            assert there.hub.mcp.answered["lane"] > 5
+            while there.hub.mcp.open_sessions:  # noqa: ASYNC110 - it ends with the test's own time
+                await asyncio.sleep(0.1)
+            assert (await line.send(sent)).status == 404
+
+    run(main())
+
+
+texts = st.text(max_size=8) | st.sampled_from(["msg_whoami", "msg/inbox", "tools/call", "2.0"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+places = st.sampled_from(
+    [
+        ("id",),
+        ("jsonrpc",),
+        ("method",),
+        ("params",),
+        ("params", "name"),
+        ("params", "arguments"),
+        ("params", "arguments", "limit"),
+        ("params", "arguments", "cursor"),
+        ("params", "_meta"),
+        ("params", "_meta", CAPABILITIES),
+        ("params", "more"),
+    ]
+)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[Callable[[Sent], tuple[str, Any, Any]]]:
+    """`Wire.both` for code that is not asynchronous, on a hub that runs in a thread."""
+    ready: Future[tuple[Wire, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def hold() -> None:
+        async with wire(folder, "stateless") as line:
+            done = asyncio.Event()
+            ready.set_result((line, asyncio.get_running_loop(), done))
+            await done.wait()
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(asyncio.run, hold())
+        line, loop, done = ready.result(30)
+        try:
+            yield lambda sent: asyncio.run_coroutine_threadsafe(line.both(sent), loop).result(30)
+        finally:
+            loop.call_soon_threadsafe(done.set)
+            running.result(30)
+
+
+def test_no_change_of_a_request_makes_the_ways_differ(tmp_path: Path) -> None:
+    with held(tmp_path) as both:
+
+        @given(place=places, value=values)
+        @with_settings(suppress_health_check=list(HealthCheck), deadline=None)
+        def changed(place: tuple[str, ...], value: Any) -> None:
+            message: Any = with_meta(call("msg_inbox", {"peek": True}))
+            holder = message
+            for step in place[:-1]:
+                holder[step] = dict(holder[step])
+                holder = holder[step]
+            holder[place[-1]] = value
+            _, plain, sdk = both(Sent(encoded(message)))
+            assert plain == sdk
+
+        changed()

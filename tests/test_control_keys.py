@@ -1,0 +1,400 @@
+"""The change of the master key, step by step, and what is left wherever it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.control.keys import KeyRing, key_commands
+from folkmoot.core.errors import (
+    CommandFailed,
+    CommandInvalid,
+    DiskFailed,
+    FolkmootError,
+    KeyMismatch,
+    KeyUnusable,
+)
+from folkmoot.datafolder import Paths
+from folkmoot.keys import (
+    MasterKey,
+    Replacement,
+    format_key,
+    fresh_key,
+    load_master_key,
+    make_key,
+    read_key,
+)
+from folkmoot.store import SqliteStore, find_faults
+from folkmoot.telemetry.clean import redactor
+from folkmoot.vault import Vault
+from tests.harness import run
+
+pytestmark = pytest.mark.requirement("rest.rotate-master")
+
+SECRET = b"what was sealed before"
+
+
+class Opened:
+    """A data folder with its vault, as a hub has it."""
+
+    def __init__(self, paths: Paths, store: SqliteStore, vault: Vault, given: str | None) -> None:
+        self.paths = paths
+        self.store = store
+        self.vault = vault
+        self.ring = KeyRing(store, vault, paths.master_key, given)
+
+    def key(self) -> MasterKey:
+        return read_key(self.paths.master_key)
+
+    async def openers(self) -> tuple[str, ...]:
+        return (await self.store.info()).opened_by
+
+
+@asynccontextmanager
+async def opened(folder: Path, given: MasterKey | None = None) -> AsyncIterator[Opened]:
+    """Open a data folder as a start does; what was sealed in it before must open."""
+    paths = Paths(folder)
+    text = format_key(given) if given else None
+    key = load_master_key(paths.master_key, given=text, database_exists=paths.database_exists())
+    store = await SqliteStore.open(paths.database)
+    try:
+        vault = await Vault.load(store, key)
+        sealed = folder / "sealed"
+        if sealed.exists():
+            assert vault.open("subject", "row", sealed.read_text()) == SECRET
+        else:
+            sealed.write_text(vault.seal("subject", "row", SECRET))
+        yield Opened(paths, store, vault, text)
+    finally:
+        await store.close()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if not path.name.startswith("folkmoot.db")}
+
+
+def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            old = hub.key()
+            changed = await hub.ring.rotate()
+            new = hub.key()
+            assert (changed.old, changed.new, changed.settled) == (old.id, new.id, True)
+            assert await hub.openers() == (new.id,)
+            assert hub.vault.master_id == hub.ring.key_id == new.id
+        kept = tmp_path / f"master.key.{old.id}.old"
+        assert changed.kept == str(kept)
+        assert read_key(kept).id == old.id
+        assert names(tmp_path) == {"master.key", kept.name, "sealed"}
+        async with opened(tmp_path):
+            pass
+        with pytest.raises(KeyMismatch):
+            async with opened(tmp_path, given=old):
+                pass
+
+    run(main())
+
+
+def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+
+    async def main() -> None:
+        async with opened(folder) as hub:
+            old = hub.key()
+            changed = await hub.ring.rotate(keep=tmp_path / "old.key")
+            assert changed.kept == str(tmp_path / "old.key")
+            assert read_key(tmp_path / "old.key").id == old.id
+            second = hub.key()
+            with pytest.raises(KeyUnusable, match="exists already"):
+                await hub.ring.rotate(keep=tmp_path / "old.key")
+            assert hub.key().id == second.id
+            assert await hub.openers() == (second.id,)
+            assert (await hub.ring.rotate(discard=True)).kept is None
+            assert names(folder) == {"master.key", "sealed"}
+
+    run(main())
+
+
+def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path) -> None:
+    mine = fresh_key()
+
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            await hub.ring.rotate(mine.secret().hex())
+            assert hub.key().id == mine.id
+            with pytest.raises(CommandInvalid, match="is the one in use"):
+                await hub.ring.rotate(format_key(mine))
+            with pytest.raises(KeyUnusable, match="is not a master key") as caught:
+                await hub.ring.rotate("hunter2-hunter2")
+            assert "hunter2" not in caught.value.message
+
+    run(main())
+    for text in (mine.secret().hex(), format_key(mine)):
+        assert text not in redactor.redact(f"The text {text} was said.")
+
+
+async def prepared(hub: Opened, new: MasterKey) -> None:
+    Replacement(hub.paths.master_key, new)
+
+
+async def admitted(hub: Opened, new: MasterKey) -> None:
+    Replacement(hub.paths.master_key, new)
+    await hub.vault.admit(hub.store, new)
+
+
+async def published(hub: Opened, new: MasterKey) -> None:
+    await hub.vault.admit(hub.store, new)
+    Replacement(hub.paths.master_key, new).publish()
+
+
+async def settled(hub: Opened, new: MasterKey) -> None:
+    await published(hub, new)
+    await hub.vault.settle_on(hub.store, new)
+
+
+STEPS = {prepared: "old", admitted: "old", published: "new", settled: "new"}
+"""How far a change has come, and whose the database is when a hub starts then."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only_one(
+    tmp_path: Path, step: Callable[..., Any]
+) -> None:
+    keys = {"old": make_key(tmp_path / "master.key"), "new": fresh_key()}
+
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            await step(hub, keys["new"])
+        async with opened(tmp_path) as hub:
+            assert hub.key().id == keys[STEPS[step]].id
+            assert await hub.openers() == (hub.key().id,)
+            await hub.ring.rotate()
+        async with opened(tmp_path) as hub:
+            assert await hub.openers() == (hub.key().id,)
+
+    run(main())
+
+
+def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            await published(hub, fresh_key())
+            between = hub.key()
+            changed = await hub.ring.rotate()
+            assert changed.old == between.id
+            assert await hub.openers() == (changed.new,)
+
+    run(main())
+
+
+def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            own = hub.key()
+            hub.paths.master_key.unlink()
+            with pytest.raises(KeyUnusable, match="is missing"):
+                await hub.ring.rotate()
+            stranger = make_key(hub.paths.master_key)
+            with pytest.raises(KeyMismatch):
+                await hub.ring.rotate()
+            assert hub.key().id == stranger.id
+            assert await hub.openers() == (own.id,)
+
+    run(main())
+
+
+def fail(*_: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        ("os.fsync", KeyUnusable),
+        ("pathlib.Path.replace", KeyUnusable),
+        ("folkmoot.store.store.sync", DiskFailed),
+        ("folkmoot.keys.sync_folder", KeyUnusable),
+    ],
+)
+def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: type[FolkmootError]
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            old = hub.key()
+            with monkeypatch.context() as patched:
+                patched.setattr(broken, fail)
+                with pytest.raises(error):
+                    await hub.ring.rotate()
+            assert hub.key().id == old.id
+            assert names(tmp_path) == {"master.key", "sealed"}
+            assert await hub.openers() == (old.id,)
+            await hub.ring.rotate()
+        async with opened(tmp_path):
+            pass
+
+    run(main())
+
+
+@pytest.mark.parametrize("outcome", ["old", "new"])
+def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            old = hub.key()
+            with monkeypatch.context() as patched:
+                patched.setattr(Replacement, "sync", lambda _self: raise_unusable())
+                with pytest.raises(CommandFailed, match="the next start ends the change"):
+                    await hub.ring.rotate()
+            new = hub.key()
+            assert new.id != old.id
+            assert set(await hub.openers()) == {old.id, new.id}
+        if outcome == "old":
+            (tmp_path / f"master.key.{old.id}.old").replace(tmp_path / "master.key")
+        async with opened(tmp_path) as hub:
+            assert await hub.openers() == (old.id if outcome == "old" else new.id,)
+
+    run(main())
+
+
+def raise_unusable() -> None:
+    raise KeyUnusable("The folder cannot be synced.")
+
+
+def test_one_change_at_a_time(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            outcomes = await asyncio.gather(
+                *(hub.ring.rotate() for _ in range(4)), return_exceptions=True
+            )
+            refused = [it for it in outcomes if isinstance(it, CommandFailed)]
+            assert len(refused) == 3
+            assert "is being changed already" in refused[0].message
+            assert await hub.openers() == (hub.key().id,)
+            await hub.ring.rotate()
+
+    run(main())
+
+
+def test_whoever_hangs_up_in_the_middle_finds_the_change_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            for patience in range(12):
+                old = hub.key()
+                rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
+                for _ in range(patience):
+                    await asyncio.sleep(0)
+                begun = not rotating.done() and patience > 0
+                rotating.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await rotating
+                assert await hub.openers() == (hub.key().id,)
+                assert (hub.key().id != old.id) is begun
+
+    run(main())
+
+
+def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+
+    async def main() -> None:
+        async with opened(folder) as hub:
+            keys = {hub.key().id: hub.key()}
+            for number in range(10):
+                target = tmp_path / f"{number}.db"
+                rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
+                for _ in range(number):
+                    await asyncio.sleep(0)
+                made = await hub.store.backup(target)
+                await rotating
+                keys[hub.key().id] = hub.key()
+                assert find_faults(target) == []
+                assert made.master_key_id in keys
+                await check_restored(tmp_path / str(number), target, keys[made.master_key_id])
+
+    async def check_restored(place: Path, backup: Path, key: MasterKey) -> None:
+        put_back(backup, place)
+        async with opened(place, given=key):
+            pass
+
+    def put_back(backup: Path, place: Path) -> None:
+        place.mkdir()
+        backup.rename(place / "folkmoot.db")
+        (place / "sealed").write_text((folder / "sealed").read_text())
+
+    run(main())
+
+
+def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: Path) -> None:
+    first, second, third = fresh_key(), fresh_key(), fresh_key()
+
+    async def main() -> None:
+        async with opened(tmp_path, given=first) as hub:
+            with pytest.raises(CommandInvalid, match="only you can change"):
+                await hub.ring.rotate()
+            changed = await hub.ring.rotate(format_key(second))
+            assert (changed.old, changed.new) == (first.id, second.id)
+            assert (changed.settled, changed.kept, changed.withdrawn) == (False, None, None)
+        async with opened(tmp_path, given=first) as hub:
+            assert set(await hub.openers()) == {first.id, second.id}
+            changed = await hub.ring.rotate(format_key(third))
+            assert changed.withdrawn == second.id
+        with pytest.raises(KeyMismatch):
+            async with opened(tmp_path, given=second):
+                pass
+        async with opened(tmp_path, given=third) as hub:
+            assert await hub.openers() == (third.id,)
+        assert names(tmp_path) == {"sealed"}
+
+    run(main())
+
+
+def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
+    first, second = fresh_key(), fresh_key()
+
+    async def main() -> None:
+        async with opened(tmp_path, given=first) as hub:
+            with pytest.raises(CommandInvalid, match="nothing to cancel"):
+                await hub.ring.cancel()
+            await hub.ring.rotate(format_key(second))
+            assert await hub.ring.cancel() == second.id
+            assert await hub.openers() == (first.id,)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("key", {"more": 1}),
+        ("rotate-master", {"new": 5}),
+        ("rotate-master", {"keep": "relative"}),
+        ("rotate-master", {"keep": "/tmp/a\0b"}),
+        ("rotate-master", {"more": 1}),
+        ("cancel-rotation", {"more": 1}),
+    ],
+)
+def test_wrong_arguments_are_refused_and_change_nothing(
+    tmp_path: Path, command: str, arguments: dict[str, Any]
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as hub:
+            old = hub.key()
+            with pytest.raises(CommandInvalid):
+                await key_commands(hub.ring)[command](arguments, lambda _: None)
+            assert hub.key().id == old.id
+            assert await hub.openers() == (old.id,)
+
+    run(main())

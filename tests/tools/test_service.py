@@ -1,0 +1,165 @@
+"""Tool calls on the one way through: interceptors first, then policy, then the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.bus import MemoryBus
+from folkmoot.clock import SystemClock
+from folkmoot.core.capability import Rights
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import (
+    BlockedByInterceptor,
+    CapabilityDenied,
+    PayloadInvalid,
+    RewriteRefused,
+    UnknownTool,
+)
+from folkmoot.core.message import Notification, Request, replace
+from folkmoot.core.policy import Principal
+from folkmoot.core.ports import Interceptor
+from folkmoot.core.timing import TimingContext
+from folkmoot.pipeline import Pipeline
+from folkmoot.ratelimits import RateLimits
+from folkmoot.tools.catalogue import Catalogue
+from folkmoot.tools.dispatch import Dispatcher
+from folkmoot.tools.model import Arguments, Call, Caller, Services, Tool, ToolResult
+from folkmoot.tools.schemas import obj
+from folkmoot.tools.service import ACCOUNTS_MAY, CALLER, NOBODY, NOBODY_MAY, ToolService
+from tests.harness import run
+
+ANN = Principal("account-1", "ann")
+
+
+class Nothing(Arguments, frozen=True, kw_only=True):
+    """No arguments."""
+
+
+class Tools:
+    """A table of tools that remember who called them."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        unused: Any = None
+        services = Services(accounts=unused, mail=unused, limits=RateLimits(SystemClock(), {}))
+        self.dispatcher = Dispatcher(services, Catalogue(self._tool(name) for name in NAMES))
+
+    def _tool(self, name: str) -> Tool:
+        async def handler(_: Call[Any]) -> dict[str, Any]:
+            self.called.append(name)
+            return {"tool": name}
+
+        return Tool(
+            name=name,
+            description="",
+            schema=obj({}),
+            arguments=Nothing,
+            handler=handler,
+            public=True,
+        )
+
+
+NAMES = ("msg/send", "msg/register", "room/say", "folkmoot/secret")
+
+
+class Becomes:
+    """An interceptor that makes another message of every message."""
+
+    def __init__(self, message: Any) -> None:
+        self.message = message
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        made = self.message
+        return envelope.with_message(made(envelope.message) if callable(made) else made)
+
+
+class Blocks:
+    """An interceptor that stops every message."""
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+        raise BlockedByInterceptor("Not today.")
+
+
+def renamed(name: Any) -> Becomes:
+    return Becomes(lambda message: replace(message, params={"name": name}))
+
+
+def ask(
+    tools: Tools,
+    name: str,
+    *interceptors: Interceptor,
+    rights: Rights = ACCOUNTS_MAY,
+    principal: Principal = ANN,
+) -> ToolResult:
+    async def main() -> ToolResult:
+        bus = MemoryBus()
+        pipeline = Pipeline(ToolService(tools.dispatcher), bus, SystemClock(), interceptors)
+        request = Request(id=1, method="tools/call", params={"name": name})
+        envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
+        caller = Caller()
+        outcome = await pipeline.run(envelope.with_extension(CALLER, caller), principal, rights)
+        await bus.close()
+        answer: ToolResult = outcome.answer
+        return answer
+
+    return run(main())
+
+
+def test_a_call_is_performed_by_the_table() -> None:
+    tools = Tools()
+    assert ask(tools, "msg/send").payload == {"tool": "msg/send"}
+    assert tools.dispatcher.calls == {("msg/send", "ok"): 1}
+
+
+def test_an_interceptor_stops_a_call_before_any_tool_sees_it() -> None:
+    tools = Tools()
+    with pytest.raises(BlockedByInterceptor):
+        ask(tools, "msg/send", Blocks())
+    assert tools.called == []
+
+
+def test_policy_judges_the_tool_that_an_interceptor_chose() -> None:
+    tools = Tools()
+    assert ask(tools, "msg/send", renamed("room/say")).payload == {"tool": "room/say"}
+    with pytest.raises(CapabilityDenied):
+        ask(tools, "msg/send", renamed("folkmoot/secret"))
+    only_say = Rights(["mcp.request.tools/call", "!mcp.request.tools/call:msg/*"])
+    with pytest.raises(CapabilityDenied):
+        ask(tools, "room/say", renamed("msg/send"), rights=only_say)
+    assert tools.called == ["room/say"]
+
+
+@pytest.mark.parametrize("name", ["msg_send", "msg:send", "MSG/SEND", "msg/send "])
+def test_no_other_spelling_slips_past_a_deny(name: str) -> None:
+    tools = Tools()
+    all_but_send = Rights(["mcp.request.*", "!mcp.request.tools/call:msg/send"])
+    with pytest.raises(UnknownTool):
+        ask(tools, "room/say", renamed(name), rights=all_but_send)
+    assert tools.called == []
+
+
+def test_a_call_that_became_something_else_is_refused() -> None:
+    tools = Tools()
+    everything = Rights(["*"])
+    for other in (
+        Request(id=1, method="tools/list", params={}),
+        Notification(method="notifications/chat/message", params={"text": "hi"}),
+    ):
+        with pytest.raises(RewriteRefused):
+            ask(tools, "msg/send", Becomes(other), rights=everything)
+    odd: tuple[Any, ...] = ([], {"name": 5}, None)
+    for params in odd:
+        made = Request(id=1, method="tools/call", params=params)
+        with pytest.raises((PayloadInvalid, RewriteRefused, UnknownTool)):
+            ask(tools, "msg/send", Becomes(made), rights=everything)
+    assert tools.called == []
+
+
+def test_whoever_has_no_account_may_only_make_or_recover_one() -> None:
+    tools = Tools()
+    made = ask(tools, "msg/register", rights=NOBODY_MAY, principal=NOBODY)
+    assert made.payload == {"tool": "msg/register"}
+    with pytest.raises(CapabilityDenied):
+        ask(tools, "msg/send", rights=NOBODY_MAY, principal=NOBODY)
