@@ -10,10 +10,10 @@ WORKERS ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full suite check fuzz bench fmt docs lock clean
+.PHONY: help serve test test-full suite check conformance fuzz bench fmt docs lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
@@ -37,6 +37,9 @@ check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.generate --check
 
+conformance: $(VENV)/dev.stamp ## The official MCP conformance suite against a real hub (needs npm)
+	$(BIN)/python -m tests.conformance
+
 fuzz: $(VENV)/dev.stamp ## Bounded fuzz run over the decoders (SECONDS=60)
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(or $(SECONDS),60)
 
@@ -58,7 +61,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-in
         --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 
 clean: ## Remove the environment and every cache; never the hub's data
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	rm -rf $(VENV) .node .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/run.stamp: constraints.txt pyproject.toml

@@ -28,6 +28,7 @@ from docs.pages import (
     metrics,
     requirements,
     settings,
+    tools,
 )
 
 DOCS = Path(__file__).parent
@@ -36,6 +37,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
+    "reference/tools.md": tools.page,
 }
 """The pages that are made whole."""
 

@@ -22,6 +22,7 @@ from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportType
 from folkmoot.settings import FIELDS, OTHER_VARIABLES
+from folkmoot.tools import CATALOGUE
 from folkmoot.web.pages import PLACES as SERVED
 from tests.docs.pages import DOCS, ROOT, pages
 
@@ -68,6 +69,12 @@ def test_every_error_and_close_code_is_documented() -> None:
 
 def test_every_metric_is_documented() -> None:
     assert {name(family) for family in families()} <= said_in("operations/observability.md")
+
+
+def test_every_tool_and_argument_is_documented() -> None:
+    said = said_in("reference/tools.md")
+    assert {tool.name for tool in CATALOGUE.tools} <= said
+    assert {name for tool in CATALOGUE.tools for name in tool.schema["properties"]} <= said
 
 
 def test_every_session_state_and_transport_is_documented() -> None:

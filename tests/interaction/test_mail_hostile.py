@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.harness import ask, run
@@ -29,6 +31,30 @@ def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(era: str, tmp_path
                 large.encode(), query=f"?token={alice.token}", headers=ERA_HEADERS[era]
             )
             assert answer.status == 413
+            assert (await alice.call("msg/whoami"))["handle"] == "alice"
+
+    run(main())
+
+
+@both_eras
+def test_a_body_of_ten_megabytes_that_does_not_say_so_is_refused_all_the_same(
+    era: str, tmp_path: Path
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"x": "'
+        for _ in range(160):
+            yield b"x" * 65_536
+        yield b'"}}'
+
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice = await there.person("alice")
+            named = {"content-type": "application/json", **ERA_HEADERS[era]}
+            async with httpx2.AsyncClient(verify=False) as http:
+                answer = await http.post(
+                    f"{there.url}?token={alice.token}", headers=named, content=pieces()
+                )
+            assert answer.status_code == 413
             assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
     run(main())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from pathlib import Path
 
 import pytest
 
 from folkmoot.keys import format_key
-from tests.mail.support import KEY, opened, private_key_of
+from tests.mail.support import KEY, opened, private_key_of, spellings
 
 MARKS = {
     "body": "PLANTED-BODY-e7b1",
@@ -19,16 +18,6 @@ MARKS = {
     "delivered": "PLANTED-DELIVERED-77c3",
     "deleted": "PLANTED-DELETED-1f00",
 }
-
-
-def spellings(secret: bytes) -> list[bytes]:
-    """A secret as it would be found, plain or encoded wherever it might begin."""
-    found = [secret, secret.hex().encode(), secret.hex().upper().encode()]
-    for shift in range(3):
-        encoded = base64.b64encode(bytes(shift) + secret)
-        # The characters that also hold what stands before or after it are left out.
-        found.append(encoded[4 if shift else 0 : -4])
-    return found
 
 
 @pytest.mark.requirement("rest.no-plaintext", "rest.data-key-wrapped", "crypto.private-key-sealed")

@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound, UserNotFound
 from folkmoot.mail import GONE_HANDLE
-from tests.mail.support import NOON, PostOffice, in_office
+from tests.mail.support import NOON, PostOffice, check_books, in_office
 
 COUNTS = {
     "messages": "SELECT COUNT(*) FROM messages",
@@ -22,22 +22,6 @@ COUNTS = {
 
 async def counts(office: PostOffice) -> dict[str, int]:
     return {name: (await office.rows(sql))[0][0] for name, sql in COUNTS.items()}
-
-
-async def check_books(office: PostOffice) -> None:
-    """What is kept must be what would be counted."""
-    wrong = await office.rows(
-        "SELECT m.thread_id FROM members m WHERE m.unread <> (SELECT COUNT(*) FROM copies c "
-        "WHERE c.user_id = m.user_id AND c.thread_id = m.thread_id AND c.unread = 1)"
-    )
-    assert wrong == []
-    orphans = "SELECT seq FROM messages WHERE seq NOT IN (SELECT seq FROM copies)"
-    assert await office.rows(orphans) == []
-    last = await office.rows(
-        "SELECT m.last_seq, MAX(c.seq) FROM members m JOIN copies c ON c.user_id = m.user_id "
-        "AND c.thread_id = m.thread_id GROUP BY m.thread_id, m.user_id"
-    )
-    assert all(kept == counted for kept, counted in last)
 
 
 @pytest.mark.requirement("delete.message")

@@ -3,6 +3,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from folkmoot.transports import protocol
 from tests.harness import ask, read_answer, run, serving
@@ -79,3 +82,18 @@ def test_a_large_body_is_not_mistaken_for_a_large_head() -> None:
             assert answer.status == 405
 
     run(main())
+
+
+def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
+    seen: list[str] = []
+
+    async def remember(request: Request) -> Response:
+        seen.append(request.headers["x-value"])
+        return Response()
+
+    async def main() -> None:
+        async with serving([Route("/remember", remember)]) as hub:
+            await ask(hub.port, "/remember", headers={"x-value": " \t some value \t "})
+
+    run(main())
+    assert seen == ["some value"]

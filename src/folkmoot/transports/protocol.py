@@ -100,7 +100,8 @@ class HubProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; trailers come here too, and nobody reads them."""
         if self._in_head:
-            super().on_header(name, value)
+            # The parser leaves the blanks after a value, which are no part of it.
+            super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""

@@ -1,0 +1,100 @@
+"""The page of all tools, from the table they are called by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from docs.pages.markdown import document, table
+from folkmoot.tools import CATALOGUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from folkmoot.tools import Tool
+    from folkmoot.tools.model import Schema
+
+INTRODUCTION = """\
+What an assistant, an app or a program can call at `/mcp`. [The endpoint](mcp.md) tells how to
+connect, how names are spelled and what errors look like; here are the tools, in the order in which
+they are listed. A name may be written in either spelling, always.
+
+An argument that is `null` counts as left out. One that nobody knows is an error that names it.
+The answer of every tool is one JSON object, as text."""
+
+KINDS = {"reads": "reads", "adds": "adds", "changes": "changes", "destroys": "removes"}
+"""What a tool does, in a word."""
+
+
+def page() -> str:
+    """The whole page."""
+    index = table(["Tool", "Listed as", "Needs a token", "It …"], map(row, CATALOGUE.tools))
+    return document("# Tools", INTRODUCTION, index, *sections())
+
+
+def row(tool: Tool) -> list[str]:
+    """One tool in the index."""
+    return [
+        f"[`{tool.name}`](#{anchor(tool)})",
+        f"`{CATALOGUE.names.spell(tool.name, 'safe')}`",
+        "no" if tool.public else "yes",
+        f"{KINDS[tool.kind]}{', for the app alone' if tool.app_only else ''}",
+    ]
+
+
+def anchor(tool: Tool) -> str:
+    """Where the tool's section is, as renderers of Markdown name it."""
+    return tool.name.replace("/", "")
+
+
+def sections() -> Iterator[str]:
+    """Each tool with its arguments."""
+    for tool in CATALOGUE.tools:
+        yield f"## `{tool.name}`"
+        yield tool.description
+        arguments = list(rows(tool.schema, ""))
+        if arguments:
+            yield table(["Argument", "Type", "Meaning"], arguments)
+        else:
+            yield "It takes no arguments."
+        notes = list(remarks(tool))
+        if notes:
+            yield "\n".join(f"- {note}" for note in notes)
+
+
+def rows(schema: Schema, path: str) -> Iterator[list[str]]:
+    """The arguments of an object, those of objects in it below them."""
+    for name, inner in schema["properties"].items():
+        must = ", required" if name in schema["required"] else ""
+        meaning = inner.get("description", "")
+        yield [f"`{path}{name}`", f"{kind(inner)}{must}", meaning]
+        if inner["type"] == "object":
+            yield from rows(inner, f"{path}{name}.")
+
+
+def kind(schema: dict[str, Any]) -> str:
+    """The type of an argument in words."""
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "minimum" in schema:
+        return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
+    return str(schema["type"])
+
+
+def remarks(tool: Tool) -> Iterator[str]:
+    """What else is true of a tool."""
+    if "oneOf" in tool.schema:
+        names = [f"`{choice['required'][0]}`" for choice in tool.schema["oneOf"]]
+        yield f"Exactly one of {' and '.join(names)} must be given."
+    if tool.rate is not None:
+        yield f"How often is limited by `rates.{tool.rate.limit}_per_…` ([settings](settings.md))."
+    if tool.asks:
+        yield (
+            f"Where `{tool.asks}` is missing and the client can ask its user, the call is answered "
+            "with the question (stateless era)."
+        )
+    if tool.waits:
+        yield f"With `{tool.waits}` only unread messages come back; muted threads wake nobody."
+    if tool.app:
+        yield f"A client with the Apps extension shows its result in `{tool.app}`."
+    if tool.app_only:
+        yield "For the app alone: listed to clients with the Apps extension, or with `?tools=all`."

@@ -1,0 +1,114 @@
+"""One run of the conformance suite against a hub, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.conformance.node import Node
+from tests.harness import ask, run
+from tests.mcp_harness import modern
+from tests.process import Process
+
+REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
+"""The revisions of MCP, and how many scenarios each scores for a server."""
+
+PROGRAM = Path("@modelcontextprotocol/conformance/dist/index.js")
+RUN_SECONDS = 180
+FIXTURES = {"FOLKMOOT_MCP_CONFORMANCE_FIXTURES": "true", "FOLKMOOT_RATE_LIMITS": "off"}
+
+SUMMARY = re.compile(
+    r"^[✓✗] (?P<name>[\w/.-]+): (?P<passed>\d+) passed, (?P<failed>\d+) failed", re.MULTILINE
+)
+NOT_SCORED = re.compile(r"^\s+[✓✗] (?P<name>[\w/.-]+) \((?P<why>[\w-]+)\)", re.MULTILINE)
+
+
+class Scenario(NamedTuple):
+    """One scenario: how many of its checks held, and what the others said."""
+
+    name: str
+    not_scored: str
+    """Why it does not count; empty when it does."""
+    passed: int
+    failed: int
+    said: tuple[str, ...]
+    """What failed, and what the suite warns of."""
+
+
+class Outcome(NamedTuple):
+    """A run."""
+
+    revision: str
+    exit_code: int
+    scenarios: tuple[Scenario, ...]
+    output: str
+
+    @property
+    def scored(self) -> list[Scenario]:
+        """The scenarios that the revision demands."""
+        return [each for each in self.scenarios if not each.not_scored]
+
+    @property
+    def failing(self) -> list[Scenario]:
+        """The scored scenarios that failed or were not tested at all."""
+        return [each for each in self.scored if each.failed or not each.passed]
+
+    @property
+    def conforms(self) -> bool:
+        """Whether the whole of what the revision demands ran and passed."""
+        whole = len(self.scored) == REVISIONS[self.revision]
+        return self.exit_code == 0 and whole and not self.failing
+
+
+@contextmanager
+def hub(folder: Path) -> Iterator[str]:
+    """A hub in a process of its own with the fixtures on; the URL of an account on it."""
+    with Process(folder, **FIXTURES) as process:
+        message, headers = modern("tools/call", name="msg_register", arguments={"handle": "suite"})
+        headers |= {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
+        body = json.dumps(message).encode()
+        answer = run(ask(process.port, "/mcp", method="POST", headers=headers, body=body))
+        account = json.loads(answer.json()["result"]["content"][0]["text"])
+        yield f"http://127.0.0.1:{process.port}/mcp?token={account['token']}"
+        process.stop()
+
+
+def run_suite(node: Node, url: str, revision: str, results: Path) -> Outcome:
+    """Everything the suite has for servers of a revision, at that revision's wire."""
+    command = [node.binary, str(node.modules / PROGRAM), "server", "--url", url]
+    done = subprocess.run(
+        [*command, "--requirements", revision, "--output-dir", str(results)],
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+        check=False,
+    )
+    output = (done.stdout + done.stderr).replace(url, "URL")
+    unscored = {each["name"]: each["why"] for each in NOT_SCORED.finditer(output)}
+    scenarios = tuple(
+        Scenario(
+            each["name"],
+            unscored.get(each["name"], ""),
+            int(each["passed"]),
+            int(each["failed"]),
+            tuple(complaints(results, each["name"])),
+        )
+        for each in SUMMARY.finditer(output)
+    )
+    return Outcome(revision, done.returncode, scenarios, output)
+
+
+def complaints(results: Path, scenario: str) -> Iterator[str]:
+    """What the checks of a scenario say that did not hold."""
+    for path in results.glob(f"server-{scenario}-2*/checks.json"):
+        for check in json.loads(path.read_text()):
+            if check["status"] in {"FAILURE", "WARNING"}:
+                yield f"{check['status'].lower()}: {check['id']}: {check.get('errorMessage', '')}"

@@ -1,0 +1,58 @@
+"""The hub against the official conformance suite, and what the documentation says of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.node import HERE, node_or_skip
+from tests.conformance.suite import REVISIONS, hub, run_suite
+from tests.docs.pages import pages
+
+PAGE = "docs/reference/compatibility.md"
+ROW = re.compile(r"^\| `(?P<name>[a-z][a-z0-9-]+)` \| (?P<cells>[^|\n]+\|[^|\n]+) \|", re.MULTILINE)
+NOT_RUN = "\u2013"
+
+
+def documented(revision: str) -> set[str]:
+    """The scenarios of a revision that the page has a result for."""
+    column = list(REVISIONS).index(revision)
+    rows = ROW.finditer(pages()[PAGE].text)
+    return {
+        row["name"] for row in rows if row["cells"].split("|")[column].strip() not in {NOT_RUN, ""}
+    }
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("mcp.both-eras")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_no_scored_scenario_fails(revision: str, tmp_path: Path) -> None:
+    node = node_or_skip()
+    with hub(tmp_path / "hub") as url:
+        outcome = run_suite(node, url, revision, tmp_path / "first")
+        if not outcome.conforms:
+            # The suite waits half a second for some answers, which is little on a busy machine.
+            outcome = run_suite(node, url, revision, tmp_path / "second")
+    assert outcome.failing == [], outcome.output
+    assert outcome.conforms, outcome.output
+    assert {each.name for each in outcome.scenarios} == documented(revision)
+
+
+def test_the_page_names_the_versions_that_are_tried() -> None:
+    page = pages()[PAGE].text
+    packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+    for name, exact in {**packages, "mcp": version("mcp")}.items():
+        assert f"`{name}` {exact}" in page
+    for revision, scored in REVISIONS.items():
+        assert re.search(rf"`{revision}`.*{scored} of {scored} scored", page)
+
+
+def test_the_lock_file_names_no_place_to_fetch_from() -> None:
+    packages = json.loads((HERE / "package-lock.json").read_text())["packages"]
+    assert all("resolved" not in package for package in packages.values())
+    assert all("integrity" in package for path, package in packages.items() if path)

@@ -1,0 +1,59 @@
+"""The official TypeScript SDK exchanges mail with a hub, in each era it speaks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.node import node_or_skip
+from tests.process import Process
+
+SCRIPT = Path(__file__).parent / "typescript" / "mail.mjs"
+SECONDS = 60
+
+CLIENTS = {
+    "v1": "handshake",
+    "v2-handshake": "handshake",
+    "v2-stateless": "stateless",
+    "v2-auto": "stateless",
+}
+"""The clients of the script, and the era in which each must end up."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
+    client: str, tmp_path: Path
+) -> None:
+    node = node_or_skip()
+    # A module finds its packages by where it lies.
+    script = shutil.copy(SCRIPT, tmp_path)
+    (tmp_path / "node_modules").symlink_to(node.modules)
+    with Process(tmp_path / "hub") as hub:
+        done = subprocess.run(
+            [node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        hub.stop()
+    told = json.loads(done.stdout)
+    assert told["era"] == CLIENTS[client]
+    assert told["server"] == "folkmoot"
+    assert told["refused"] == {"isError": True, "error": "Authentication required."}
+    assert {"msg_register", "msg_send", "msg_inbox"} <= set(told["tools"])
+    assert not [tool for tool in told["tools"] if not tool.startswith("msg_")]
+    assert told["notice"] == "mmp://mailboxes/inbox"
+    assert told["digest"]["recent_senders"] == ["alice"]
+    assert told["received"] == [["alice", "Grüße from TypeScript ✓"]]
+    assert told["replied"] is False
+    assert told["answered"] == [["bob", "Received"]]
+    assert told["unknown"] == {"isError": True, "error": "User not found."}
