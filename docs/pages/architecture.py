@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.markdown import code, table
+from folkmoot.accounts.cache import MOST_KNOWN
 from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
 from folkmoot.core.capability import MAX_CACHED
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
+from folkmoot.mail.crypto import MOST_PAIRS
+from folkmoot.ratelimits import MOST_KEYS
 from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.traces import QUEUE
+from folkmoot.transports.mcp.clients import MOST_CLIENTS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "folkmoot"
@@ -40,10 +44,12 @@ def parts() -> str:
 
 def core() -> str:
     """Every module of the core."""
-    modules = sorted((SOURCE / "core").glob("[!_]*.py"))
+    folder = SOURCE / "core"
+    packages = (path.parent.name for path in folder.glob("*/__init__.py"))
+    modules = sorted({*packages, *(path.stem for path in folder.glob("[!_]*.py"))})
     return table(
         ["Module", "What it holds"],
-        ([code(module.stem), first_sentence(f"core/{module.stem}")] for module in modules),
+        ([code(module), first_sentence(f"core/{module}")] for module in modules),
     )
 
 
@@ -65,6 +71,15 @@ def bounds() -> str:
             ["compiled globs", f"{globs:,}", "the least recently used is forgotten"],
             ["verdicts of one principal", str(MAX_CACHED), "all are forgotten"],
             ["spans that wait for the collector", f"{QUEUE:,}", "further ones are dropped"],
+            ["tokens that are known", f"{MOST_KNOWN:,}", "the least recently used is asked for"],
+            ["shared keys of pairs", f"{MOST_PAIRS:,}", "the least recently used is made anew"],
+            [
+                "sessions of the handshake era",
+                "`mcp.max_sessions`; without an account `mcp.max_anonymous_sessions` an address",
+                "answered 503; 429",
+            ],
+            ["keys of one rate limit", f"{MOST_KEYS:,}", "the oldest make room"],
+            ["clients the fast lane knows", f"{MOST_CLIENTS:,}", "asked by the SDK again"],
             ["HTTP connections", "`http.max_connections`", "answered 503, or closed"],
         ],
     )

@@ -1,0 +1,66 @@
+"""One tree of errors; every leaf knows its code and its JSON-RPC, HTTP and WebSocket form.
+
+Here is the whole tree; the files below are its branches.
+
+FolkmootError
+├── MessageError            the bytes are not a message
+│   ├── MessageTooLarge, InvalidUtf8, InvalidJson, LoneSurrogate, DuplicateKey,
+│   │   NestingTooDeep, NumberOutOfRange
+│   ├── BatchRefused, NotAnObject
+│   ├── InvalidVersion, InvalidId, InvalidMethod, InvalidParams, InvalidResponse, Unclassifiable
+│   └── UnsupportedProtocol, InvalidEnvelope
+├── KindError               the kind is wrong, or does not fit its payload
+│   ├── KindTooLong, KindSyntax, KindNeedsMethod, UnknownOperation, WrongOperation, ReservedKind
+│   ├── MethodMismatch, ContextMismatch, ContextNotAllowed, FormatMismatch
+│   ├── PayloadMissing, PayloadInvalid, PayloadIdInvalid, PayloadIdForbidden, ResultXorError
+│   └── RecipientRequired, CorrelationRequired, CorrelationForbidden, ReasonRequired
+├── SessionError            a session cannot go where it was told
+│   └── SessionTransition
+├── CapabilityError         a capability pattern cannot be compiled or granted
+│   ├── PatternSyntax, ConstraintSyntax, CapabilityReserved, TooManyCapabilities
+│   └── GrantExceedsRights
+├── PolicyError             the message is well formed, and not allowed
+│   ├── CapabilityDenied, ProposalRequired
+│   └── BlockedByInterceptor, RewriteRefused
+├── SettingsError           the configuration cannot be used
+├── StoreError              the database cannot do what it was asked
+│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
+│   ├── MigrationFailed, MigrationEdited, BackupFailed
+│   ├── DiskFull, DiskFailed
+│   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
+│   └── StoreOverloaded, StoreClosed
+├── BusError                an event cannot be carried
+│   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusClosed
+├── DataFolderError         the data folder cannot be used
+│   └── DataFolderUnwritable, DataFolderInUse, KeyUnusable, KeyMismatch
+├── ServeError              the hub cannot listen
+│   └── PortTaken, AddressUnusable
+├── ControlError            the control socket cannot do what it was asked
+│   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed, ExportFailed
+├── ClientError             the command line cannot do what it was asked, as a client of a hub
+│   ├── HubUnreachable, AnswerInvalid, ToolRefused
+│   └── NotSignedIn, CredentialsUnusable, ClientFileUnusable
+├── RequestError            the HTTP request cannot be served
+│   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
+│   ├── HostNotAllowed, OriginNotAllowed, HubStopping
+│   └── QueryInvalid, TokensDiffer, SessionNotFound, TooManySessions
+├── ToolError               a tool cannot do what it was asked
+│   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited
+│   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
+│   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid
+│   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf
+│   ├── NothingToUpdate, PrivacyInvalid
+│   ├── ContentMissing, ContentTwice, CannotSendToSelf
+│   └── ThreadNotFound, MessageNotFound, AccessDenied
+└── InternalError           the hub failed; the log tells more under the error's id
+"""
+
+from __future__ import annotations
+
+from folkmoot.core.errors.base import *
+from folkmoot.core.errors.messages import *
+from folkmoot.core.errors.rights import *
+from folkmoot.core.errors.hub import *
+from folkmoot.core.errors.client import *
+from folkmoot.core.errors.requests import *
+from folkmoot.core.errors.tools import *

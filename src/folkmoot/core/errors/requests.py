@@ -1,0 +1,56 @@
+"""What is wrong with an HTTP request."""
+
+from __future__ import annotations
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors.base import INVALID_REQUEST, FolkmootError
+
+
+class RequestError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
+    """The HTTP request cannot be served."""
+
+
+class NotFound(RequestError, code="not_found", http=404):
+    """Nothing is served at this path."""
+
+
+class MethodNotAllowed(RequestError, code="method_not_allowed", http=405):
+    """The path does not take this method; `Allow` names those it takes."""
+
+
+class BodyTooLarge(RequestError, code="body_too_large", http=413, close=CloseCode.TOO_BIG):
+    """The request's body has more bytes than the limit allows."""
+
+
+class BodyTimeout(RequestError, code="body_timeout", http=408):
+    """The rest of the request's body did not arrive in time."""
+
+
+class HostNotAllowed(RequestError, code="host_not_allowed", http=421, close=CloseCode.NOT_ALLOWED):
+    """The request is addressed to a host name this hub does not answer to."""
+
+
+class OriginNotAllowed(
+    RequestError, code="origin_not_allowed", http=403, close=CloseCode.NOT_ALLOWED
+):
+    """A web page of another origin sent the request."""
+
+
+class HubStopping(RequestError, code="hub_stopping", http=503, close=CloseCode.RESTARTING):
+    """The hub is stopping and could not finish the request in time."""
+
+
+class QueryInvalid(RequestError, code="query_invalid"):
+    """A query parameter has a value the address does not take."""
+
+
+class TokensDiffer(RequestError, code="tokens_differ"):
+    """The request carries two different tokens, one in its URL and one in its header."""
+
+
+class SessionNotFound(RequestError, code="session_not_found", http=404):
+    """The session has ended, never was, or was opened with another token."""
+
+
+class TooManySessions(RequestError, code="too_many_sessions", http=429):
+    """So many sessions without an account come from one address that it may open no more."""

@@ -1,0 +1,175 @@
+"""What a tool says when it cannot do what it was asked, in the words of the specification."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors.base import INVALID_PARAMS, FolkmootError
+
+
+class ToolError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):
+    """A tool cannot do what it was asked; a leaf's `sentence` is what it says unless told."""
+
+    sentence: ClassVar[str] = ""
+
+    def __init__(self, message: str = "", **data: Any) -> None:
+        super().__init__(message or self.sentence, **data)
+
+
+class AuthenticationRequired(
+    ToolError, code="authentication_required", http=401, close=CloseCode.NOT_AUTHENTICATED
+):
+    """The tool needs an account, and the request has no token, or one that is nobody's."""
+
+    sentence = "Authentication required."
+
+
+class UnknownTool(ToolError, code="unknown_tool", http=404):
+    """No tool has this name, in either spelling."""
+
+
+class ArgumentInvalid(ToolError, code="argument_invalid"):
+    """An argument has a value the tool does not take; the message names it."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message, field=field)
+
+
+class RateLimited(ToolError, code="rate_limited", http=429, close=CloseCode.OVER_RATE):
+    """It was done too often; the message and `retry_after` say when it may be tried again."""
+
+
+class RegistrationClosed(ToolError, code="registration_closed", http=403):
+    """The hub takes no new accounts."""
+
+    sentence = "Registration is closed on this server."
+
+
+class InviteRequired(ToolError, code="invite_required", http=403):
+    """The hub takes only accounts that were invited."""
+
+    sentence = "An invite code is required to register on this server."
+
+
+class InviteUnknown(ToolError, code="invite_unknown"):
+    """No invite has this code."""
+
+    sentence = "Invalid invite code."
+
+
+class InviteClaimed(ToolError, code="invite_claimed", http=409):
+    """Someone has registered with this invite already."""
+
+    sentence = "This invite has already been claimed."
+
+
+class HandleInvalid(ToolError, code="handle_invalid"):
+    """The handle is not 3 to 20 letters, digits and underscores that begin with a letter."""
+
+    sentence = (
+        "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
+        "starting with a letter."
+    )
+
+
+class HandleTaken(ToolError, code="handle_taken", http=409):
+    """The handle is someone's, leads to someone, or is reserved."""
+
+    sentence = "Handle already taken."
+
+
+class HandleNotFound(ToolError, code="handle_not_found", http=404):
+    """The account to recover does not exist."""
+
+    sentence = "Handle not found."
+
+
+class TooManyHandleChanges(ToolError, code="too_many_handle_changes", http=429):
+    """So many old handles still lead to the account that it may not leave another one."""
+
+    sentence = "Too many handle changes. Wait until an old handle no longer redirects."
+
+
+class RecoveryCodeInvalid(ToolError, code="recovery_code_invalid", http=403):
+    """The recovery code is not the account's."""
+
+    sentence = "Invalid recovery code."
+
+
+class UserNotFound(ToolError, code="user_not_found", http=404):
+    """No user has this handle, or none whom the caller may see."""
+
+    sentence = "User not found."
+
+
+class ContactNotFound(ToolError, code="contact_not_found", http=404):
+    """The user is not among the caller's contacts."""
+
+    sentence = "Contact not found."
+
+
+class CannotSend(ToolError, code="cannot_send", http=403):
+    """The recipient blocked the sender, or takes mail from contacts only."""
+
+    sentence = "Cannot send message to this user."
+
+
+class CannotAddSelf(ToolError, code="cannot_add_self"):
+    """Nobody is a contact of their own."""
+
+    sentence = "Cannot add yourself as a contact."
+
+
+class CannotBlockSelf(ToolError, code="cannot_block_self"):
+    """Nobody blocks themselves."""
+
+    sentence = "Cannot block yourself."
+
+
+class NothingToUpdate(ToolError, code="nothing_to_update"):
+    """A change of the profile names no field."""
+
+    sentence = "No fields to update."
+
+
+class PrivacyInvalid(ToolError, code="privacy_invalid"):
+    """The privacy level is not one of the three."""
+
+    sentence = "Invalid privacy level."
+
+
+class ContentMissing(ToolError, code="content_missing"):
+    """A message has neither a body nor an encrypted payload."""
+
+    sentence = "Either body or encrypted_payload is required."
+
+
+class ContentTwice(ToolError, code="content_twice"):
+    """A message has both a body and an encrypted payload."""
+
+    sentence = "Provide either body or encrypted_payload, not both."
+
+
+class CannotSendToSelf(ToolError, code="cannot_send_to_self"):
+    """Nobody writes to themselves."""
+
+    sentence = "Cannot send a message to yourself."
+
+
+class ThreadNotFound(ToolError, code="thread_not_found", http=404):
+    """No thread has this id, or the caller deleted it."""
+
+    sentence = "Thread not found."
+
+
+class MessageNotFound(ToolError, code="message_not_found", http=404):
+    """No message has this id, or the caller deleted it."""
+
+    sentence = "Message not found."
+
+
+class AccessDenied(ToolError, code="access_denied", http=403):
+    """The thread is of others."""
+
+    sentence = "Access denied."
