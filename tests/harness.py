@@ -20,10 +20,13 @@ from folkmoot.transports.answers import Answers
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.http import build
 from folkmoot.transports.listen import listen
+from folkmoot.transports.observe import RequestLines
 from folkmoot.transports.server import HttpServer
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from folkmoot.telemetry.traces import Traces
 
 T = TypeVar("T")
@@ -105,6 +108,8 @@ async def serving(
     max_connections: int = 100,
     shutdown_seconds: float = 5,
     traces: Traces | None = None,
+    lines: RequestLines = "all",
+    endpoints: Mapping[str, ASGIApp] | None = None,
     address: str = "127.0.0.1",
 ) -> AsyncIterator[Serving]:
     """Serve these routes behind everything a hub puts in front of its own."""
@@ -119,6 +124,8 @@ async def serving(
         metrics=metrics,
         traces=traces,
         clock=clock,
+        lines=lines,
+        endpoints=endpoints,
     )
     sockets = listen(address, 0)
     port = sockets[0].getsockname()[1]

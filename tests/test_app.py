@@ -479,7 +479,7 @@ def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path) 
         writer.close()
         return (await ask(hub.port, "/metrics")).text
 
-    with Process(tmp_path) as hub:
+    with Process(tmp_path, FOLKMOOT_LOG_REQUESTS="all") as hub:
         metrics = run(main(hub))
         hub.signal(signal.SIGTERM)
         _, output = hub.ended()

@@ -13,7 +13,9 @@ from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
 from folkmoot.core.capability import MAX_CACHED
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
+from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
+from folkmoot.mail.subjects import MOST_OPENED
 from folkmoot.ratelimits import MOST_KEYS
 from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
@@ -73,6 +75,12 @@ def bounds() -> str:
             ["spans that wait for the collector", f"{QUEUE:,}", "further ones are dropped"],
             ["tokens that are known", f"{MOST_KNOWN:,}", "the least recently used is asked for"],
             ["shared keys of pairs", f"{MOST_PAIRS:,}", "the least recently used is made anew"],
+            [
+                "bodies kept open, in memory",
+                f"{MOST_KEPT:,}, of {LONGEST_KEPT:,} characters at most in their box",
+                "the oldest is opened anew",
+            ],
+            ["subjects kept open", f"{MOST_OPENED:,}", "the least recently used is opened anew"],
             [
                 "sessions of the handshake era",
                 "`mcp.max_sessions`; without an account `mcp.max_anonymous_sessions` an address",

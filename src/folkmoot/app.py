@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import uvloop
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts
@@ -240,13 +239,15 @@ class Hub:
             metrics=self.metrics if settings.telemetry.metrics else None,
         )
         return http.build(
-            [*pages.routes(), *health.routes(), Route("/mcp", self._mcp_app())],
+            [*pages.routes(), *health.routes()],
+            endpoints={"/mcp": self._mcp_app()},
             answers=Answers(pages.error_page),
             hosts=self._hosts,
             max_body_bytes=settings.http.max_body_bytes,
             metrics=self.metrics,
             traces=self._traces,
             clock=self.clock,
+            lines=settings.log.requests,
         )
 
     async def count_users(self) -> int:

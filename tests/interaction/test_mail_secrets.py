@@ -207,6 +207,7 @@ def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
                 Process,
                 folder,
                 FOLKMOOT_LOG_LEVEL="debug",
+                FOLKMOOT_LOG_REQUESTS="all",
                 FOLKMOOT_LOG_FORMAT=log_format,
                 FOLKMOOT_RATE_LIMITS="off",
                 FOLKMOOT_TELEMETRY_OTLP_ENDPOINT=collector.url,

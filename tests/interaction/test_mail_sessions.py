@@ -190,6 +190,20 @@ def test_sessions_have_a_bound(tmp_path: Path) -> None:
     run(main())
 
 
+def test_one_account_leaves_sessions_to_the_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, "stateless", mcp={"max_sessions": 12}) as there:
+            alice, bob = await there.people("alice", "bob")
+            mine = f"?token={alice.token}"
+            first, *others = [await open_session(there, mine) for _ in range(15)]
+            assert there.hub.mcp.open_sessions == 10
+            assert not_found(await call(there, first, mine))
+            assert told(await call(there, others[-1], mine))["handle"] == "alice"
+            await open_session(there, f"?token={bob.token}")
+
+    run(main())
+
+
 def test_two_different_tokens_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:

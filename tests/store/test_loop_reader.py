@@ -152,6 +152,34 @@ def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same
     run(body())
 
 
+def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> None:
+    text = "x" * 100_000
+
+    async def query(tx: Tx) -> tuple[object, bool]:
+        try:
+            row = await tx.fetch_one("SELECT text FROM long_notes")
+        except StatementFailed:
+            return "wrong", in_loop()
+        return row, in_loop()
+
+    async def make(tx: Tx) -> None:
+        await tx.execute("CREATE TABLE long_notes (text TEXT)")
+        await tx.execute("INSERT INTO long_notes VALUES (?)", (text,))
+
+    async def given(tx: Tx) -> object:
+        return await tx.fetch_one("SELECT length(?)", (text,))
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make)
+            assert await store.read(query) == ((text,), False)
+            assert await store.read(given) == (100_000,)
+            assert store.stats().given_up_reads == 2
+            assert await store.read(where)
+
+    run(body())
+
+
 def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Looked at after each step, also what ends the transaction would be given up.
     monkeypatch.setattr(loop_reader, "STEPS_A_LOOK", 1)

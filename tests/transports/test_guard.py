@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from folkmoot.transports import guard
-from folkmoot.transports.guard import Hosts, host_of
+from folkmoot.transports.guard import MOST_KNOWN, Hosts, host_of
 from tests.harness import ask, read_answer, run, serving
 
 
@@ -76,6 +76,17 @@ def test_other_names_are_not(host: str) -> None:
 def test_the_address_a_connection_reached_is_ours() -> None:
     assert Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.5")
     assert not Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.6")
+
+
+def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them() -> None:
+    hosts = Hosts("10.0.0.5", "", ["*.wild.example"])
+    for number in range(3 * MOST_KNOWN):
+        for _ in range(2):
+            assert hosts.answers_to(b"a%d.wild.example:80" % number, "10.0.0.5")
+            assert not hosts.answers_to(b"a%d.evil.example" % number, "10.0.0.5")
+    assert hosts.answers_to(b"192.168.1.5", "192.168.1.5")
+    assert not hosts.answers_to(b"192.168.1.5", "192.168.1.6")
+    assert hosts.known <= MOST_KNOWN
 
 
 @pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])

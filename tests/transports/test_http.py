@@ -8,9 +8,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from folkmoot.core.errors import StoreOverloaded
-from tests.harness import ask, read_answer, run, serving
+from folkmoot.core.errors import BodyTooLarge, StoreOverloaded
+from folkmoot.transports.observe import RequestLines
+from tests.harness import Answer, ask, read_answer, run, serving
 
 SECRET = "sk_" + "ab" * 32
 
@@ -160,6 +162,49 @@ def test_the_access_log_has_everything_but_the_query(caplog: pytest.LogCaptureFi
     assert record["ms"] >= 0
     assert record["id"] == request_id
     assert SECRET not in str([vars(r) for r in caplog.records])
+
+
+@pytest.mark.parametrize(
+    ("lines", "logged"), [("all", ["/echo", "/nowhere"]), ("failed", ["/nowhere"]), ("none", [])]
+)
+def test_which_requests_have_a_line_is_a_setting(
+    lines: RequestLines, logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        async with serving(ROUTES, lines=lines) as hub:
+            await ask(hub.port, "/echo", method="POST", body=b"hi")
+            await ask(hub.port, "/nowhere")
+
+    run(main())
+    paths = [vars(r)["path"] for r in caplog.records if r.name == "folkmoot.http"]
+    assert paths == logged
+
+
+def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        if message["body"] == b"ours":
+            raise BodyTooLarge("Ours.")
+        if message["body"] == b"theirs":
+            raise RuntimeError(SECRET)
+        await PlainTextResponse("here")(scope, receive, send)
+
+    async def main() -> list[Answer]:
+        async with serving(ROUTES, endpoints={"/here": endpoint}, max_body_bytes=10) as hub:
+            asked = [
+                await ask(hub.port, "/here", method="POST", body=body)
+                for body in (b"", b"ours", b"theirs", b"far too long")
+            ]
+            asked.append(await ask(hub.port, "/here", headers={"host": "evil.example"}))
+            asked.append(await ask(hub.port, "/here/"))
+            return asked
+
+    answers = run(main())
+    assert [answer.status for answer in answers] == [200, 413, 500, 413, 421, 404]
+    assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
+    assert SECRET not in str(answers)
 
 
 def test_metrics_count_templates_and_known_methods_only() -> None:

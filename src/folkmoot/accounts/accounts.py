@@ -133,6 +133,10 @@ class Accounts:
         """Within a unit: the user a handle leads to, or `UserNotFound`."""
         return await people.access_user(tx, handle, self._now())
 
+    async def recipient(self, tx: Tx, sender: Account, handle: str) -> Account:
+        """Within a unit: the user a handle leads to, if they take mail from the sender."""
+        return await people.access_recipient(tx, sender, handle, self._now())
+
     async def fetch(self, tx: Tx, user_id: str) -> Account:
         """Within a unit: the user with this id, or `UserNotFound`."""
         account = await queries.by_id(tx, user_id)

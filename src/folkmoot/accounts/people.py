@@ -14,6 +14,7 @@ from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotAddSelf,
     CannotBlockSelf,
+    CannotSend,
     ContactNotFound,
     UserNotFound,
 )
@@ -32,6 +33,18 @@ async def access_user(tx: Tx, handle: str, now: int) -> Account:
     if account is None:
         raise UserNotFound
     return account
+
+
+async def access_recipient(tx: Tx, sender: Account, handle: str, now: int) -> Account:
+    """The user a handle leads to, if they take mail from the sender; oneself is not refused."""
+    name = parse_handle(handle)
+    found = await people.recipient_by_handle(tx, sender.id, name, now) if name else None
+    if found is None:
+        raise UserNotFound
+    recipient, takes_mail = found
+    if not takes_mail and recipient.id != sender.id:
+        raise CannotSend
+    return recipient
 
 
 async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Account:

@@ -14,6 +14,12 @@ ACCOUNT = (
     "u.client_public_key, u.created_at, u.updated_at"
 )
 
+LED_TO = (
+    "FROM handles h JOIN users u ON u.id = h.user_id "
+    "WHERE h.handle = ? AND (h.kind = 'live' OR (h.kind = 'redirect' AND h.until > ?))"
+)
+"""The user a handle leads to: its live owner, or whoever had it within 30 days."""
+
 CHANGEABLE = frozenset(
     {"handle", "display_name", "bio", "privacy", "status", "client_public_key", "token_hash"}
 )
@@ -36,8 +42,7 @@ async def by_id(tx: Tx, user_id: str) -> Account | None:
 async def by_handle(tx: Tx, handle: str, now: int) -> Account | None:
     """The account this handle leads to: its live owner, or whoever had it within 30 days."""
     row = await tx.fetch_one(
-        f"SELECT {ACCOUNT} FROM handles h JOIN users u ON u.id = h.user_id "  # noqa: S608
-        "WHERE h.handle = ? AND (h.kind = 'live' OR (h.kind = 'redirect' AND h.until > ?))",
+        f"SELECT {ACCOUNT} {LED_TO}",
         (handle, now),
     )
     return None if row is None else Account(*row)

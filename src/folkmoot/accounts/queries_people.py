@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from folkmoot.accounts.model import Account, Contact
-from folkmoot.accounts.queries import ACCOUNT
+from folkmoot.accounts.queries import ACCOUNT, LED_TO
 from folkmoot.core.ports import Row, Tx
+
+BLOCKS = "EXISTS (SELECT 1 FROM blocks b WHERE b.user_id = u.id AND b.blocked_id = ?)"
+KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_id = ?)"
 
 PROBE = 1_000
 """How far the users of a gram are counted to find the rarest one."""
@@ -96,12 +99,29 @@ async def blocked_by(tx: Tx, user_id: str) -> list[str]:
 async def may_reach(tx: Tx, sender_id: str, recipient: Account) -> bool:
     """Whether the sender is not blocked and, unless the recipient is public, is a contact."""
     row = await tx.fetch_one(
-        "SELECT EXISTS (SELECT 1 FROM blocks WHERE user_id = ? AND blocked_id = ?), "
-        "EXISTS (SELECT 1 FROM contacts WHERE user_id = ? AND contact_id = ?)",
-        (recipient.id, sender_id, recipient.id, sender_id),
+        f"SELECT {BLOCKS}, {KNOWS} FROM users u WHERE u.id = ?",  # noqa: S608
+        (sender_id, sender_id, recipient.id),
     )
-    blocked, known = row or (True, False)
-    return not blocked and bool(known or recipient.privacy == "public")
+    return row is not None and takes_mail(recipient, *row)
+
+
+async def recipient_by_handle(
+    tx: Tx, sender_id: str, handle: str, now: int
+) -> tuple[Account, bool] | None:
+    """The account this handle leads to, as `by_handle` finds it, and whether it may be reached."""
+    row = await tx.fetch_one(
+        f"SELECT {BLOCKS}, {KNOWS}, {ACCOUNT} {LED_TO}",
+        (sender_id, sender_id, handle, now),
+    )
+    if row is None:
+        return None
+    account = Account(*row[2:])
+    return account, takes_mail(account, *row[:2])
+
+
+def takes_mail(recipient: Account, blocks: int, knows: int) -> bool:
+    """Whether someone takes mail from a sender whom they block or not, and know or not."""
+    return not blocks and bool(knows or recipient.privacy == "public")
 
 
 async def rarest_first(tx: Tx, grams: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
 from folkmoot.mail import queries
+from folkmoot.mail.bodies import Bodies
 from folkmoot.mail.content import GivenPayload, check_content
 from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
 from folkmoot.mail.cursors import Cursors
@@ -27,7 +28,7 @@ from folkmoot.mail.model import (
 )
 from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
-from folkmoot.mail.sending import Letter, Sender, Stored, new_letter
+from folkmoot.mail.sending import Sender, Stored, new_letter
 from folkmoot.mail.subjects import Subjects
 from folkmoot.mail.waiting import MOST_SECONDS, announce, wait_for_page
 
@@ -58,7 +59,7 @@ class Mail:
         subjects = Subjects(sealer)
         self._cursors = Cursors(sealer)
         self._sender = Sender(keys, subjects)
-        self._reader = Reader(keys, subjects, self._cursors)
+        self._reader = Reader(Bodies(keys), subjects, self._cursors)
         self._remover = Remover(subjects)
 
     async def send(
@@ -76,8 +77,10 @@ class Mail:
         letter = new_letter(content, priority, reply_to, self._now())
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
-            recipient = await self._accounts.resolve(tx, to)
-            return await self._deliver(tx, sender, recipient, letter), recipient
+            recipient = await self._accounts.recipient(tx, sender, to)
+            if recipient.id == sender.id:
+                raise CannotSendToSelf
+            return await self._sender.store(tx, sender, recipient, letter), recipient
 
         return await self._post(sender, unit)
 
@@ -97,15 +100,10 @@ class Mail:
         async def unit(tx: Tx) -> tuple[Stored, Account]:
             _, member = await queries.access_message(tx, sender.id, message_id)
             recipient = await self._accounts.fetch(tx, member.other_id)
-            return await self._deliver(tx, sender, recipient, letter), recipient
+            await self._accounts.may_write_to(tx, sender, recipient)
+            return await self._sender.store(tx, sender, recipient, letter), recipient
 
         return await self._post(sender, unit)
-
-    async def _deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
-        if recipient.id == sender.id:
-            raise CannotSendToSelf
-        await self._accounts.may_write_to(tx, sender, recipient)
-        return await self._sender.store(tx, sender, recipient, letter)
 
     async def _post(self, sender: Account, unit: Unit[tuple[Stored, Account]]) -> Sent:
         try:

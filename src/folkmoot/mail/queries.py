@@ -45,12 +45,23 @@ class StoredMessage(NamedTuple):
     created_at: int
 
 
-async def next_seq(tx: Tx) -> int:
+class Place(NamedTuple):
+    """Where a new message goes: its sequence, when the one before it was sent, and its thread."""
+
+    seq: int
+    last_at: int | None
+    thread_id: str | None
+
+
+async def take_place(tx: Tx, pair: str) -> Place:
     """The next place in the order of all messages; whoever takes it commits before the next."""
     rows = await tx.fetch(
-        "UPDATE counters SET value = value + 1 WHERE name = 'message_seq' RETURNING value"
+        "UPDATE counters SET value = value + 1 WHERE name = 'message_seq' RETURNING value, "
+        "(SELECT created_at FROM messages ORDER BY seq DESC LIMIT 1), "
+        "(SELECT id FROM threads WHERE pair = ?)",
+        (pair,),
     )
-    return int(rows[0][0])
+    return Place(*rows[0])
 
 
 async def newest_message(tx: Tx) -> tuple[int, int] | None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from typing import TypeAlias
-
 from msgspec import UNSET, UnsetType
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import SealBroken, ThreadNotFound
+from folkmoot.core.errors import ThreadNotFound
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries, queries_pages
-from folkmoot.mail.crypto import SharedKeys, open_box
+from folkmoot.mail.bodies import Bodies
 from folkmoot.mail.cursors import Cursors
 from folkmoot.mail.model import (
     E2E,
     GONE_HANDLE,
     GONE_NAME,
-    SERVER_ASSISTED,
     Digest,
     EncryptedPayload,
     Message,
@@ -30,11 +25,6 @@ from folkmoot.mail.model import (
 from folkmoot.mail.queries_pages import CopyRow, ThreadRow
 from folkmoot.mail.subjects import Subjects
 
-LOG = logging.getLogger(__name__)
-
-Keys: TypeAlias = dict[str, bytes | None]
-"""Shared keys by the other side's public key; none where it cannot be had."""
-
 PREVIEW_CHARACTERS = 500
 UNREADABLE = "This message cannot be decrypted: it was changed where it is stored."
 INBOX = "inbox"
@@ -44,8 +34,8 @@ THREADS = "threads"
 class Reader:
     """Reads pages; everything here runs within a unit, decryption too."""
 
-    def __init__(self, keys: SharedKeys, subjects: Subjects, cursors: Cursors) -> None:
-        self._keys = keys
+    def __init__(self, bodies: Bodies, subjects: Subjects, cursors: Cursors) -> None:
+        self._bodies = bodies
         self._subjects = subjects
         self._cursors = cursors
 
@@ -89,24 +79,14 @@ class Reader:
             cursor = self._cursors.make(reader, thread_id or INBOX, shown[-1].seq)
         # Reading again within the second in which all was read changes nothing.
         marks = any(row.unread or row.last_read_at < now for row in shown)
-        keys = await self._keys_for(tx, reader, shown)
+        body_of = self._bodies.of
         return Page(
-            messages=[read_message(reader.handle, row, keys) for row in shown],
+            messages=[
+                read_message(reader.handle, row, await body_of(tx, reader, row)) for row in shown
+            ],
             next_cursor=cursor,
             seqs=tuple(row.seq for row in shown) if marks else (),
         )
-
-    async def _keys_for(self, tx: Tx, reader: Account, rows: Sequence[CopyRow | ThreadRow]) -> Keys:
-        """The keys that open these rows' messages, each by the other side's public key."""
-        keys: Keys = {}
-        for row in rows:
-            other = other_key(row)
-            if other is not None and other not in keys:
-                try:
-                    keys[other] = await self._keys.of(tx, reader, other)
-                except SealBroken:
-                    keys[other] = None
-        return keys
 
     async def threads(
         self, tx: Tx, reader: Account, state: State | None, before: int, limit: int
@@ -117,8 +97,7 @@ class Reader:
         cursor = None
         if len(rows) > limit:
             cursor = self._cursors.make(reader, THREADS, shown[-1].last_seq)
-        keys = await self._keys_for(tx, reader, shown)
-        return ThreadPage([self._thread(row, keys) for row in shown], cursor)
+        return ThreadPage([await self._thread(tx, reader, row) for row in shown], cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
         """One thread."""
@@ -126,16 +105,16 @@ class Reader:
         row = await queries_pages.one_thread(tx, reader.id, thread_id)
         if row is None:
             raise ThreadNotFound
-        return self._thread(row, await self._keys_for(tx, reader, [row]))
+        return await self._thread(tx, reader, row)
 
-    def _thread(self, row: ThreadRow, keys: Keys) -> Thread:
+    async def _thread(self, tx: Tx, reader: Account, row: ThreadRow) -> Thread:
         subject = self._subjects.open(row.id, row.subject)
         return Thread(
             id=row.id,
             subject=subject.text if subject.first_seq > row.hidden_seq else "",
             other_handle=row.other_handle or GONE_HANDLE,
             other_display_name=row.other_name or GONE_NAME,
-            last_message_body=preview(read_body(row, keys)),
+            last_message_body=preview(await self._bodies.of(tx, reader, row)),
             last_message_at=row.last_at,
             unread_count=row.unread,
             member_state=row.state,
@@ -155,32 +134,9 @@ class Reader:
         )
 
 
-def other_key(row: CopyRow | ThreadRow) -> str | None:
-    """The other side's public key, with which the reader opens the message; none for E2E."""
-    if row.mode != SERVER_ASSISTED:
-        return None
-    return row.sender_key if row.incoming else row.recipient_key
-
-
-def read_body(row: CopyRow | ThreadRow, keys: Keys) -> str | None:
-    """The body; nothing for E2E, and for what was changed at rest: it hides no other message."""
-    other = other_key(row)
-    if other is None or row.ciphertext is None or row.nonce is None:
-        return None
-    key = keys[other]
-    try:
-        if key is not None:
-            return open_box(key, row.ciphertext, row.nonce)
-    except SealBroken:
-        pass
-    LOG.warning("A message was changed where it is stored, and cannot be decrypted.")
-    return None
-
-
-def read_message(handle: str, row: CopyRow, keys: Keys) -> Message:
+def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
     """A message as the one with this handle sees it."""
     other = row.other_handle or GONE_HANDLE
-    body = read_body(row, keys)
     payload: EncryptedPayload | UnsetType = UNSET
     error: str | UnsetType = UNSET
     if row.mode == E2E:

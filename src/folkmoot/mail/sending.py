@@ -66,6 +66,11 @@ def pair_of(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
+def time_of(now: int, last_at: int | None) -> int:
+    """The time of a message: not before that of the one before it, so that paging can halve."""
+    return last_at if last_at is not None and now < last_at <= now + MOST_SKEW else now
+
+
 class Sender:
     """Stores messages; everything here runs within a unit."""
 
@@ -75,9 +80,12 @@ class Sender:
 
     async def store(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
         """Store a letter with a copy for each side. The cost does not depend on what is stored."""
-        seq = await queries.next_seq(tx)
-        now = await self._time(tx, letter.now)
-        thread_id = await self._thread(tx, sender, recipient, letter.content, seq, now)
+        pair = pair_of(sender.id, recipient.id)
+        seq, last_at, thread_id = await queries.take_place(tx, pair)
+        now = time_of(letter.now, last_at)
+        if thread_id is None:
+            subject = Subject(seq, subject_of(letter.content))
+            thread_id = await self._begin_thread(tx, pair, subject, sender, recipient, now)
         if letter.reply_to is not None:
             await check_reply_to(tx, sender, thread_id, letter.reply_to)
         message = StoredMessage(
@@ -95,23 +103,13 @@ class Sender:
         states = await queries.note_message(tx, message)
         return Stored(message, states.get(recipient.id) == "muted")
 
-    async def _time(self, tx: Tx, now: int) -> int:
-        """The time of a message: not before that of the one before it, so that paging can halve."""
-        newest = await queries.newest_message(tx)
-        if newest is not None and now < newest[1] <= now + MOST_SKEW:
-            return newest[1]
-        return now
-
-    async def _thread(
-        self, tx: Tx, sender: Account, recipient: Account, content: Content, seq: int, now: int
+    async def _begin_thread(
+        self, tx: Tx, pair: str, subject: Subject, sender: Account, recipient: Account, now: int
     ) -> str:
         """The thread of the two, which begins with their first message."""
-        pair = pair_of(sender.id, recipient.id)
-        if (found := await queries.find_thread(tx, pair)) is not None:
-            return found
         thread_id = new_id()
-        subject = self._subjects.seal(thread_id, Subject(seq, subject_of(content)))
-        if await queries.insert_thread(tx, thread_id, pair, subject, sender.id, now):
+        sealed = self._subjects.seal(thread_id, subject)
+        if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, now):
             await queries.insert_members(tx, thread_id, sender.id, recipient.id, now)
             return thread_id
         # Another process was quicker.

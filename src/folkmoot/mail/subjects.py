@@ -6,6 +6,7 @@ message does not see the subject either, and it goes when the message goes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from folkmoot.mail.content import Content
 
 PURPOSE = "thread_subject"
 CHARACTERS = 50
+MOST_OPENED = 8_192
 
 
 class Subject(NamedTuple):
@@ -33,6 +35,8 @@ class Subjects:
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
+        # A subject is short and never changes; what was changed at rest is not found under it.
+        self._kept = lru_cache(maxsize=MOST_OPENED)(self._open)
 
     def seal(self, thread_id: str, subject: Subject) -> str:
         """The subject as it is stored."""
@@ -41,9 +45,12 @@ class Subjects:
     def open(self, thread_id: str, sealed: str) -> Subject:
         """The subject; one that was changed at rest is empty, and its thread stays usable."""
         try:
-            return DECODER.decode(self._sealer.open(PURPOSE, thread_id, sealed))
+            return self._kept(thread_id, sealed)
         except (SealBroken, msgspec.DecodeError):
             return Subject(1, "")
+
+    def _open(self, thread_id: str, sealed: str) -> Subject:
+        return DECODER.decode(self._sealer.open(PURPOSE, thread_id, sealed))
 
 
 def subject_of(content: Content) -> str:

@@ -144,7 +144,7 @@ def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) 
         *others, last = (f'"{choice}"' for choice in arguments)
         return f"{', '.join(others)} or {last}"
     sentence = (meta["shape"].__doc__ or "").strip().rstrip(".")
-    words = sentence[0].lower() + sentence[1:]
+    words = sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
     if base is tuple:
         return f"a list of at most {meta['max_length']} {words}"
     if "max_length" in meta:

@@ -43,6 +43,13 @@ class LogSettings(Section, frozen=True, kw_only=True):
             "terminal and JSON otherwise."
         ),
     ] = "auto"
+    requests: Annotated[
+        Literal["all", "failed", "none"],
+        Meta(
+            description="Which HTTP requests have a line in the log; failed are those answered 400 "
+            "or above. The metrics count every one."
+        ),
+    ] = "failed"
 
 
 class HttpSettings(Section, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 A thread beside a busy loop waits for the interpreter at every statement, which costs more than most
 queries do. How long a query will take is not known before it runs, so it begins here with so many
-of SQLite's steps to use; one that needs more is run anew by the readers' threads.
+of SQLite's steps to use; one that needs more, or meets a long text, is run anew by the readers'
+threads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import apsw
 from folkmoot.core.errors import DatabaseLocked
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import deliverable
-from folkmoot.store.sqlite import never_wait, stop_when, translate
+from folkmoot.store.sqlite import never_wait, refuse_longer, stop_when, translate
 from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive, say
 
 T = TypeVar("T")
@@ -29,6 +30,8 @@ LOG = logging.getLogger(__name__)
 STEPS_A_LOOK = 1_000
 LOOKS = 16
 """A query is given up at this look: after some 16,000 steps, which take about a millisecond."""
+LONGEST_VALUE = 8_192
+"""Bytes. Steps do not tell how long a text is either, nor what its reader makes of it."""
 TURN_SECONDS = 0.0005
 """How long the queries of one turn of the loop may take before each lets others go first."""
 SLOW_SECONDS = 0.02
@@ -68,6 +71,7 @@ class LoopReader:
         self._resting_until = 0.0
         self._blocks = blocks_read()
         never_wait(connection)
+        refuse_longer(connection, LONGEST_VALUE)
         stop_when(connection, self._look, STEPS_A_LOOK)
 
     def is_free(self) -> bool:
@@ -88,6 +92,7 @@ class LoopReader:
         """Run a query on one consistent view of what is committed, or raise `GivenUp`."""
         started = perf_counter()
         self._looks = 0
+        self._tx.too_big = False
         try:
             result = self._read(query)
         except BaseException as error:
@@ -130,7 +135,7 @@ class LoopReader:
         return self._tx.guarding and self._is_given_up()
 
     def _is_given_up(self) -> bool:
-        return self._looks >= LOOKS
+        return self._looks >= LOOKS or self._tx.too_big
 
     def _account(self, started: float) -> None:
         ended = perf_counter()

@@ -131,6 +131,8 @@ def connect(
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        # Otherwise a statement with `LIMIT ?` is prepared anew for every value.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for pragma in COMMON_PRAGMAS:
             run(connection, pragma)
         if not read_only:
@@ -200,6 +202,11 @@ def stop_when(
 def never_wait(connection: apsw.Connection) -> None:
     """Give up at once where somebody else holds the database."""
     connection.set_busy_timeout(0)
+
+
+def refuse_longer(connection: apsw.Connection, size: int) -> None:
+    """Have every value of more than so many bytes be an error, read or given."""
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, size)
 
 
 def copy_log(connection: apsw.Connection, *, restart_within_ms: int | None = None) -> bool:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import apsw
 
-from folkmoot.core.errors import StatementFailed, UnitSuspended
+from folkmoot.core.errors import StatementFailed, StoreError, UnitSuspended
 from folkmoot.core.ports import Row, SqlValue, Unit
 from folkmoot.store.sqlite import is_complete, translate
 
@@ -92,6 +92,8 @@ class SqliteTx:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.guarding = False
+        self.too_big = False
+        """Whether a value was longer than the connection lets one be."""
         self._connection = connection
         connection.authorizer = self._authorize
 
@@ -106,6 +108,10 @@ class SqliteTx:
             raise StatementFailed(SEVERAL)
         return self._connection.execute(sql, params)
 
+    def _failure(self, error: apsw.Error) -> StoreError:
+        self.too_big = self.too_big or isinstance(error, apsw.TooBigError)
+        return translate(error)
+
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
         connection = self._connection
@@ -113,7 +119,7 @@ class SqliteTx:
         try:
             self._begin(sql, params).fetchall()
         except apsw.Error as error:
-            raise translate(error) from error
+            raise self._failure(error) from error
         # SQLite keeps the count of an earlier statement when this one changed nothing.
         return connection.changes() if connection.total_changes() != before else 0
 
@@ -122,7 +128,7 @@ class SqliteTx:
         try:
             return self._begin(sql, params).fetchall()
         except apsw.Error as error:
-            raise translate(error) from error
+            raise self._failure(error) from error
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
@@ -132,5 +138,5 @@ class SqliteTx:
             # A statement left in the middle would hold its view of the database.
             cursor.close(force=True)
         except apsw.Error as error:
-            raise translate(error) from error
+            raise self._failure(error) from error
         return row

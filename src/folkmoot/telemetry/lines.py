@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 QUEUE_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 65_536
+PAUSE_SECONDS = 0.01
+"""How long lines are gathered after a write, so that not every one of them wakes the thread."""
 FLUSH_SECONDS = 2.0
 """How long an exit waits for the last lines to be taken."""
 
@@ -48,6 +50,7 @@ class LineWriter:
         self._size = 0
         self._lost = 0
         self._busy = False
+        self._hurry = False
         self._thread: threading.Thread | None = None
 
     def put(self, line: str) -> None:
@@ -64,7 +67,8 @@ class LineWriter:
             self._append(data)
             if self._thread is None:
                 self._start()
-            self._changed.notify_all()
+            if not self._busy:
+                self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
         """Wait until everything is written, for a bounded time; answers whether it is."""
@@ -72,6 +76,8 @@ class LineWriter:
             return True
         ends = time.monotonic() + seconds
         with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
             while self._queue or self._busy or self._lost:
                 left = ends - time.monotonic()
                 if left <= 0 or self._thread is None:
@@ -102,7 +108,7 @@ class LineWriter:
         while True:
             with self._changed:
                 while not self._queue:
-                    self._busy = False
+                    self._busy = self._hurry = False
                     self._changed.notify_all()
                     self._changed.wait()
                 data = self._take()
@@ -111,6 +117,7 @@ class LineWriter:
             with self._changed:
                 if not self._queue:
                     self._tell_lost()
+                self._changed.wait_for(lambda: self._hurry, PAUSE_SECONDS)
 
     def _append(self, data: bytes) -> None:
         self._queue.append(data)

@@ -68,14 +68,20 @@ class Metrics:
             "Connections and requests beyond `http.max_connections`.",
             registry=self.registry,
         )
+        # To find a metric by its labels costs more than to count.
+        self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.watch(lambda: log_families(dropped.lines))
 
     def request_done(self, method: str, route: str | None, status: int, seconds: float) -> None:
         """Count one answered request; `route` is the template it matched, if any."""
         label = OTHER_ROUTE if route is None else route
         known = method if method in METHODS else OTHER_METHOD
-        self._requests.labels(known, label, str(status)).inc()
-        self._durations.labels(label).observe(seconds)
+        counted = self._counted.get((known, label, status))
+        if counted is None:
+            requests = self._requests.labels(known, label, str(status))
+            counted = self._counted[known, label, status] = requests, self._durations.labels(label)
+        counted[0].inc()
+        counted[1].observe(seconds)
 
     def watch(self, families: Callable[[], Iterable[Metric]]) -> None:
         """Read numbers that another part keeps, each time the metrics are asked for."""

@@ -98,6 +98,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     rate: Rate | None = None
     kind: Literal["reads", "adds", "changes", "destroys"] = "changes"
 
+    def is_waiting(self, arguments: dict[str, Any] | None) -> bool:
+        """Whether a call with these arguments waits for something to happen."""
+        return bool(self.waits and (arguments or {}).get(self.waits))
+
     @property
     def hints(self) -> dict[str, bool]:
         """What MCP calls annotations: how careful a client should be with the tool."""

@@ -28,6 +28,9 @@ BODY_SECONDS = 30.0
 BODY_BYTES_A_SECOND = 1024
 """A body may take longer than `BODY_SECONDS` only if it comes at least this fast."""
 
+MOST_KNOWN, LONGEST_KNOWN = 256, 255
+"""How many hosts are remembered that were found to be ours, and how long they may be."""
+
 _HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|[0-9a-f:.]+(?:%[a-z0-9._-]+)?")
 """What a name or an address is made of; anything else could be read as two hosts, or as markup."""
 
@@ -81,6 +84,24 @@ class Hosts:
         self._names = frozenset(names - {""})
         self._suffixes = tuple(name[1:] for name in patterns if name.startswith("*."))
         self._origins = frozenset(origins)
+        self._known: set[tuple[bytes, str]] = set()
+
+    @property
+    def known(self) -> int:
+        """How many hosts are remembered."""
+        return len(self._known)
+
+    def answers_to(self, named: bytes, reached: str) -> bool:
+        """Whether a `Host`, as the request spells it, is ours; most requests name one of a few."""
+        known = (named, reached)
+        if known in self._known:
+            return True
+        allowed = self.allows(host_of(named.decode("latin-1")), _one_spelling(reached))
+        if allowed and len(named) <= LONGEST_KNOWN:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known.add(known)
+        return allowed
 
     def allows(self, host: str, reached: str = "") -> bool:
         """Whether `host` is ours; `reached` is the address the connection came in on."""
@@ -103,10 +124,7 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
     A host that is not ours is refused always; a foreign origin where something would change.
     """
     named = [value for name, value in scope["headers"] if name == b"host"]
-    server = scope.get("server")
-    reached = _one_spelling(server[0]) if server else ""
-    host = host_of(named[0].decode("latin-1")) if len(named) == 1 else ""
-    if not hosts.allows(host, reached):
+    if len(named) != 1 or not hosts.answers_to(named[0], reached_at(scope)):
         return HostNotAllowed(
             "This hub does not answer to the host in the request; "
             "its operator can add it to http.allowed_hosts."
@@ -118,12 +136,18 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
 
 def foreign_origin(hosts: Hosts, scope: Scope) -> OriginNotAllowed | None:
     """The refusal of a request that a page of another origin sent."""
-    server = scope.get("server")
-    reached = _one_spelling(server[0]) if server else ""
     for name, value in scope["headers"]:
-        if name == b"origin" and not hosts.allows_origin(value.decode("latin-1"), reached):
-            return OriginNotAllowed("A web page of another origin may not do this.")
+        if name == b"origin":
+            reached = _one_spelling(reached_at(scope))
+            if not hosts.allows_origin(value.decode("latin-1"), reached):
+                return OriginNotAllowed("A web page of another origin may not do this.")
     return None
+
+
+def reached_at(scope: Scope) -> str:
+    """The address that the connection of a request came in on."""
+    server = scope.get("server")
+    return server[0] if server else ""
 
 
 class HostGuard:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.transports.guard import BodyLimit, HostGuard, Hosts
-from folkmoot.transports.observe import Observe, Templates
+from folkmoot.transports.observe import Observe, RequestLines, Templates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
@@ -26,28 +27,21 @@ if TYPE_CHECKING:
 def build(
     routes: Sequence[BaseRoute],
     *,
+    endpoints: Mapping[str, ASGIApp] | None = None,
     answers: Answers,
     hosts: Hosts,
     max_body_bytes: int,
     metrics: Metrics,
     traces: Traces | None,
     clock: Clock,
-) -> Starlette:
-    """The application: everything is observed, then guarded, then routed."""
-    app = Starlette(
+    lines: RequestLines = "all",
+) -> ASGIApp:
+    """The application: everything is observed, then guarded, then routed.
+
+    `endpoints` are reached by their path alone, before any route is looked at.
+    """
+    app = Routes(
         routes=routes,
-        middleware=[
-            Middleware(
-                Observe,
-                templates=Templates(routes),
-                metrics=metrics,
-                traces=traces,
-                clock=clock,
-                answers=answers,
-            ),
-            Middleware(HostGuard, hosts=hosts, answers=answers),
-            Middleware(BodyLimit, limit=max_body_bytes, answers=answers),
-        ],
         exception_handlers={
             HTTPException: answers.on_http_exception,
             FolkmootError: answers.on_error,
@@ -55,4 +49,35 @@ def build(
     )
     # A redirect would have to guess the scheme and host that clients see.
     app.router.redirect_slashes = False
-    return app
+    straight = endpoints or {}
+    limited = BodyLimit(Fork(app, straight), limit=max_body_bytes, answers=answers)
+    return Observe(
+        HostGuard(limited, hosts=hosts, answers=answers),
+        templates=Templates(routes, straight),
+        metrics=metrics,
+        traces=traces,
+        clock=clock,
+        answers=answers,
+        lines=lines,
+    )
+
+
+class Routes(Starlette):
+    """Routes alone: what Starlette would do about unexpected errors `Observe` does."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Only what makes answers of errors."""
+        return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
+
+
+class Fork:
+    """Takes the requests of a few endpoints straight to them, and the others to the routes."""
+
+    def __init__(self, app: ASGIApp, endpoints: Mapping[str, ASGIApp]) -> None:
+        self._app = app
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        app = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
+        await (app or self._app)(scope, receive, send)

@@ -6,16 +6,16 @@ import asyncio
 import logging
 import secrets
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
-from folkmoot.core.errors import HubStopping, InternalError
+from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,11 +29,40 @@ access = logging.getLogger("folkmoot.http")
 GONE = 499
 """Logged and counted when the client left before it was answered."""
 
+RequestLines: TypeAlias = Literal["all", "failed", "none"]
+LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
+"""From which status on a request has its line in the log."""
+
+REQUEST_ID = b"x-request-id"
+PRECAUTIONS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""What every answer tells browsers, unless it says something else itself."""
+
+
+def with_precautions(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, with those that all have."""
+    told = [(name, value) for name, value in message.get("headers", ()) if name != REQUEST_ID]
+    names = {name for name, _ in told}
+    told += [header for header in PRECAUTIONS if header[0] not in names]
+    told.append((REQUEST_ID, request_id.encode()))
+    return told
+
+
+def failure(request_id: str) -> InternalError:
+    """What is told of an error that is the hub's own."""
+    return InternalError(
+        "The hub failed to answer; its log tells more under this id.", id=request_id
+    )
+
 
 class Templates:
     """Finds the template of the route that took a request: what is counted instead of its path."""
 
-    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+    def __init__(self, routes: Sequence[BaseRoute], endpoints: Collection[str] = ()) -> None:
+        self._endpoints = frozenset(endpoints)
         self._routes: dict[object, list[Route | Mount]] = {}
         for route in routes:
             if isinstance(route, Route):
@@ -43,6 +72,8 @@ class Templates:
 
     def of(self, scope: Scope) -> str | None:
         """The template, or None when no route took the request."""
+        if scope["path"] in self._endpoints:
+            return str(scope["path"])
         found = self._routes.get(scope.get("endpoint"), [])
         if len(found) > 1:
             found = [route for route in found if route.path_regex.match(scope["path"])]
@@ -61,6 +92,7 @@ class Observe:
         traces: Traces | None,
         clock: Clock,
         answers: Answers,
+        lines: RequestLines = "all",
     ) -> None:
         self._app = app
         self._templates = templates
@@ -68,6 +100,7 @@ class Observe:
         self._traces = traces
         self._clock = clock
         self._answers = answers
+        self._logged_from = LOGGED_FROM[lines]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Give the request an id, let it be answered, and tell how that went."""
@@ -83,13 +116,7 @@ class Observe:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = request_id
-                headers.setdefault("x-content-type-options", "nosniff")
-                headers.setdefault("referrer-policy", "no-referrer")
-                headers.setdefault(
-                    "content-security-policy", "default-src 'none'; frame-ancestors 'none'"
-                )
+                message = {**message, "headers": with_precautions(message, request_id)}
             await send(message)
 
         method: str = scope["method"]
@@ -105,30 +132,32 @@ class Observe:
             if not status:
                 error = HubStopping("The hub is stopping; try again in a moment.")
                 await self._answers.error(scope, error)(scope, receive, answer)
-        except Exception:  # noqa: BLE001 - logged here, and told to the client without details
-            access.exception("request failed", extra={"id": request_id})
+        except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
+            refused = isinstance(error, FolkmootError) and not status
+            if not refused:
+                access.exception("request failed", extra={"id": request_id})
             if not status:
-                failure = InternalError(
-                    "The hub failed to answer; its log tells more under this id.", id=request_id
-                )
-                await self._answers.error(scope, failure)(scope, receive, answer)
+                told = error if isinstance(error, FolkmootError) else failure(request_id)
+                await self._answers.error(scope, told)(scope, receive, answer)
         finally:
             self._metrics.in_flight.dec()
+            status = status or GONE
             route = self._templates.of(scope)
             seconds = self._clock.monotonic() - started
-            self._metrics.request_done(method, route, status or GONE, seconds)
+            self._metrics.request_done(method, route, status, seconds)
             if span:
-                span.end(method, route, status or GONE)
-            access.info(
-                "request",
-                extra={
-                    "method": method,
-                    "path": scope["path"],
-                    "status": status or GONE,
-                    "ms": round(seconds * 1000, 2),
-                    "id": request_id,
-                },
-            )
+                span.end(method, route, status)
+            if status >= self._logged_from:
+                access.info(
+                    "request",
+                    extra={
+                        "method": method,
+                        "path": scope["path"],
+                        "status": status,
+                        "ms": round(seconds * 1000, 2),
+                        "id": request_id,
+                    },
+                )
 
     def _span(self, scope: Scope, method: str) -> RequestSpan | None:
         if self._traces is None:

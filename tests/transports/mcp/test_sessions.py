@@ -74,8 +74,8 @@ def ended(sessions: Sessions) -> list[str]:
 
 def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
     sessions = Sessions(Clock(), idle_seconds=10, most_nobodys=2)
-    first = sessions.open("one", NONE, "192.0.2.1")
-    sessions.open("two", OTHERS, "192.0.2.1")
+    first = sessions.open("one", NONE, address="192.0.2.1")
+    sessions.open("two", OTHERS, address="192.0.2.1")
     sessions.open("three", MINE)
     sessions.check_room("192.0.2.2")
     with pytest.raises(TooManySessions, match="2 sessions"):
@@ -83,6 +83,25 @@ def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
     sessions.drop(first)
     sessions.drop(first)
     sessions.check_room("192.0.2.1")
+
+
+def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a_new_one() -> None:
+    sessions = Sessions(Clock(), idle_seconds=10, most=100)
+    for number in range(10):
+        assert sessions.in_excess("alice") is None
+        sessions.open(str(number), MINE, user_id="alice")
+    sessions.open("other", OTHERS, user_id="bob")
+    busy = [sessions.enter("0", MINE)]
+    sessions.leave(sessions.enter("1", MINE))
+    spare = sessions.in_excess("alice")
+    assert spare is not None
+    assert spare.id == "2"
+    assert sessions.in_excess("bob") is None
+    busy += [sessions.enter(str(number), MINE) for number in range(1, 10)]
+    with pytest.raises(TooManySessions, match="10 sessions"):
+        sessions.in_excess("alice")
+    sessions.drop(busy[0])
+    assert sessions.in_excess("alice") is None
 
 
 def test_a_session_that_ended_says_so_to_those_who_hold_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +15,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 UNKNOWN = "unknown"
 MOST_HOPS = 32
+MOST_PEERS = 1_024
 SUBSCRIBER_BITS = 64
 """One IPv6 subscriber has this many bits of addresses to himself, so they count as one."""
 
@@ -27,7 +29,7 @@ class Addresses:
     def of(self, scope: Scope) -> str:
         """The address, as a key to count by."""
         client = scope.get("client")
-        found = read_address(client[0]) if client else None
+        found = address_of_peer(client[0]) if client else None
         if found is None:
             return UNKNOWN
         # The nearest hop is the last: each proxy adds whom it saw, so the first one that is not a
@@ -67,6 +69,13 @@ def read_address(text: str) -> Address | None:
     return address
 
 
+@lru_cache(maxsize=MOST_PEERS)
+def address_of_peer(text: str) -> Address | None:
+    """The address of whoever is connected to us; the same few ask again and again."""
+    return read_address(text)
+
+
+@lru_cache(maxsize=MOST_PEERS)
 def key_of(address: Address) -> str:
     """The address of an IPv4 client, the network of an IPv6 one."""
     if isinstance(address, IPv4Address):

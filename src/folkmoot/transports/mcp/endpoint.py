@@ -24,9 +24,10 @@ from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.exchange import SCOPE_KEY, Exchange
 from folkmoot.transports.mcp.lane import Lane
 from folkmoot.transports.mcp.notices import Notices
+from folkmoot.transports.mcp.plain import read_body
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.server import McpServer
-from folkmoot.transports.mcp.sessions import Sessions
+from folkmoot.transports.mcp.sessions import Session, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -89,6 +90,7 @@ class McpEndpoint:
         self._sessions = Sessions(
             clock,
             idle_seconds=options.session_idle_seconds,
+            most=options.max_sessions,
             most_nobodys=options.max_anonymous_sessions,
             on_end=self._notices.unsubscribe,
         )
@@ -196,8 +198,8 @@ class McpEndpoint:
         address = self._addresses.of(scope)
         try:
             account = await self._account(token, holder)
-            if account is None and session_id is None and is_handshake_era(headers):
-                self._sessions.check_room(address)
+            if session_id is None and is_handshake_era(headers):
+                await self._make_room(address, account)
         except BaseException:
             if session is not None:
                 self._sessions.leave(session)
@@ -228,6 +230,13 @@ class McpEndpoint:
         exchange.caller.on_token = on_token
         return exchange
 
+    async def _make_room(self, address: str, account: Account | None) -> None:
+        """Let whoever has an account, or has none at this address, open one more session."""
+        if account is None:
+            self._sessions.check_room(address)
+        elif (session := self._sessions.in_excess(account.id)) is not None:
+            await self._end(session)
+
     async def _account(self, token: str, holder: str) -> Account | None:
         if token:
             return await self._accounts.authenticate(token)
@@ -241,12 +250,14 @@ class McpEndpoint:
 
         stream = scope["method"] == "GET"
         receive, answer = exchange.wrap(receive, watch, self._deliveries, stream=stream)
-        if self._lane is not None:
-            left = await self._lane.answer(exchange, receive, answer)
-            if left is None:
+        if scope["method"] == "POST":
+            body, receive = await read_body(receive)
+            if body is None:
+                return
+            await exchange.confirm()
+            if self._lane is not None and await self._lane.answer(exchange, body, answer):
                 self.answered["lane"] += 1
                 return
-            receive = left
         self.answered["sdk"] += 1
         await self._manager.handle_request({**scope, SCOPE_KEY: exchange}, receive, answer)
 
@@ -255,12 +266,15 @@ class McpEndpoint:
         while True:
             await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             while (session := self._sessions.next_idle()) is not None:
-                self._sessions.drop(session)
-                await self._manager.handle_request(
-                    {**ENDING, "headers": [(SESSION_ID.encode(), session.id.encode())]},
-                    hear_nothing,
-                    say_nothing,
-                )
+                await self._end(session)
+
+    async def _end(self, session: Session) -> None:
+        self._sessions.drop(session)
+        await self._manager.handle_request(
+            {**ENDING, "headers": [(SESSION_ID.encode(), session.id.encode())]},
+            hear_nothing,
+            say_nothing,
+        )
 
     def _note(self, exchange: Exchange, method: str, message: Message) -> None:
         """See from the head of a response whether a session was opened or has ended."""
@@ -268,10 +282,9 @@ class McpEndpoint:
         if session is None:
             session_id = Headers(raw=message.get("headers", [])).get(SESSION_ID)
             if session_id is not None and status < BAD_REQUEST:
-                nobodys = exchange.caller.account is None
-                self._sessions.open(
-                    session_id, exchange.mark, exchange.caller.address if nobodys else ""
-                )
+                account = exchange.caller.account
+                owner = {"user_id": account.id} if account else {"address": exchange.caller.address}
+                self._sessions.open(session_id, exchange.mark, **owner)
         elif status == NOT_FOUND or (method == "DELETE" and status < BAD_REQUEST):
             self._sessions.drop(session)
 

@@ -39,6 +39,13 @@ class Exchange(Struct, kw_only=True, eq=False):
     pending: list[Delivered] = field(default_factory=list)
     """What to do once the answer was handed to a client that is still there."""
 
+    async def confirm(self) -> None:
+        """Look again who asks: a body may take its time, and its token be void when it is here."""
+        caller = self.caller
+        if caller.account is None or caller.confirm is None or await caller.confirm():
+            return
+        caller.account, self.holder = None, ""
+
     def wrap(
         self, receive: Receive, send: Send, deliveries: Deliveries, *, stream: bool
     ) -> tuple[Receive, Send]:

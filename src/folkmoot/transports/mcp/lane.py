@@ -19,14 +19,13 @@ from folkmoot.transports.mcp.plain import (
     Plain,
     StatelessCall,
     StatelessList,
-    read_body,
     read_handshake,
     read_head,
     read_stateless,
 )
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Send
+    from starlette.types import Send
 
     from folkmoot.names import NameStyle
     from folkmoot.tools import Catalogue, Tool, ToolResult
@@ -106,18 +105,12 @@ class Lane:
             if lists
         }
 
-    async def answer(self, exchange: Exchange, receive: Receive, send: Send) -> Receive | None:
-        """Answer a request if it is plain.
-
-        Otherwise what comes back is a `receive` from which the SDK hears the whole request.
-        """
+    async def answer(self, exchange: Exchange, body: bytes, send: Send) -> bool:
+        """Answer a request if it is plain; whether it was, and is not for the SDK to answer."""
         session = exchange.session
         head = read_head(exchange.scope, in_session=session is not None)
-        if head is None or (session is not None and not session.version):
-            return receive
-        body, again = await read_body(receive)
-        if body is None:
-            return again
+        if head is None or (session is not None and (session.ended or not session.version)):
+            return False
         request: Plain | None
         if session is None:
             request = read_stateless(head, body)
@@ -127,9 +120,9 @@ class Lane:
             request = read_handshake(head, session.version, body)
         answer = None if request is None else await self._result(exchange, request)
         if request is None or answer is None:
-            return again
+            return False
         await self._send(exchange, Answer(request.id, answer), send)
-        return None
+        return True
 
     async def _result(
         self, exchange: Exchange, request: Plain
@@ -194,4 +187,4 @@ class Lane:
 
 def is_plain_call(tool: Tool, arguments: dict[str, Any] | None) -> bool:
     """Whether a call asks nothing of the client and is answered at once."""
-    return not tool.asks and not (tool.waits and (arguments or {}).get(tool.waits))
+    return not tool.asks and not tool.is_waiting(arguments)

@@ -49,13 +49,16 @@ class Notices:
                 for task in tuple(self._of_session.values()):
                     task.cancel()
 
-    async def subscribe(self, session: Session, user_id: str, notify: Notify) -> None:
-        """Notify a session from now on, until it ends, unsubscribes or becomes someone else's."""
+    async def subscribe(self, session: Session, user_id: str, holder: str, notify: Notify) -> None:
+        """Notify a session from now on, until it ends, unsubscribes or becomes someone else's.
+
+        `holder` is the mark of the token that let the user ask for it.
+        """
         if self._tasks is None:
             raise RuntimeError("notices are not running")
         self.unsubscribe(session)
         subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
-        task = self._tasks.create_task(self._follow(session, session.holder, subscription, notify))
+        task = self._tasks.create_task(self._follow(session, holder, subscription, notify))
         self._of_session[session.id] = task
 
         def done(ended: asyncio.Task[None]) -> None:

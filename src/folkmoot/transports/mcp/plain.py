@@ -180,30 +180,33 @@ def read_handshake(head: Head, version: str, body: bytes) -> Handshake | None:
 
 
 async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
-    """The whole body, or nothing if the client has left; and a `receive` that tells it all again.
+    """The whole body, or nothing if the client has left; and a `receive` that tells it once more.
 
-    How long a body may be, and how long it may take, is watched further out.
+    How long a body may be, and how long it may take, is watched further out. It is kept as what it
+    is, in however many parts it came: each of them may be a single byte.
     """
-    heard: list[Message] = []
-    parts: list[bytes] = []
-    more = True
-    while more:
-        message = await receive()
-        heard.append(message)
-        if message["type"] != "http.request":
-            return None, replaying(heard, receive)
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return parts[0] if len(parts) == 1 else b"".join(parts), replaying(heard, receive)
+    message = await receive()
+    body = message.get("body", b"")
+    if message.get("more_body", False):
+        gathered = bytearray(body)
+        while message.get("more_body", False):
+            message = await receive()
+            gathered += message.get("body", b"")
+        body = bytes(gathered)
+    if message["type"] != "http.request":
+        return None, receive
+    return body, replaying(body, receive)
 
 
-def replaying(heard: list[Message], receive: Receive) -> Receive:
-    """What was heard already, then the rest."""
-    again = iter(heard)
+def replaying(body: bytes, receive: Receive) -> Receive:
+    """The body as if it had come at once, then what comes after it."""
+    told = False
 
     async def replay() -> Message:
-        for message in again:
-            return message
-        return await receive()
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mcp_types as types
 import msgspec
+from anyio import CancelScope
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -123,9 +124,11 @@ class McpServer:
                 arguments = answered(tool, params)
                 if (asked := question(ctx, tool, arguments)) is not None:
                     return asked
-        result = await self._calls.call(
-            tool, ctx.request_id or 0, arguments, exchange, ctx.protocol_version
-        )
+        # Whoever leaves is not waited for, but what was begun is done and told to whom it concerns.
+        with CancelScope(shield=not tool.is_waiting(arguments)):
+            result = await self._calls.call(
+                tool, ctx.request_id or 0, arguments, exchange, ctx.protocol_version
+            )
         if result.delivered is not None:
             exchange.pending.append(result.delivered)
         return {
@@ -182,7 +185,9 @@ class McpServer:
         account = account_of(exchange)
         if exchange.session is not None:
             notify = ctx.session.send_resource_updated
-            await self._notices.subscribe(exchange.session, account.id, lambda: notify(INBOX))
+            await self._notices.subscribe(
+                exchange.session, account.id, exchange.holder, lambda: notify(INBOX)
+            )
         return types.EmptyResult()
 
     async def unsubscribe(

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
 
 
+FEW = 10
+"""So many sessions anyone may have, however few there may be in all."""
+
+
 class Session(Struct, eq=False):
     """One session: the mark of the token it was opened with, and of the one it was bound to."""
 
@@ -28,6 +32,8 @@ class Session(Struct, eq=False):
     bound: str = ""
     address: str = ""
     """Where it was opened from, if nobody's; there are not too many such from one place."""
+    user_id: str = ""
+    """Whose account it was opened for; it has not too many either."""
     version: str = ""
     """The version of MCP that was agreed on; empty until a tool was called or listed."""
     apps: bool | None = None
@@ -53,6 +59,7 @@ class Sessions:
         clock: Clock,
         *,
         idle_seconds: float,
+        most: int = 10_000,
         most_nobodys: int = 1_000,
         on_end: Callable[[Session], None] = lambda _: None,
     ) -> None:
@@ -62,6 +69,9 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._most_nobodys = most_nobodys
         self._nobodys: Counter[str] = Counter()
+        # A tenth of all: nobody's sessions keep the others from having any.
+        self._most_of_one = max(FEW, most // 10)
+        self._of_user: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -74,15 +84,26 @@ class Sessions:
                 "close some, or connect with a token."
             )
 
-    def open(self, session_id: str, mark: str, address: str = "") -> Session:
+    def in_excess(self, user_id: str) -> Session | None:
+        """The session that must end before this user may open another, if there is one.
+
+        It is the one they have not used for longest; clients often leave theirs behind.
+        """
+        if self._of_user[user_id] < self._most_of_one:
+            return None
+        for session in self._sessions.values():
+            if session.user_id == user_id and not session.in_flight:
+                return session
+        raise TooManySessions(f"You have {self._most_of_one} sessions in use; close some.")
+
+    def open(self, session_id: str, mark: str, *, address: str = "", user_id: str = "") -> Session:
         """Remember a session that the SDK has just opened for the holder of this token.
 
-        `address` is given where the token is nobody's, or there is none.
+        It counts for the user whose token it is, or for an address where it is nobody's.
         """
-        made = Session(session_id, mark, self._clock.monotonic(), address=address)
+        made = Session(session_id, mark, self._clock.monotonic(), address=address, user_id=user_id)
         self._sessions[session_id] = made
-        if address:
-            self._nobodys[address] += 1
+        self._count(made, 1)
         return made
 
     def enter(self, session_id: str, mark: str) -> Session:
@@ -103,11 +124,16 @@ class Sessions:
     def drop(self, session: Session) -> None:
         """Forget a session that has ended."""
         session.ended = True
-        if self._sessions.pop(session.id, None) is not None and session.address:
-            self._nobodys[session.address] -= 1
-            if not self._nobodys[session.address]:
-                del self._nobodys[session.address]
+        if self._sessions.pop(session.id, None) is not None:
+            self._count(session, -1)
         self._on_end(session)
+
+    def _count(self, session: Session, change: int) -> None:
+        for counts, key in ((self._nobodys, session.address), (self._of_user, session.user_id)):
+            if key:
+                counts[key] += change
+                if not counts[key]:
+                    del counts[key]
 
     def next_idle(self) -> Session | None:
         """A session that nobody has used for too long; one with a request in flight is in use.

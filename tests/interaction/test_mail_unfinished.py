@@ -1,0 +1,200 @@
+"""Requests that are begun at one moment and end at another, or never."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.ports import Missed
+from folkmoot.mail import subject_of_mailbox
+from tests.harness import read_answer, run
+from tests.interaction.test_mail_sessions import call, open_session, told
+from tests.mcp_harness import INITIALIZE, Meeting, meeting, modern, rpc, until
+from tests.store.support import Gate, held
+
+LANES = pytest.mark.parametrize("lane", [True, False], ids=["lane", "sdk"])
+
+
+class Begun:
+    """A POST whose head the hub has taken, and whose body it waits for."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def end(self, body: bytes) -> bytes:
+        """Send the body, and answer what comes back."""
+        self.writer.write(body)
+        answer = await read_answer(self.reader)
+        assert answer.status == 200
+        if "content-length" in answer.headers:
+            return answer.body
+        size = int(await self.reader.readline(), 16)
+        return await self.reader.readexactly(size)
+
+
+@asynccontextmanager
+async def begun(
+    there: Meeting, body: bytes, headers: dict[str, str], query: str = ""
+) -> AsyncIterator[Begun]:
+    """Send the head of a request; the hub asks for its body once it knows who sent it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+    try:
+        named = {
+            "host": "localhost",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "content-length": str(len(body)),
+            "expect": "100-continue",
+            **headers,
+        }
+        lines = [f"POST /mcp{query} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items()), "", ""]
+        writer.write("\r\n".join(lines).encode())
+        assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
+        yield Begun(reader, writer)
+    finally:
+        writer.close()
+
+
+async def recover(there: Meeting, handle: str, code: str) -> None:
+    await there.hub.accounts.recover(handle, code)
+
+
+@LANES
+@pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
+def test_a_token_must_hold_until_the_whole_request_has_come(lane: bool, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+            alice, bob = await there.people("alice", "bob")
+            message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
+            body = json.dumps(message).encode()
+            async with begun(there, body, headers, f"?token={alice.token}") as request:
+                await recover(there, "alice", alice.recovery_code)
+                assert b"Authentication required." in await request.end(body)
+            assert (await bob.call("msg/inbox"))["messages"] == []
+
+    run(main())
+
+
+LETTER = {"to": "bob", "body": "Not from alice any more"}
+
+
+@LANES
+@pytest.mark.requirement("auth.old-token-stops", "auth.session-bound-while-valid")
+def test_a_session_must_hold_until_the_whole_request_has_come(lane: bool, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+            bob = await there.person("bob")
+            session_id = await open_session(there)
+            register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+            made = told(await call(there, session_id, message=register))
+            body = json.dumps(rpc("tools/call", {"name": "msg_send", "arguments": LETTER})).encode()
+            async with begun(there, body, {"mcp-session-id": session_id}) as request:
+                await recover(there, "alice", made["recovery_code"])
+                assert b"Authentication required." in await request.end(body)
+            assert (await bob.call("msg/inbox"))["messages"] == []
+
+    run(main())
+
+
+@pytest.mark.requirement("notice.own-only")
+def test_what_was_asked_for_as_one_user_is_not_heard_as_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            carol = await there.person("carol")
+            session_id = await open_session(there)
+
+            async def register(handle: str) -> Any:
+                arguments = {"name": "msg_register", "arguments": {"handle": handle}}
+                message = rpc("tools/call", arguments)
+                return told(await call(there, session_id, message=message))
+
+            await register("alice")
+            subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)
+            body = json.dumps(subscribe).encode()
+            async with begun(there, body, {"mcp-session-id": session_id}) as request:
+                await register("bob")
+                await request.end(body)
+            assert there.hub.bus.subscriptions == 1
+            await carol.call("msg/send", to="alice", body="For alice alone")
+
+            async def nobody_listens() -> bool:
+                return there.hub.bus.subscriptions == 0
+
+            await until(nobody_listens)
+
+    run(main())
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_behind(
+    in_session: bool,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            headers = {"mcp-session-id": await open_session(there)} if in_session else {}
+            before = there.hub.mcp.open_sessions
+            body = json.dumps(INITIALIZE).encode()
+            async with begun(there, body, headers) as request:
+                request.writer.write(body[:10])
+
+            async def is_over() -> bool:
+                return any(getattr(record, "status", 0) == 499 for record in caplog.records)
+
+            await until(is_over)
+            assert there.hub.mcp.open_sessions == before
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.requirement("notice.both-eras")
+def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, mcp={"fast_lane": False}) as there:
+            alice = await there.person("alice")
+            bob = (await there.hub.accounts.register("bob")).account
+            query = f"?token={alice.token}"
+            session_id = await open_session(there, query)
+            headers = {"mcp-session-id": session_id}
+            news = await there.hub.bus.subscribe(subject_of_mailbox(bob.id))
+            store = there.hub.store
+            async with asyncio.TaskGroup() as tasks:
+                last = Gate()
+                async with held(store.write):
+                    letter = rpc("tools/call", {"name": "msg_send", "arguments": LETTER}, 9)
+                    tasks.create_task(there.post(letter, query=query, headers=headers))
+                    await until(waiting(there, 1))
+                    tasks.create_task(store.write(last.unit))
+                    await until(waiting(there, 2))
+                # Now the letter is written, and its commit waits for the last of its batch.
+                await last.entered()
+                given_up = {"method": "notifications/cancelled", "params": {"requestId": 9}}
+                await there.post({"jsonrpc": "2.0", **given_up}, query=query, headers=headers)
+                await there.post(rpc("ping", {}, 10), query=query, headers=headers)
+                last.open()
+            async with asyncio.timeout(10):
+                event = await anext(aiter(news))
+            assert not isinstance(event, Missed)
+            await news.close()
+
+    run(main())
+
+
+def waiting(there: Meeting, writes: int) -> Any:
+    """Asks whether so many writes wait for the writer."""
+
+    async def are_there() -> bool:
+        return there.hub.store.stats().write_queue_depth == writes
+
+    return are_there

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+from folkmoot.transports.mcp.plain import read_body
+from tests.harness import run
+
+GONE = {"type": "http.disconnect"}
+
+
+def part(body: bytes, *, more: bool) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def hearing(messages: Iterator[dict[str, Any]]) -> Any:
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    return receive
+
+
+def test_a_body_is_told_once_more_and_then_what_comes_after_it() -> None:
+    async def main() -> None:
+        parts = [part(b"{", more=True), part(b"", more=True), part(b"}", more=False), GONE]
+        body, again = await read_body(hearing(iter(parts)))
+        assert body == b"{}"
+        assert [await again(), await again()] == [part(b"{}", more=False), GONE]
+
+    run(main())
+
+
+def test_of_a_client_that_leaves_in_between_there_is_no_body() -> None:
+    async def main() -> None:
+        for parts in ([GONE], [part(b"{", more=True), GONE]):
+            assert (await read_body(hearing(iter(parts))))[0] is None
+
+    run(main())
+
+
+def test_a_body_takes_the_room_of_its_bytes_in_however_many_parts_it_comes() -> None:
+    size = 100_000
+
+    async def main() -> int:
+        parts = (part(b"x", more=number < size) for number in range(1, size + 1))
+        tracemalloc.start()
+        body, _ = await read_body(hearing(parts))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert body == b"x" * size
+        return most
+
+    assert run(main()) < 5 * size
