@@ -12,7 +12,7 @@ message. `accounts.py` is what others use: each action there is one unit of the 
 from __future__ import annotations
 
 from folkmoot.accounts.accounts import Accounts
-from folkmoot.accounts.credentials import hash_token
+from folkmoot.accounts.credentials import hash_token, is_token
 from folkmoot.accounts.handles import HANDLE, REDIRECT_SECONDS, RESERVED, parse_handle
 from folkmoot.accounts.keypairs import check_public_key
 from folkmoot.accounts.model import (
@@ -55,5 +55,6 @@ __all__ = [
     "Welcome",
     "check_public_key",
     "hash_token",
+    "is_token",
     "parse_handle",
 ]

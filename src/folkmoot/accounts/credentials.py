@@ -39,9 +39,14 @@ def hash_secret(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
+def is_token(text: str) -> bool:
+    """Whether a text has the form of a token."""
+    return TOKEN.fullmatch(text) is not None
+
+
 def hash_token(token: str) -> str | None:
     """The hash of a token; nothing where the text is not one."""
-    return hash_secret(token) if TOKEN.fullmatch(token) else None
+    return hash_secret(token) if is_token(token) else None
 
 
 def hash_invite_code(code: str) -> str | None:

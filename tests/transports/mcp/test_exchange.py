@@ -37,7 +37,7 @@ async def answer(*parts: dict[str, Any], gone: bool, after: int = 0) -> list[str
     deliveries = Deliveries()
     async with deliveries.running():
         exchange = Exchange(caller=Caller(account=ALICE), scope={})
-        _, sending = exchange.wrap(receive, send, deliveries, stream=False)
+        sending = exchange.answering(receive, send, deliveries)
         for number, each in enumerate((START, *parts)):
             if number == after:
                 exchange.pending.append(delivered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 50
 BEARER = "bearer "
+TOKEN_ALONE = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
 
 CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all",)}
 """Query parameters besides the token, and the values they take."""
@@ -32,6 +34,10 @@ class Query(Struct, frozen=True):
 
 def read_query(scope: Scope) -> Query:
     """The query parameters; those we do not know are not ours to judge."""
+    # Most requests have nothing but their token, or nothing at all, in their URL.
+    if (alone := TOKEN_ALONE.fullmatch(scope["query_string"])) is not None:
+        tokens = frozenset(part.decode() for part in alone.groups() if part)
+        return Query(tokens=tokens, names=None, all_tools=False)
     try:
         pairs = parse_qsl(
             scope["query_string"].decode("latin-1"),
@@ -52,7 +58,9 @@ def read_token(scope: Scope, query: Query) -> str:
     """The token of a request; empty when it has none, refused when it has several."""
     tokens = set(query.tokens)
     for name, value in scope["headers"]:
-        text = value.decode("latin-1").strip() if name == b"authorization" else ""
+        if name != b"authorization":
+            continue
+        text = value.decode("latin-1").strip()
         if text.lower().startswith(BEARER) and (token := text[len(BEARER) :].strip()):
             tokens.add(token)
     if len(tokens) > 1:

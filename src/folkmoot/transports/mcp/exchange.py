@@ -39,24 +39,20 @@ class Exchange(Struct, kw_only=True, eq=False):
     pending: list[Delivered] = field(default_factory=list)
     """What to do once the answer was handed to a client that is still there."""
 
-    async def confirm(self) -> None:
-        """Look again who asks: a body may take its time, and its token be void when it is here."""
-        caller = self.caller
-        if caller.account is None or caller.confirm is None or await caller.confirm():
-            return
-        caller.account, self.holder = None, ""
-
-    def wrap(
-        self, receive: Receive, send: Send, deliveries: Deliveries, *, stream: bool
-    ) -> tuple[Receive, Send]:
-        """The request's two ends with an eye on who is still there.
-
-        A `stream` that only listens is told that its client has left when the hub stops.
-        """
+    def listening(self, receive: Receive) -> Receive:
+        """What a stream hears that only listens: when the hub stops, that its client has left."""
 
         async def heard() -> Message:
             message = await unless(self.caller.leaving, _once(receive))
             return message or {"type": "http.disconnect"}
+
+        return heard
+
+    def answering(self, receive: Receive, send: Send, deliveries: Deliveries) -> Send:
+        """The way to the client, with an eye on whether it is still there when the answer is.
+
+        The body of the request must have been read from `receive`.
+        """
 
         async def answer(message: Message) -> None:
             if not self.pending or not carries_answer(message):
@@ -69,7 +65,7 @@ class Exchange(Struct, kw_only=True, eq=False):
                 for each in pending:
                     deliveries.start(self.caller.account.id, each)
 
-        return heard if stream else receive, answer
+        return answer
 
 
 def exchange_of(request: Any) -> Exchange:

@@ -179,23 +179,21 @@ def read_handshake(head: Head, version: str, body: bytes) -> Handshake | None:
         return None
 
 
-async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
-    """The whole body, or nothing if the client has left; and a `receive` that tells it once more.
+async def read_body(receive: Receive) -> bytes | None:
+    """The whole body, or nothing if the client has left.
 
     How long a body may be, and how long it may take, is watched further out. It is kept as what it
     is, in however many parts it came: each of them may be a single byte.
     """
     message = await receive()
-    body = message.get("body", b"")
+    body: bytes = message.get("body", b"")
     if message.get("more_body", False):
         gathered = bytearray(body)
         while message.get("more_body", False):
             message = await receive()
             gathered += message.get("body", b"")
         body = bytes(gathered)
-    if message["type"] != "http.request":
-        return None, receive
-    return body, replaying(body, receive)
+    return body if message["type"] == "http.request" else None
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:

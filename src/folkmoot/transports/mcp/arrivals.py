@@ -1,0 +1,124 @@
+"""Who asks: a request to `/mcp` with its token, its session and its account made out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from folkmoot.accounts import Account, hash_token, is_token
+from folkmoot.tools.model import Caller
+from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
+from folkmoot.transports.mcp.credentials import mark_of, read_query, read_token
+from folkmoot.transports.mcp.exchange import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.types import Scope
+
+    from folkmoot.accounts import Accounts
+    from folkmoot.names import NameStyle
+    from folkmoot.transports.guard import Hosts
+    from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.mcp.sessions import Session, Sessions
+
+SESSION_ID = b"mcp-session-id"
+PROTOCOL_VERSION = b"mcp-protocol-version"
+HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+
+
+class Arrivals:
+    """Makes the exchange of each request; every one is authenticated by itself."""
+
+    def __init__(
+        self,
+        *,
+        accounts: Accounts,
+        sessions: Sessions,
+        hosts: Hosts,
+        addresses: Addresses,
+        names: NameStyle,
+        public_url: str,
+        end: Callable[[Session], Awaitable[None]],
+    ) -> None:
+        self._accounts = accounts
+        self._sessions = sessions
+        self._hosts = hosts
+        self._addresses = addresses
+        self._names: NameStyle = names
+        self._public_url = public_url.rstrip("/")
+        self._end = end
+
+    async def exchange(self, scope: Scope) -> Exchange:
+        """The exchange of a request whose body, if it has one, is here.
+
+        It holds its session until that is left, so that a session in use is not idle.
+        """
+        # The guard lets pages of other origins look; here a look is somebody's mail.
+        foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
+        if foreign is not None:
+            raise foreign
+        query = read_query(scope)
+        token = read_token(scope, query)
+        mark = mark_of(token)
+        # Of a header that stands several times the first counts.
+        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
+        session_id = headers.get(SESSION_ID)
+        handshake = is_handshake_era(headers.get(PROTOCOL_VERSION))
+        session = None
+        if session_id is not None and handshake:
+            session = self._sessions.enter(session_id.decode("latin-1"), mark)
+        holder = mark or (session.holder if session is not None else "")
+        address = self._addresses.of(scope)
+        try:
+            account = await self._account(token, holder)
+            if session_id is None and handshake:
+                await self._make_room(address, account)
+        except BaseException:
+            if session is not None:
+                self._sessions.leave(session)
+            raise
+        host = headers.get(b"host", b"").decode("latin-1")
+        caller = Caller(
+            account=account,
+            address=address,
+            base_url=self._public_url or f"{scope['scheme']}://{host}",
+        )
+
+        async def confirm() -> bool:
+            now = await self._account(token, holder)
+            return now is not None and account is not None and now.id == account.id
+
+        def on_token(_: Account, fresh: str) -> None:
+            if session is not None and not session.mark:
+                session.bound = hash_token(fresh) or ""
+
+        caller.confirm, caller.on_token = confirm, on_token
+        return Exchange(
+            caller=caller,
+            scope=scope,
+            mark=mark,
+            holder=holder if account is not None else "",
+            session=session,
+            names=query.names or self._names,
+            all_tools=query.all_tools,
+        )
+
+    async def _account(self, token: str, holder: str) -> Account | None:
+        """Whose the token is, or whose the session is bound to."""
+        if not holder or (token and not is_token(token)):
+            return None
+        return await self._accounts.authenticate_hash(holder)
+
+    async def _make_room(self, address: str, account: Account | None) -> None:
+        """Let whoever has an account, or has none at this address, open one more session."""
+        if account is None:
+            self._sessions.check_room(address)
+        elif (session := self._sessions.in_excess(account.id)) is not None:
+            await self._end(session)
+
+
+def is_handshake_era(version: bytes | None) -> bool:
+    """Whether a request that names this version belongs to the eras that know sessions."""
+    return version is None or version in HANDSHAKE
