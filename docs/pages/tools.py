@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from docs.pages.answers import ANSWERS
 from docs.pages.markdown import document, table
 from folkmoot.tools import CATALOGUE
 
@@ -19,7 +21,11 @@ connect, how names are spelled and what errors look like; here are the tools, in
 they are listed. A name may be written in either spelling, always.
 
 An argument that is `null` counts as left out. One that nobody knows is an error that names it.
-The answer of every tool is one JSON object, as text."""
+The answer of every tool is one JSON object, as text; each is shown by an example. Times are whole
+seconds since 1970. `next_cursor` is `null` when nothing follows. A message that its sender's client
+encrypted has `"encryption_mode": "e2e"`, `null` as its `body`, and an `encrypted_payload` as
+`msg/send` takes it. Of a user whose privacy is `contacts_only` a search shows the two names alone.
+The other side of a thread is `[deleted]` once that account is."""
 
 KINDS = {"reads": "reads", "adds": "adds", "changes": "changes", "destroys": "removes"}
 """What a tool does, in a word."""
@@ -59,6 +65,8 @@ def sections() -> Iterator[str]:
         notes = list(remarks(tool))
         if notes:
             yield "\n".join(f"- {note}" for note in notes)
+        yield "It answers:"
+        yield f"```json\n{json.dumps(ANSWERS[tool.name], indent=2, ensure_ascii=False)}\n```"
 
 
 def rows(schema: Schema, path: str) -> Iterator[list[str]]:

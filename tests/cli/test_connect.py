@@ -94,6 +94,7 @@ def test_any_other_client_is_told_in_the_file_that_is_named(
     assert "--file is needed" in missing.err
     ran = connect("mcpservers", "--file", "mcp.json", "--no-token", "--url", "http://127.0.0.1:1")
     assert ran.code == 0
+    assert ran.out.startswith("The client is told of http://127.0.0.1:1 in ")
     assert "No token was written" in ran.out
     assert json.loads((tmp_path / "mcp.json").read_text()) == {
         "mcpServers": {"folkmoot": {"url": "http://127.0.0.1:1/mcp"}}
@@ -110,6 +111,7 @@ def test_what_was_there_stays_and_a_copy_of_it_is_kept(
     ran = connect("cursor")
     assert ran.code == 0
     assert "others can read" in ran.err
+    assert "'chmod 600' keeps it yours" in ran.err
     assert "// mine" in path.read_text()
     assert '"other": {"command": "x"},' in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640

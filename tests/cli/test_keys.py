@@ -156,6 +156,7 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
         f"The database opens with {old.id} and from now on with {new.id} too.",
         f"To end the change, start the hub with the new key as {VARIABLE}.",
         "Until then it may be started with either.",
+        f"The new key is in {tmp_path / 'new.key'}.",
     ]
     told = shown(folkmoot)
     assert (told["id"], told["source"], told["mode"]) == (old.id, VARIABLE, None)

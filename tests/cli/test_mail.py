@@ -181,7 +181,7 @@ def test_a_lost_token_is_replaced_and_the_old_one_ends(
     copied.touch(0o600)
     copied.write_text((tmp_path / "ada.json").read_text())
     assert stolen("whoami").code == 0
-    assert ada("recover", "ada").code == 0
+    assert "connect CLIENT --force" in ada("recover", "ada").out
     assert ada("whoami").code == 0
     assert stolen("whoami").code == ExitCode.SIGNED_OUT
 
@@ -192,6 +192,11 @@ def test_a_handle_is_changed_and_an_account_left(both: tuple[Person, Person]) ->
     assert "@countess" in ada("whoami").out
     assert bob("send", "ada", "Still you?").code == 0
     assert "Still you?" in ada("inbox").out
+    assert "Still you?" in bob("thread", "ada").out
+    assert bob("contacts", "add", "ada").out == "@countess is a contact of yours.\n"
+    assert bob("contacts", "remove", "ada").out == "@countess is no longer a contact of yours.\n"
+    assert bob("block", "ada").out == "@countess can no longer write to you.\n"
+    assert bob("unblock", "ada").out == "@countess can write to you again.\n"
     assert ada("change-handle", "bob").err == "folkmoot: error: Handle already taken.\n"
     assert ada("delete-account", "--yes").code == 0
     assert ada("inbox").code == ExitCode.SIGNED_OUT

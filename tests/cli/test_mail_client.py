@@ -220,6 +220,7 @@ def test_an_empty_inbox_says_so_where_no_program_reads(
 ) -> None:
     hub.answers["msg/inbox"] = {"messages": []}
     assert ada("inbox") == (0, "", "No mail.\n")
+    assert ada("inbox", "--wait", "1") == (0, "", "No new mail.\n")
 
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
@@ -322,6 +323,26 @@ def test_a_hub_that_does_not_answer_has_an_exit_code_of_its_own(cli: Callable[..
         ran = cli("register", "ada", "--url", url)
     assert ran.code == ExitCode.UNREACHABLE
     assert ran.err == f"folkmoot: error: {url}: no hub answers there (connection refused).\n"
+
+
+def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        def hang_up() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+
+        hanging = threading.Thread(target=hang_up)
+        hanging.start()
+        with pytest.raises(HubUnreachable) as told:
+            HubClient(url).call("msg/inbox", {}, wait=5)
+        hanging.join()
+    assert told.value.message in {
+        f"{url}: the connection broke before the answer came.",
+        f"{url}: no hub answers there (connection reset by peer).",
+    }
 
 
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from folkmoot import __version__
+from folkmoot.cli import program
 from folkmoot.cli.exits import ENDS, MEANINGS, ExitCode, exit_code
 from folkmoot.core.errors import ERRORS
 
@@ -44,6 +45,27 @@ def test_every_command_explains_itself_within_eighty_columns(
     assert "..." not in ran.out.replace("[ARGS]...", "")
 
 
+def test_the_commands_are_listed_in_the_order_of_the_table(folkmoot: Callable[..., Any]) -> None:
+    _, _, listed = folkmoot("--help").out.partition("Commands:\n")
+    names = [line.split()[0] for line in listed.partition("\n\n")[0].splitlines()]
+    assert names == list(program.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["contacts", "--as", "bob", "add", "cy"], ["contacts", "--json", "list"],
+     ["accounts", "--json", "use", "bob"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
+    folkmoot: Callable[..., Any], command: list[str]
+) -> None:
+    ran = folkmoot(*command)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    name = next(word for word in command if word in {"add", "list", "use"})
+    assert f"options come after '{name}', not before it\n" in ran.err
+
+
 @pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
 def test_a_group_without_a_command_shows_its_help_as_a_mistake(
     folkmoot: Callable[..., Any], command: list[str]
@@ -67,6 +89,18 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
         (["serve", "--log-level", "loud"],
          '--log-level must be "debug", "info", "warning" or "error", not "loud"',
          "folkmoot serve"),
+        (["inbox", "--wait", "100"],
+         "--wait must be a whole number from 0 to 55, not '100'", "folkmoot inbox"),
+        (["inbox", "--limit", "x"],
+         "--limit must be a whole number from 1 to 100, not 'x'", "folkmoot inbox"),
+        (["profile", "--privacy", "secret"],
+         "--privacy must be public, contacts_only or private, not 'secret'", "folkmoot profile"),
+        (["send", "bob", "Hi", "--priority", "high"],
+         "--priority must be urgent, normal, low or fyi, not 'high'", "folkmoot send"),
+        (["connect", "emacs"],
+         ("CLIENT must be claude-desktop, claude-code, vscode, cursor, goose or mcpservers, "
+          "not 'emacs'"), "folkmoot connect"),
+        (["connect", "mcpservers"], "--file is needed for this client", "folkmoot connect"),
         (["config", "check", "a", "b"],
          "got unexpected extra argument(s) (b)", "folkmoot config check"),
     ],
@@ -160,6 +194,7 @@ def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], s
         ("folkmoot config ", {"show", "check", "schema"}),
         ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
         ("folkmoot serve --log-f", {"--log-format"}),
+        ("folkmoot threads --state ", {"active", "archived", "muted", "starred"}),
     ],
 )
 def test_bash_completes_commands_options_and_values(

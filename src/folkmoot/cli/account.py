@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, ask, hub_for, signed_in
+from folkmoot.cli.asking import (
+    AsOption,
+    HandleArgument,
+    HubOption,
+    UrlOption,
+    ask,
+    handle_argument,
+    hub_for,
+    signed_in,
+)
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.options import JsonOption
+from folkmoot.cli.options import JsonOption, check_place, choice
 from folkmoot.cli.output import aligned, complain, say
 from folkmoot.cli.show import Column, tell_fields, tell_table
 from folkmoot.cli.text import say_data
@@ -25,6 +34,17 @@ InviteOption = Annotated[
 AgentOption = Annotated[
     bool, typer.Option("--agent", help="The account of a program.", show_default=False)
 ]
+WantedArgument = Annotated[
+    str, handle_argument("The handle you want: 3 to 20 letters, digits and underscores.")
+]
+LostArgument = Annotated[str, handle_argument("The account's handle.")]
+PrivacyOption = Annotated[
+    str | None,
+    choice(
+        "--privacy", "LEVEL", ("public", "contacts_only", "private"),
+        "public, contacts_only or private.",
+    ),
+]  # fmt: skip
 YesOption = Annotated[
     bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
 ]
@@ -39,9 +59,9 @@ def field(name: str, metavar: str, what: str) -> Any:
 
 
 def register(
-    handle: HandleArgument,
+    handle: WantedArgument,
     invite: InviteOption = None,
-    url: UrlOption = None,
+    url: HubOption = None,
     *,
     agent: AgentOption = False,
     as_json: JsonOption = False,
@@ -58,7 +78,7 @@ def register(
     enter("msg/register", arguments, url, as_json=as_json)
 
 
-def recover(handle: HandleArgument, url: UrlOption = None, *, as_json: JsonOption = False) -> None:
+def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption = False) -> None:
     """Get a new token with the recovery code; the old one ends.
 
     The code that was kept here is used; where none was, it is asked for, or read from the standard
@@ -69,6 +89,8 @@ def recover(handle: HandleArgument, url: UrlOption = None, *, as_json: JsonOptio
     kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, handle)), None)
     code = (kept.recovery_code if kept else "") or ask_code()
     enter("msg/recover", {"handle": handle, "recovery_code": code}, hub, as_json=as_json)
+    if not as_json:
+        say("The old token ended; 'folkmoot connect CLIENT --force' gives an assistant this one.")
 
 
 def ask_code() -> str:
@@ -154,10 +176,7 @@ def profile(
     name: Annotated[str | None, field("--name", "TEXT", "The name others see.")] = None,
     bio: Annotated[str | None, field("--bio", "TEXT", "A few words about you.")] = None,
     status: Annotated[str | None, field("--status", "TEXT", "What you are doing.")] = None,
-    privacy: Annotated[
-        Literal["public", "contacts_only", "private"] | None,
-        field("--privacy", "LEVEL", "public, contacts_only or private."),
-    ] = None,
+    privacy: PrivacyOption = None,
     url: UrlOption = None,
     handle: AsOption = None,
     *,
@@ -230,6 +249,7 @@ accounts = typer.Typer(
 def list_accounts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     """Show the accounts kept here, and choose the one to use."""
     if ctx.invoked_subcommand is not None:
+        check_place(ctx, as_json)
         return
     kept = read_keyring().accounts
     if as_json:

@@ -45,9 +45,22 @@ AsOption = Annotated[
         callback=checked_handle, show_default=False,
     ),
 ]  # fmt: skip
-HandleArgument = Annotated[
-    str, typer.Argument(metavar="HANDLE", help="Who.", callback=checked_handle, show_default=False)
-]
+HubOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL",
+        help=f"The hub.  [default: that of your account, or {LOCAL_HUB}]",
+        callback=checked_url, show_default=False,
+    ),
+]  # fmt: skip
+
+
+def handle_argument(what: str) -> Any:
+    """An argument that is someone's handle."""
+    return typer.Argument(metavar="HANDLE", help=what, callback=checked_handle, show_default=False)
+
+
+HandleArgument = Annotated[str, handle_argument("Who.")]
 TextArgument = Annotated[
     str,
     typer.Argument(

@@ -99,8 +99,10 @@ class HubClient:
             reason = error.reason or "the connection is not secure"
             raise HubUnreachable(f"{self.url}: {reason.lower().replace('_', ' ')}.") from None
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "strerror", None) or "the connection broke"
-            raise HubUnreachable(f"{self.url}: no hub answers there ({reason.lower()}).") from None
+            words = getattr(error, "strerror", None)
+            if words is None:
+                raise self._broke() from None
+            raise HubUnreachable(f"{self.url}: no hub answers there ({words.lower()}).") from None
         finally:
             connection.close()
 
@@ -119,7 +121,10 @@ class HubClient:
                 if isinstance(message, dict) and message.get("id") == REQUEST_ID:
                     return message
                 data.clear()
-        raise HubUnreachable(f"{self.url}: the connection broke before the answer came.")
+        raise self._broke()
+
+    def _broke(self) -> HubUnreachable:
+        return HubUnreachable(f"{self.url}: the connection broke before the answer came.")
 
     def _decode(self, body: bytes, status: int) -> Any:
         try:

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from folkmoot.cli import jsonfile, yamlfile
-from folkmoot.cli.asking import AsOption, UrlOption, hub_for
+from folkmoot.cli.asking import AsOption, HubOption, hub_for
 from folkmoot.cli.credentials import fits, read_keyring
 from folkmoot.cli.output import complain, say
 from folkmoot.core.errors import ClientFileUnusable
@@ -89,7 +89,7 @@ def connect(
     client: ClientArgument,
     file: FileOption = None,
     name: NameOption = NAME,
-    url: UrlOption = None,
+    url: HubOption = None,
     handle: AsOption = None,
     *,
     dry_run: DryRunOption = False,
@@ -118,7 +118,7 @@ def connect(
         say(shown(known, name, endpoint, MASKED if token else ""))
         return
     kept = put(path, text, changed)
-    say(f"{known.name} is told of {hub} in {path}.")
+    say(f"{known.name if client in FILES else 'The client'} is told of {hub} in {path}.")
     if kept is not None:
         say(f"The file as it was is {kept}.")
     if not token:
@@ -243,4 +243,7 @@ def write(path: Path, before: str | None, after: str) -> None:
             Path(name).unlink()
         raise
     if mode & 0o077 and "Bearer " in after:
-        complain(f"others can read {path}, and your token is in it.", kind="warning")
+        complain(
+            f"others can read {path}, and your token is in it; 'chmod 600' keeps it yours.",
+            kind="warning",
+        )

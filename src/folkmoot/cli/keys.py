@@ -187,6 +187,8 @@ def rotate_master(
         say_json(rotated)
     else:
         say(summary(rotated))
+        if to is not None:
+            say(f"The new key is in {to.expanduser().absolute()}.")
     warn(rotated, discarded=discard_old)
 
 

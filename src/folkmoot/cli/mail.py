@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
 
 from folkmoot.cli.asking import (
     AsOption,
-    HandleArgument,
     TextArgument,
     UrlOption,
     ask,
     checked_handle,
+    handle_argument,
     signed_in,
     text_of,
 )
 from folkmoot.cli.client import HubClient
-from folkmoot.cli.options import JsonOption
+from folkmoot.cli.options import JsonOption, choice, number
 from folkmoot.cli.output import say
 from folkmoot.cli.show import Column, at, tell_messages, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
@@ -28,6 +29,7 @@ from folkmoot.core.errors import ToolRefused
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
 
+RecipientArgument = Annotated[str, handle_argument("Whom to write to.")]
 MessageArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The message to answer.", show_default=False)
 ]
@@ -42,17 +44,9 @@ PeekOption = Annotated[
 ]
 WaitOption = Annotated[
     int,
-    typer.Option(
-        "--wait", metavar="N", min=0, max=55, show_default=False,
-        help="Show only what is new, and wait up to N seconds for it (at most 55).",
-    ),
-]  # fmt: skip
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit", metavar="N", min=1, max=100, help="How many (at most 100).", show_default=False
-    ),
+    number("--wait", 0, 55, "Show only what is new, and wait up to N seconds for it (at most 55)."),
 ]
+LimitOption = Annotated[int | None, number("--limit", 1, 100, "How many (at most 100).")]
 CursorOption = Annotated[
     str | None,
     typer.Option(
@@ -61,16 +55,16 @@ CursorOption = Annotated[
     ),
 ]  # fmt: skip
 PriorityOption = Annotated[
-    Literal["urgent", "normal", "low", "fyi"] | None,
-    typer.Option(
-        "--priority", metavar="LEVEL", help="urgent, normal, low or fyi.", show_default=False
+    str | None,
+    choice(
+        "--priority", "LEVEL", ("urgent", "normal", "low", "fyi"), "urgent, normal, low or fyi."
     ),
 ]
 StateOption = Annotated[
-    Literal["active", "archived", "muted", "starred"] | None,
-    typer.Option(
-        "--state", metavar="STATE", help="Only active, archived, muted or starred ones.",
-        show_default=False,
+    str | None,
+    choice(
+        "--state", "STATE", ("active", "archived", "muted", "starred"),
+        "Only active, archived, muted or starred ones.",
     ),
 ]  # fmt: skip
 
@@ -89,7 +83,7 @@ def inbox(
     hub, login = signed_in(url, handle)
     arguments = {"limit": limit, "cursor": cursor, "peek": peek or None, "wait": wait or None}
     answer = hub.call("msg/inbox", arguments, wait=wait)
-    tell_page(answer, login.handle, "No mail.", as_json=as_json)
+    tell_page(answer, login.handle, "No new mail." if wait else "No mail.", as_json=as_json)
 
 
 def thread(
@@ -126,11 +120,15 @@ def tell_page(answer: dict[str, Any], me: str, nothing: str, *, as_json: bool) -
 
 
 def thread_with(hub: HubClient, other: str) -> str:
-    """The id of the conversation with someone."""
+    """The id of the conversation with someone, who may have another handle by now."""
     handle = checked_handle(other)
+    ids: dict[Any, str] = {}
     for found in all_threads(hub):
-        if found.get("other_handle") == handle:
-            return str(found.get("id"))
+        ids[found.get("other_handle")] = str(found.get("id"))
+        if handle in ids:
+            return ids[handle]
+    with suppress(ToolRefused, KeyError):
+        return ids[hub.call("msg/lookup", {"handle": handle}).get("handle")]
     raise ToolRefused(f"There is no conversation with @{one_line(handle)}.")
 
 
@@ -184,7 +182,7 @@ def thread_row(found: dict[str, Any]) -> tuple[str, ...]:
 
 
 def send(
-    to: HandleArgument,
+    to: RecipientArgument,
     text: TextArgument,
     priority: PriorityOption = None,
     url: UrlOption = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -61,6 +62,43 @@ LogFormatOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
 ]
+
+
+NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+def number(name: str, least: int, most: int, what: str) -> Any:
+    """An option that takes a whole number within bounds, and says so in plain words."""
+
+    def parse(value: Any) -> int:
+        text = str(value)
+        if NUMBER.fullmatch(text) and least <= int(text) <= most:
+            return int(text)
+        raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {text!r}")
+
+    return typer.Option(name, metavar="N", help=what, parser=parse, show_default=False)
+
+
+def choice(name: str, metavar: str, words: tuple[str, ...], what: str) -> Any:
+    """An option that takes one of a few words."""
+
+    def parse(value: Any) -> str:
+        if value in words:
+            return str(value)
+        raise typer.BadParameter(f"must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+
+    def complete() -> list[str]:
+        return list(words)
+
+    return typer.Option(
+        name, metavar=metavar, help=what, parser=parse, autocompletion=complete, show_default=False
+    )
+
+
+def check_place(ctx: typer.Context, *given: object) -> None:
+    """Refuse a group's own options before one of its commands, which would not heed them."""
+    if any(given):
+        raise typer.BadParameter(f"options come after '{ctx.invoked_subcommand}', not before it")
 
 
 def settings_from(config: str | None, **options: str | None) -> Loaded:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, ask, text_of
-from folkmoot.cli.options import JsonOption
+from folkmoot.cli.options import JsonOption, check_place
 from folkmoot.cli.output import say
 from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
 from folkmoot.cli.text import moment, say_data
@@ -41,6 +41,8 @@ def contacts_root(
     """Show and change your contacts."""
     if ctx.invoked_subcommand is None:
         list_contacts(url, handle, as_json=as_json)
+    else:
+        check_place(ctx, url, handle, as_json)
 
 
 @contacts.command("list")
@@ -80,7 +82,7 @@ def add_contact(
 ) -> None:
     """Add someone to your contacts."""
     answer = ask(url, handle, "msg/add_contact", {"handle": who, "nickname": nickname})
-    tell(answer, f"@{who} is a contact of yours.", as_json=as_json)
+    tell(answer, f"{at(answer.get('contact', who))} is a contact of yours.", as_json=as_json)
 
 
 @contacts.command("remove")
@@ -93,7 +95,8 @@ def remove_contact(
 ) -> None:
     """Take someone out of your contacts."""
     answer = ask(url, handle, "msg/remove_contact", {"handle": who})
-    tell(answer, f"@{who} is no longer a contact of yours.", as_json=as_json)
+    sentence = f"{at(answer.get('contact', who))} is no longer a contact of yours."
+    tell(answer, sentence, as_json=as_json)
 
 
 def block(
@@ -105,7 +108,8 @@ def block(
 ) -> None:
     """Let someone no longer write to you."""
     answer = ask(url, handle, "msg/block", {"handle": who, "action": "block"})
-    tell(answer, f"@{who} can no longer write to you.", as_json=as_json)
+    sentence = f"{at(answer.get('handle', who))} can no longer write to you."
+    tell(answer, sentence, as_json=as_json)
 
 
 def unblock(
@@ -117,7 +121,8 @@ def unblock(
 ) -> None:
     """Let someone write to you again."""
     answer = ask(url, handle, "msg/block", {"handle": who, "action": "unblock"})
-    tell(answer, f"@{who} can write to you again.", as_json=as_json)
+    sentence = f"{at(answer.get('handle', who))} can write to you again."
+    tell(answer, sentence, as_json=as_json)
 
 
 def lookup(

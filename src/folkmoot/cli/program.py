@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from folkmoot import __version__
@@ -32,11 +33,22 @@ from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.core.errors import FolkmootError
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
+BARE = "Invalid value: "
 DEBUG = "FOLKMOOT_DEBUG"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+
+class InOrder(TyperGroup):
+    """Lists commands in the order of the table, groups among them."""
+
+    def list_commands(self, _: object) -> list[str]:
+        """The names of all commands."""
+        return list(COMMANDS)
+
+
 app = typer.Typer(
     name=PROGRAM,
+    cls=InOrder,
     help="One place where people, their AI assistants, agents and MCP tools meet.",
     epilog="Settings come from a TOML file, FOLKMOOT_… variables and options: see "
     "'folkmoot config show'.",
@@ -169,8 +181,9 @@ def command(arguments: list[str]) -> int:
 
 def misused(error: typer.TyperException) -> int:
     """One line for a wrong command line, and one that says where to look."""
-    message = INVALID.sub(r"\1 must", error.format_message()).rstrip(".")
-    complain(message[:1].lower() + message[1:])
+    message = INVALID.sub(r"\1 must", error.format_message()).removeprefix(BARE).rstrip(".")
+    # A name in capitals, such as CLIENT, stays as the help spells it.
+    complain(message if message[1:2].isupper() else message[:1].lower() + message[1:])
     context = getattr(error, "ctx", None)
     say(f"Try '{context.command_path if context else PROGRAM} --help'.", err=True)
     return error.exit_code

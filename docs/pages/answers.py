@@ -1,0 +1,141 @@
+"""What each tool answers, by example; a test holds the members against a real hub."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ID = "550e8400-e29b-41d4-a716-446655440000"
+TOKEN = "sk_…"  # noqa: S105 - an example
+KEY = "BgjJQj3lTUVkRtIhYn1eOhO1JmCzSvRcO0IHO3W3cSk="
+TIME = 1711411200
+
+OWN_PROFILE = {
+    "handle": "alice",
+    "display_name": "Alice",
+    "bio": "",
+    "privacy": "public",
+    "status": "",
+    "account_type": "person",
+    "public_key": KEY,
+    "client_public_key": None,
+}
+MESSAGE = {
+    "id": ID,
+    "thread_id": ID,
+    "from_handle": "bob",
+    "to_handle": "alice",
+    "body": "The boat is ready.",
+    "priority": "normal",
+    "encryption_mode": "server_assisted",
+    "reply_to": None,
+    "created_at": TIME,
+}
+SENT = {
+    "message_id": ID,
+    "thread_id": ID,
+    "to": "bob",
+    "encryption_mode": "server_assisted",
+    "created_at": TIME,
+}
+THREAD = {
+    "id": ID,
+    "subject": "The boat is ready.",
+    "other_handle": "bob",
+    "other_display_name": "Bob",
+    "last_message_body": "Six o'clock is fine.",
+    "last_message_at": TIME,
+    "unread_count": 1,
+    "member_state": "active",
+    "last_read_at": TIME,
+    "created_at": TIME,
+    "updated_at": TIME,
+}
+DIGEST = {
+    "total_unread": 1,
+    "threads_with_unread": 1,
+    "recent_senders": ["bob"],
+    "urgent_count": 0,
+}
+
+
+def changed(state: str) -> dict[str, Any]:
+    """The answer of a tool that changes the state of a thread."""
+    return {"thread_id": ID, "state": state, "message": f"Thread {state}."}
+
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "msg/register": {
+        "handle": "alice",
+        "token": TOKEN,
+        "recovery_code": "AB3K-9TW2-HNPQ",
+        "public_key": KEY,
+        "message": "Account created. Save the token and recovery_code to your persistent memory "
+        "immediately.",
+    },
+    "msg/recover": {
+        "handle": "alice",
+        "token": TOKEN,
+        "message": "Account recovered. Save the new token to your persistent memory. The old token "
+        "is now invalid.",
+    },
+    "msg/whoami": {**OWN_PROFILE, "created_at": TIME},
+    "msg/set_profile": {**OWN_PROFILE, "message": "Profile updated."},
+    "msg/change_handle": {
+        "old_handle": "alice",
+        "new_handle": "alice_v2",
+        "redirects_until": TIME + 2_592_000,
+        "message": "Handle changed. Old handle will redirect for 30 days.",
+    },
+    "msg/delete_account": {
+        "handle": "alice",
+        "message": "Account deleted. The token is now invalid.",
+    },
+    "msg/send": SENT,
+    "msg/inbox": {"messages": [MESSAGE], "next_cursor": None},
+    "msg/reply": SENT,
+    "msg/delete_message": {"message_id": ID, "message": "Message deleted."},
+    "msg/threads": {"threads": [THREAD], "next_cursor": None},
+    "msg/thread": {"thread": THREAD, "messages": [MESSAGE], "next_cursor": None},
+    "msg/digest": DIGEST,
+    "msg/delete_thread": {"thread_id": ID, "message": "Thread deleted."},
+    "msg/mark_read": {"thread_id": ID, "message": "Thread marked as read."},
+    "msg/archive": changed("archived"),
+    "msg/star": changed("starred"),
+    "msg/mute": changed("muted"),
+    "msg/contacts": {
+        "contacts": [
+            {"handle": "bob", "display_name": "Bob", "nickname": "", "added_at": TIME},
+        ],
+        "next_cursor": None,
+    },
+    "msg/add_contact": {"contact": "bob", "nickname": "", "message": "Contact added."},
+    "msg/remove_contact": {"contact": "bob", "message": "Contact removed."},
+    "msg/lookup": {
+        "handle": "bob",
+        "display_name": "Bob",
+        "bio": "",
+        "status": "",
+        "account_type": "person",
+        "public_key": KEY,
+        "client_public_key": None,
+    },
+    "msg/search_users": {
+        "results": [
+            {"handle": "bob", "display_name": "Bob", "bio": "", "account_type": "person"},
+        ]
+    },
+    "msg/block": {"handle": "bob", "action": "block", "message": "User blocked."},
+    "msg/invite": {
+        "invite_code": "0123456789abcdef0123456789abcdef",
+        "invite_url": "https://moot.example/invite/0123456789abcdef0123456789abcdef",
+        "message": "Share this link with someone to invite them to MMP.",
+    },
+    "msg/open_inbox": {
+        "resource": "ui://mmp-inbox",
+        "handle": "alice",
+        "message": "You have 1 unread message in 1 thread, from @bob.",
+        "digest": DIGEST,
+        "threads": [THREAD],
+    },
+}
+"""One answer of each tool."""

@@ -1,0 +1,61 @@
+"""The answers that the page of tools shows are those of a hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docs.pages.answers import ANSWERS
+from folkmoot.tools import CATALOGUE
+from tests.harness import run
+from tests.mcp_harness import meeting
+
+
+def shape(value: Any) -> Any:
+    """The members of an answer with their types; of a list, those of its first entry."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])]
+    return type(value)
+
+
+def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
+    async def main() -> dict[str, Any]:
+        async with meeting(tmp_path) as there:
+            stranger = await there.stranger()
+            given = {"msg/register": await stranger.call("msg/register", handle="alice")}
+            code = given["msg/register"]["recovery_code"]
+            given["msg/recover"] = await stranger.call(
+                "msg/recover", handle="alice", recovery_code=code
+            )
+            alice = await there.returning(given["msg/recover"]["token"])
+            bob = await there.person("bob")
+            given["msg/send"] = sent = await alice.call("msg/send", to="bob", body="Hello")
+            given["msg/reply"] = await bob.call(
+                "msg/reply", message_id=sent["message_id"], body="Yes?"
+            )
+            await bob.call("msg/send", to="alice", body="Are you there?")
+            thread = {"thread_id": sent["thread_id"]}
+            bobs = {"handle": "bob"}
+            rest: dict[str, dict[str, Any]] = {
+                "msg/whoami": {}, "msg/digest": {}, "msg/open_inbox": {}, "msg/threads": {},
+                "msg/inbox": {}, "msg/thread": thread, "msg/mark_read": thread, "msg/star": thread,
+                "msg/mute": thread, "msg/archive": thread, "msg/add_contact": bobs,
+                "msg/contacts": {}, "msg/remove_contact": bobs, "msg/lookup": bobs,
+                "msg/search_users": {"query": "bob"}, "msg/block": bobs, "msg/invite": {},
+                "msg/set_profile": {"bio": ""},
+                "msg/delete_message": {"message_id": sent["message_id"]},
+                "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
+                "msg/delete_account": {"confirm": "alice_v2"},
+            }  # fmt: skip
+            return given | {name: await alice.call(name, **rest[name]) for name in rest}
+
+    given = run(main())
+    assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
+    assert {name: shape(answer) for name, answer in given.items()} == {
+        name: shape(answer) for name, answer in ANSWERS.items()
+    }
+    for name, answer in ANSWERS.items():
+        if name != "msg/open_inbox":
+            assert given[name].get("message") == answer.get("message")
