@@ -195,7 +195,7 @@ def test_every_kind_of_the_protocol_is_in_the_table() -> None:
     named = {
         "mcp": "request response notification proposal",
         "mcpx": "withdraw.proposal reject.proposal",
-        "system": "welcome presence error",
+        "system": "welcome presence error proposal",
         "chat": "message acknowledge cancel",
         "capability": "grant revoke grant-ack",
         "room": "invite invite-ack kick",

@@ -8,6 +8,9 @@ from enum import IntEnum
 class CloseCode(IntEnum):
     """WebSocket close codes: ours from 4000 on, and the standard ones we use."""
 
+    PROTOCOL_ERROR = 1002
+    NOT_TEXT = 1003
+    NOT_UTF8 = 1007
     TOO_BIG = 1009
     INTERNAL = 1011
     RESTARTING = 1012
@@ -22,7 +25,10 @@ class CloseCode(IntEnum):
 
 
 CLOSE_REASONS: dict[CloseCode, str] = {
-    CloseCode.TOO_BIG: "A frame was larger than the hub accepts.",
+    CloseCode.PROTOCOL_ERROR: "The frames break the rules of the WebSocket protocol.",
+    CloseCode.NOT_TEXT: "The hub takes text messages only.",
+    CloseCode.NOT_UTF8: "A text message was not valid UTF-8.",
+    CloseCode.TOO_BIG: "A message was larger than the hub accepts.",
     CloseCode.INTERNAL: "The hub failed; resume and go on.",
     CloseCode.RESTARTING: "The hub is restarting; resume in a moment.",
     CloseCode.TOO_SLOW: "The connection could not keep up; it may resume.",

@@ -121,6 +121,7 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     ),
     KnownKind("system.presence", "Someone came or went: `.join`, `.leave`.", "gateway"),
     KnownKind("system.error", "A message was refused; goes to its sender alone.", "gateway"),
+    KnownKind("system.proposal", "A proposal ended by itself: `.expired`.", "gateway"),
     KnownKind("chat.message", "Room chat in its short form; the method may name the format."),
     KnownKind("chat.acknowledge", "A chat message was seen."),
     KnownKind("chat.cancel", "A chat message needs no answer any more."),

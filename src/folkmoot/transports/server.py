@@ -12,7 +12,7 @@ import uvicorn
 
 from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.listen import close
-from folkmoot.transports.protocol import HubProtocol
+from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 
 if TYPE_CHECKING:
     import socket
@@ -60,7 +60,7 @@ class HttpServer:
         self._away = TurnedAway(metrics)
         config = uvicorn.Config(
             app,
-            http=partial(HubProtocol, away=self._away),  # type: ignore[arg-type]
+            http=partial(UpgradingProtocol, away=self._away),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             interface="asgi3",

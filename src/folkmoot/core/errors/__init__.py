@@ -22,6 +22,14 @@ FolkmootError
 ├── PolicyError             the message is well formed, and not allowed
 │   ├── CapabilityDenied, ProposalRequired
 │   └── BlockedByInterceptor, RewriteRefused
+├── RoomError               the message does not fit what is so in the room
+│   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
+│   ├── RequestIdOpen, RequestNotOpen, NotAsked, NotRequester, ResponseMismatch
+│   ├── TargetLeft, RequestTimedOut, MethodUnknown
+│   ├── ProposalUnknown, ProposalClosed, ProposalOwn, ProposalNotOwn, ProposalAltered
+│   ├── RejectedAlready, GrantUnknown, TooManyOpen
+│   └── AdmissionRefused    someone cannot come in
+│       └── NameRefused, RoomFull, TooManyConnections
 ├── SettingsError           the configuration cannot be used
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
@@ -43,6 +51,7 @@ FolkmootError
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping
+│   ├── UpgradeRequired, HandshakeInvalid
 │   └── QueryInvalid, TokensDiffer, SessionNotFound, TooManySessions
 ├── ToolError               a tool cannot do what it was asked
 │   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited
@@ -60,6 +69,7 @@ from __future__ import annotations
 from folkmoot.core.errors.base import *
 from folkmoot.core.errors.messages import *
 from folkmoot.core.errors.rights import *
+from folkmoot.core.errors.rooms import *
 from folkmoot.core.errors.hub import *
 from folkmoot.core.errors.client import *
 from folkmoot.core.errors.requests import *

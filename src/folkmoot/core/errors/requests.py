@@ -36,6 +36,14 @@ class OriginNotAllowed(
     """A web page of another origin sent the request."""
 
 
+class UpgradeRequired(RequestError, code="upgrade_required", http=426):
+    """The address is for WebSockets, of the version that the answer names."""
+
+
+class HandshakeInvalid(RequestError, code="handshake_invalid"):
+    """The request asks for a WebSocket in a way that cannot be answered."""
+
+
 class HubStopping(RequestError, code="hub_stopping", http=503, close=CloseCode.RESTARTING):
     """The hub is stopping and could not finish the request in time."""
 

@@ -1,0 +1,106 @@
+"""What a room refuses: a message that does not fit what is so there, or someone at its door."""
+
+from __future__ import annotations
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors.base import INVALID_PARAMS, INVALID_REQUEST, NOT_ALLOWED, FolkmootError
+
+
+class RoomError(FolkmootError, jsonrpc=INVALID_REQUEST, http=409, close=CloseCode.BAD_REQUEST):
+    """The message is well formed, and does not fit what is so in the room."""
+
+
+class SenderForged(RoomError, code="sender_forged", http=403, close=CloseCode.NOT_ALLOWED):
+    """`from` names someone other than the participant who sent the message."""
+
+
+class IdUsed(RoomError, code="id_used"):
+    """An earlier message of the room has this id; `seq` is there when it was the same sender's."""
+
+
+class RecipientUnknown(RoomError, code="recipient_unknown", http=404):
+    """The recipient of a request is not in the room."""
+
+
+class RecipientInvalid(RoomError, code="recipient_invalid", http=400):
+    """The recipients are not those the message must have, or one is named twice."""
+
+
+class RequestIdOpen(RoomError, code="request_id_open"):
+    """The requester has an open request to the same participant with the same `payload.id`."""
+
+
+class RequestNotOpen(RoomError, code="request_not_open"):
+    """The message correlates no open request: it was answered, cancelled or never made."""
+
+
+class NotAsked(RoomError, code="not_asked", http=403, close=CloseCode.NOT_ALLOWED):
+    """Only the participant a request was sent to may answer it or tell of its progress."""
+
+
+class NotRequester(RoomError, code="not_requester", http=403, close=CloseCode.NOT_ALLOWED):
+    """Only the participant who made a request may cancel it."""
+
+
+class ResponseMismatch(RoomError, code="response_mismatch", http=400):
+    """The message differs from its request in method, context, id or progress token."""
+
+
+class TargetLeft(RoomError, code="target_left"):
+    """The participant who was asked left the room before answering."""
+
+
+class RequestTimedOut(RoomError, code="request_timed_out", http=504):
+    """The participant who was asked did not answer in time."""
+
+
+class MethodUnknown(RoomError, code="method_unknown", jsonrpc=-32601, http=404):
+    """The gateway was asked for a method or tool it does not have."""
+
+
+class ProposalUnknown(RoomError, code="proposal_unknown", http=404):
+    """The message correlates nothing that is a proposal of this room."""
+
+
+class ProposalClosed(RoomError, code="proposal_closed"):
+    """The proposal was fulfilled, rejected or withdrawn, or has expired; `state` says which."""
+
+
+class ProposalOwn(RoomError, code="proposal_own", http=403, close=CloseCode.NOT_ALLOWED):
+    """The proposer can withdraw the proposal, and neither fulfil nor reject it."""
+
+
+class ProposalNotOwn(RoomError, code="proposal_not_own", http=403, close=CloseCode.NOT_ALLOWED):
+    """Only the proposer can withdraw a proposal."""
+
+
+class ProposalAltered(RoomError, code="proposal_altered"):
+    """The request differs from the proposal it fulfils in method, params or recipient."""
+
+
+class RejectedAlready(RoomError, code="rejected_already"):
+    """The participant has rejected the proposal before."""
+
+
+class GrantUnknown(RoomError, code="grant_unknown", http=404):
+    """No grant in the room is what was to be revoked."""
+
+
+class TooManyOpen(RoomError, code="too_many_open", http=429):
+    """So many requests, proposals or grants are open that there can be no more of them."""
+
+
+class AdmissionRefused(RoomError, jsonrpc=NOT_ALLOWED, http=403, close=CloseCode.NOT_ALLOWED):
+    """Someone cannot come in."""
+
+
+class NameRefused(AdmissionRefused, code="name_refused", jsonrpc=INVALID_PARAMS):
+    """The name is none, or could be mistaken for the gateway or for another participant."""
+
+
+class RoomFull(AdmissionRefused, code="room_full", http=429):
+    """The room has as many participants as it can hold."""
+
+
+class TooManyConnections(AdmissionRefused, code="too_many_connections", http=429):
+    """The participant has as many connections to the room as one may have."""

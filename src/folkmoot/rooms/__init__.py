@@ -1,0 +1,61 @@
+"""Rooms: live streams in which everyone sees everything, and nobody does what they may not.
+
+A *room* is a pure machine. *Participants* come to it on *connections*, several each if they like,
+and send *messages*. What it accepts it stamps with a *seq* and *appends* to its history, which
+everyone gets in the same bytes; what it refuses is told to the sender alone. It keeps track of open
+*requests* and *proposals*, of *rights* and *grants*, and returns what is to be done as *effects*.
+Its state follows from its history, so it can be thrown away and *rebuilt*.
+
+`room.py` is what others use. A message passes the checks there, and then `acts.py` says what else
+is done with its kind, in `asking.py` and `ruling.py`; what it changes is in `deeds.py`, for live
+messages and replayed ones alike; `wire.py` writes the bytes.
+"""
+
+from __future__ import annotations
+
+from folkmoot.rooms.ids import Older, Used
+from folkmoot.rooms.model import (
+    DEFAULT_CHAT,
+    DEFAULT_RIGHTS,
+    GATEWAY,
+    Append,
+    Attach,
+    Audit,
+    Close,
+    ConnectionId,
+    Effect,
+    Expel,
+    Invite,
+    Role,
+    RoomBounds,
+    RoomSettings,
+    Tell,
+)
+from folkmoot.rooms.proposals import TRANSITIONS, Proposal, State
+from folkmoot.rooms.rights import Grant
+from folkmoot.rooms.room import Room
+
+__all__ = [
+    "DEFAULT_CHAT",
+    "DEFAULT_RIGHTS",
+    "GATEWAY",
+    "TRANSITIONS",
+    "Append",
+    "Attach",
+    "Audit",
+    "Close",
+    "ConnectionId",
+    "Effect",
+    "Expel",
+    "Grant",
+    "Invite",
+    "Older",
+    "Proposal",
+    "Role",
+    "Room",
+    "RoomBounds",
+    "RoomSettings",
+    "State",
+    "Tell",
+    "Used",
+]

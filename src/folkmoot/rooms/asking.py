@@ -1,0 +1,155 @@
+"""Saying, asking and proposing: what a room does with chat, requests, answers and proposals.
+
+Each act raises before it changes anything, so a refused message leaves no trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from folkmoot.core.errors import (
+    FolkmootError,
+    MethodUnknown,
+    ProposalAltered,
+    RecipientInvalid,
+    RecipientUnknown,
+)
+from folkmoot.core.kinds import Kind
+from folkmoot.rooms import chat
+from folkmoot.rooms.deeds import apply, fulfilled_by, request_of
+from folkmoot.rooms.model import GATEWAY, Append, Effect
+from folkmoot.rooms.proposals import Proposal, expiry
+from folkmoot.rooms.state import State
+from folkmoot.rooms.turn import Turn, accept, audit, check_no_deny
+
+
+def say(state: State, turn: Turn) -> list[Effect]:
+    """Chat, in either spelling."""
+    body = chat.body_of(turn.kind, turn.message.payload)
+    chat.check_body(body)
+    who = turn.member.principal
+    state.rates.take(who.account_id, who.type, state.settings.chat, turn.now)
+    return [state.append(turn.member, turn.message, turn.kind, turn.now)]
+
+
+def request(state: State, turn: Turn) -> list[Effect]:
+    """A request to one participant, or to the gateway; it may fulfil a proposal."""
+    (name,) = turn.message.to
+    member, payload = turn.member, turn.payload
+    if name == member.name:
+        raise RecipientInvalid("Nobody sends a request to themselves.")
+    proposal = _fulfilled(state, turn, name)
+    if name == GATEWAY:
+        effects = _ask_gateway(state, turn)
+    else:
+        target = state.members.named(name)
+        if target is None:
+            raise RecipientUnknown(f"{name} is not in the room.")
+        state.requests.check_new(member.account, target.account, payload["id"])
+        effects = [accept(state, turn, about=target.account)]
+    if proposal is not None:
+        by = {"request": effects[0].id} if isinstance(effects[0], Append) else {}
+        effects.insert(1, audit(turn, "proposal.fulfilled", proposal.id, **by))
+    return effects
+
+
+def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:
+    named = fulfilled_by(state, turn.message)
+    if not named:
+        return None
+    if len(named) > 1:
+        raise ProposalAltered("A request fulfils one proposal at a time.")
+    account = turn.member.account
+    return state.proposals.check_fulfilment(named[0], account, to, turn.payload, turn.now)
+
+
+def _ask_gateway(state: State, turn: Turn) -> list[Effect]:
+    """Answer a request to the gateway in the same turn."""
+    member, says = turn.member, str(turn.kind) == chat.SAY_KIND
+    if says:
+        who = member.principal
+        state.rates.take(who.account_id, who.type, state.settings.chat, turn.now)
+    appended = state.append(member, turn.message, turn.kind, turn.now, about=GATEWAY)
+    asked = request_of(state, appended, turn.message, member.name)
+    apply(state, turn.kind, appended, turn.message, member.name)
+    effects: list[Effect] = [appended]
+    try:
+        result = _broadcast(state, turn, appended, effects) if says else _known(turn.kind)
+    except FolkmootError as error:
+        return [*effects, state.append_answer(asked, turn.now, error=error)]
+    return [*effects, state.append_answer(asked, turn.now, result=result)]
+
+
+def _broadcast(state: State, turn: Turn, asked: Append, effects: list[Effect]) -> dict[str, Any]:
+    arguments = chat.check_arguments(turn.payload["params"].get("arguments"))
+    member = turn.member
+    broadcast = state.append_own(
+        chat.NOTIFIED_KIND,
+        chat.notification(arguments),
+        turn.now,
+        correlation_id=(asked.id,),
+        sender=member.name,
+        account=member.account,
+    )
+    effects.append(broadcast)
+    return chat.said(broadcast.id)
+
+
+def _known(kind: Kind) -> dict[str, Any]:
+    answer = _GATEWAY_ANSWERS.get(str(kind))
+    if answer is None:
+        raise MethodUnknown(f"The gateway has no {kind.context or kind.method}.")
+    return answer
+
+
+_GATEWAY_ANSWERS: Final[dict[str, dict[str, Any]]] = {
+    "mcp.request.ping": {},
+    "mcp.request.tools/list": {"tools": [chat.SAY]},
+}
+
+
+def respond(state: State, turn: Turn) -> list[Effect]:
+    """The answer to an open request; the request is the right to it, unless a deny stops it."""
+    open_ = state.requests.check_response(turn.message, turn.member.account)
+    turn.kind = open_.answer_kind
+    check_no_deny(turn)
+    meant = None if {*turn.message.to} == {*open_.answer_to} else open_.answer_to
+    return [accept(state, turn, to=meant)]
+
+
+def about_request(state: State, turn: Turn) -> list[Effect]:
+    """Progress and cancellation: the request is the right to them, and says whom they are for."""
+    _, other = state.requests.check_about(turn.message, turn.member.account)
+    check_no_deny(turn)
+    to = None if turn.message.to else (other,)
+    return [accept(state, turn, to=to)]
+
+
+def propose(state: State, turn: Turn) -> list[Effect]:
+    """Something that others are asked to do."""
+    state.proposals.check_new(turn.member.account)
+    seconds = expiry(turn.payload, state.settings.proposal_seconds)
+    appended = accept(state, turn)
+    detail = {"kind": appended.kind, "expires_at": turn.now + seconds}
+    return [appended, audit(turn, "proposal.open", appended.id, **detail)]
+
+
+def withdraw(state: State, turn: Turn) -> list[Effect]:
+    """The proposer takes a proposal back."""
+    (id_,) = turn.message.correlation_id
+    state.proposals.check("withdraw", id_, turn.member.account, turn.now)
+    return [accept(state, turn), audit(turn, "proposal.withdrawn", id_)]
+
+
+def reject(state: State, turn: Turn) -> list[Effect]:
+    """Someone else says no; with a quorum, several must."""
+    (id_,) = turn.message.correlation_id
+    proposal = state.proposals.check("reject", id_, turn.member.account, turn.now)
+    appended = accept(state, turn)
+    detail = {
+        "state": proposal.state.value,
+        "rejections": len(proposal.rejected_by),
+        "quorum": state.settings.quorum,
+        "reason": turn.payload["reason"][:256],
+    }
+    return [appended, audit(turn, "proposal.rejected", id_, **detail)]

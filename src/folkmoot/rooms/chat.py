@@ -1,0 +1,123 @@
+"""Chat in a room: what is chat, how often it may be said, and the tool that says it."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from folkmoot.core import chat, strict
+from folkmoot.core.errors import PayloadInvalid, RateLimited
+from folkmoot.core.kinds import Kind
+from folkmoot.core.message import JSONRPC
+from folkmoot.core.policy import PrincipalType
+from folkmoot.ratelimits import Limit, Window, in_words
+
+MOST_WINDOWS: Final = 100_000
+
+SAY_KIND: Final = f"mcp.request.tools/call:{chat.TOOL}"
+NOTIFIED_KIND: Final = f"mcp.notification.{chat.METHOD}"
+
+_STRING: Final = {"type": "string"}
+SAY: Final[Mapping[str, Any]] = {
+    "name": chat.TOOL,
+    "description": "Say something to everyone in the room.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "text": _STRING,
+            "format": {"enum": list(chat.FORMATS)},
+            "thread_id": _STRING,
+            "reply_to": _STRING,
+            "mentions": {"type": "array", "items": _STRING},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+}
+"""The tool `chat.say`, as the gateway lists it."""
+
+_OPTIONAL: Final = ("thread_id", "reply_to")
+
+
+def body_of(kind: Kind, payload: Any) -> Any:
+    """The body of a chat message in either of its equal spellings; None for anything else."""
+    if kind.protocol == "chat":
+        return payload if kind.operation == "message" else None
+    if kind.method == chat.METHOD and kind.operation == "notification":
+        return payload.get("params")
+    return None
+
+
+def check_body(body: dict[str, Any]) -> None:
+    """Refuse what a chat's optional members may not be; the core has seen to text and format."""
+    if len(body) == 1:
+        return
+    for name in _OPTIONAL:
+        if type(body.get(name, "")) is not str:
+            raise PayloadInvalid(f"The {name} of a chat message must be a string.")
+    mentions = body.get("mentions", [])
+    if type(mentions) is not list or not all(type(name) is str for name in mentions):
+        raise PayloadInvalid("The mentions of a chat message must be a list of names.")
+
+
+def check_arguments(arguments: Any) -> dict[str, Any]:
+    """The arguments of `chat.say`, which takes no others than it says."""
+    chat.check_body(arguments)
+    check_body(arguments)
+    unknown = arguments.keys() - SAY["inputSchema"]["properties"].keys()
+    if unknown:
+        raise PayloadInvalid(f"{chat.TOOL} takes no argument {min(unknown)[:64]}.")
+    return dict(arguments)
+
+
+def notification(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The payload that is broadcast for someone who called `chat.say`."""
+    return {"jsonrpc": JSONRPC, "method": chat.METHOD, "params": arguments}
+
+
+def said(id_: str) -> dict[str, Any]:
+    """The result of `chat.say`, as a tool's result."""
+    answer = {"status": "broadcasted", "id": id_}
+    text = strict.encode(answer).decode()
+    return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
+
+
+class ChatRates:
+    """How much each account said lately, however it was spelled and on whichever connection.
+
+    A window opens with the first message and holds until it is over, so the time to wait is known.
+    It outlives a connection: to leave and come back gains nothing.
+    """
+
+    __slots__ = ("_windows",)
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[str, Window] = OrderedDict()
+
+    def take(
+        self,
+        account: str,
+        type_: PrincipalType,
+        limits: Mapping[PrincipalType, Limit | None],
+        now: float,
+    ) -> None:
+        """Count one more, or raise `RateLimited` with the time to wait."""
+        limit = limits.get(type_)
+        if limit is None:
+            return
+        window = self._windows.get(account)
+        # A clock that was set back must not lock anyone out.
+        if window is None or not 0 <= now - window.opened < limit.seconds:
+            self._windows.pop(account, None)
+            self._windows[account] = window = Window(now, 0)
+            if len(self._windows) > MOST_WINDOWS:
+                self._windows.popitem(last=False)
+        if window.count >= limit.most:
+            seconds = max(1, math.ceil(window.opened + limit.seconds - now))
+            raise RateLimited(
+                f"You said too much in a short time. Try again in {in_words(seconds)}.",
+                retry_after=seconds,
+            )
+        window.count += 1

@@ -1,0 +1,138 @@
+"""Who is in the room: participants by account and by name, each with their connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from folkmoot.core.capability import Rights, Source
+from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
+from folkmoot.core.policy import MAX_TOLD, Principal
+from folkmoot.rooms.likeness import check_name, skeleton
+from folkmoot.rooms.model import ConnectionId, Role, RoomBounds
+from folkmoot.rooms.wire import sender_member
+
+
+class Member:
+    """A participant: who it is, what it may do, and the connections it has."""
+
+    __slots__ = ("connections", "own", "principal", "rights", "role", "sender")
+
+    def __init__(self, principal: Principal, role: Role, own: Rights, rights: Rights) -> None:
+        self.principal = principal
+        self.role = role
+        self.own = own
+        """What it holds without a grant."""
+        self.rights = rights
+        self.connections: dict[ConnectionId, str | None] = {}
+        """Each with the id its client gave it, if any."""
+        self.sender = sender_member(principal.name)
+
+    @property
+    def account(self) -> str:
+        """The account whose participant this is."""
+        return self.principal.account_id
+
+    @property
+    def name(self) -> str:
+        """What it is called in the room."""
+        return self.principal.name
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What others are told of it."""
+        who = self.principal
+        return {"id": who.name, "type": who.type.value, "role": self.role.value}
+
+    @property
+    def told(self) -> list[Source]:
+        """What it is told of its own rights; a very long list is cut."""
+        return list(islice(self.rights, MAX_TOLD))
+
+    def replaced_by(self, conn: str | None) -> ConnectionId | None:
+        """The connection that has the id a new one comes with."""
+        if conn is None:
+            return None
+        return next((one for one, had in self.connections.items() if had == conn), None)
+
+
+class Members:
+    """Everyone who is here. No two of them can be mistaken for each other."""
+
+    def __init__(self, bounds: RoomBounds) -> None:
+        self._bounds = bounds
+        self._by_account: dict[str, Member] = {}
+        self._by_name: dict[str, Member] = {}
+        self._by_skeleton: dict[str, Member] = {}
+        self._by_connection: dict[ConnectionId, Member] = {}
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._by_account.values())
+
+    def __len__(self) -> int:
+        return len(self._by_account)
+
+    def by_account(self, account: str) -> Member | None:
+        """The participant of an account, if it is here."""
+        return self._by_account.get(account)
+
+    def named(self, name: str) -> Member | None:
+        """The participant with a name, if it is here."""
+        return self._by_name.get(name)
+
+    def on(self, connection: ConnectionId) -> Member | None:
+        """The participant on a connection."""
+        return self._by_connection.get(connection)
+
+    def check_name(self, name: str, account: str | None) -> None:
+        """Refuse a name that is the hub's or another's, or could be mistaken for theirs."""
+        check_name(name)
+        other = self._by_skeleton.get(skeleton(name))
+        if other is not None and other.account != account:
+            raise NameRefused(f"The name {name} could be mistaken for another participant.")
+
+    def check_new(self, principal: Principal, conn: str | None) -> None:
+        """Refuse someone who cannot come in, or not on another connection."""
+        self.check_name(principal.name, principal.account_id)
+        member = self._by_account.get(principal.account_id)
+        if member is None:
+            if len(self) >= self._bounds.participants:
+                raise RoomFull("The room has as many participants as it can hold.")
+        elif (
+            len(member.connections) >= self._bounds.connections_each
+            and member.replaced_by(conn) is None
+        ):
+            raise TooManyConnections("You have as many connections to the room as one may have.")
+
+    def add(self, member: Member) -> None:
+        """Let someone be here."""
+        self._by_account[member.account] = member
+        self._by_name[member.name] = member
+        self._by_skeleton[skeleton(member.name)] = member
+
+    def remove(self, member: Member) -> None:
+        """Let someone be here no more, on any connection."""
+        del self._by_account[member.account]
+        del self._by_name[member.name]
+        del self._by_skeleton[skeleton(member.name)]
+        for connection in member.connections:
+            del self._by_connection[connection]
+
+    def connect(self, member: Member, connection: ConnectionId, conn: str | None) -> None:
+        """Let a participant have another connection."""
+        member.connections[connection] = conn
+        self._by_connection[connection] = member
+
+    def disconnect(self, member: Member, connection: ConnectionId) -> None:
+        """Let a participant have a connection less."""
+        del member.connections[connection]
+        del self._by_connection[connection]
+
+    def rename(self, member: Member, principal: Principal) -> None:
+        """Let a participant have another name; its connections and rights stay."""
+        del self._by_name[member.name]
+        del self._by_skeleton[skeleton(member.name)]
+        member.principal = principal
+        member.sender = sender_member(principal.name)
+        self.add(member)

@@ -1,0 +1,174 @@
+"""The nouns: who is in a room and as what, how a room is set, and the effects a room asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.capability import Source
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.strict import DEFAULT_LIMITS, Limits
+from folkmoot.ratelimits import MINUTE, Limit
+
+ConnectionId: TypeAlias = Hashable
+"""How the shell calls a connection; the room only hands it back."""
+
+GATEWAY: Final = "gateway"
+"""The name of the one participant who is always here; as an account it is nobody else's."""
+
+
+class Role(Enum):
+    """What someone is in a room."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    GUEST = "guest"
+
+
+CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
+
+DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(
+    {
+        Role.OWNER: ("*",),
+        Role.MEMBER: (
+            *CHAT_RIGHTS,
+            "mcp.proposal.*",
+            "mcpx.withdraw.proposal",
+            "reasoning.*",
+            "participant.status",
+        ),
+        Role.GUEST: CHAT_RIGHTS,
+    }
+)
+
+DEFAULT_CHAT: Final[Mapping[PrincipalType, Limit | None]] = MappingProxyType(
+    {
+        PrincipalType.PERSON: Limit(60, MINUTE),
+        PrincipalType.AGENT: Limit(10, MINUTE),
+        PrincipalType.GUEST: Limit(10, MINUTE),
+    }
+)
+
+
+class RoomBounds(Struct, frozen=True):
+    """How much a room keeps in mind at most."""
+
+    participants: int = 20_000
+    connections_each: int = 16
+    open_requests: int = 10_000
+    open_requests_each: int = 256
+    open_proposals: int = 1_000
+    open_proposals_each: int = 64
+    closed_proposals: int = 1_000
+    grants: int = 1_000
+    grants_each: int = 64
+    ids: int = 65_536
+    listed: int = 256
+    """Participants a welcome lists; how many there are is told beside them."""
+
+
+class RoomSettings(Struct, frozen=True):
+    """How a room is set; whoever changes it makes another one and calls `Room.configure`."""
+
+    name: str
+    epoch: str
+    history: bool = True
+    """Whether what was said can be read again: the welcome tells."""
+    rights: Mapping[Role, tuple[Source, ...]] = DEFAULT_RIGHTS
+    account_rights: Mapping[str, tuple[Source, ...]] = {}
+    """What single accounts hold beside the rights of their role, by account id."""
+    chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
+    request_seconds: float = 300.0
+    proposal_seconds: float = 3600.0
+    quorum: int = 1
+    """How many different participants must reject a proposal to close it."""
+    return_seconds: float = 30.0
+    """How long those who were here before a restart count as here without a connection."""
+    limits: Limits = DEFAULT_LIMITS
+    accept_old_spellings: bool = False
+    bounds: RoomBounds = RoomBounds()
+
+
+class Append(Struct, frozen=True, gc=False):
+    """Store this, then deliver its bytes to every attached connection.
+
+    It is also what a room is rebuilt from, so all of it is kept. `account` is the sender's, None
+    for the gateway's own; `about` is the account the message concerns: who was asked, was granted
+    something, came or went. Neither is ever delivered.
+    """
+
+    seq: int
+    id: str
+    at: float
+    kind: str
+    """The effective kind; the one in the bytes is as the sender wrote it."""
+    data: bytes
+    account: str | None = None
+    about: str | None = None
+
+
+class Tell(Struct, frozen=True, gc=False):
+    """Deliver to one connection alone; never stored."""
+
+    connection: ConnectionId
+    data: bytes
+
+
+class Attach(Struct, frozen=True, gc=False):
+    """From here on the connection gets every `Append`.
+
+    It gets the welcome first, then, where `after` is not None, what is stored after it up to and
+    with `through`, and only then what is live.
+    """
+
+    connection: ConnectionId
+    welcome: bytes
+    after: int | None
+    through: int
+
+
+class Close(Struct, frozen=True, gc=False):
+    """End a connection; the room has forgotten it already."""
+
+    connection: ConnectionId
+    code: CloseCode
+
+
+class Audit(Struct, frozen=True, gc=False):
+    """Something the log keeps: who did what, when, to which message or participant."""
+
+    at: float
+    action: str
+    by: str
+    account: str | None
+    about: str
+    detail: Mapping[str, Any] = {}
+
+
+class Invite(Struct, frozen=True, gc=False):
+    """Someone asked for an invitation: make it, and answer them with `Room.answer_invite`.
+
+    Exactly one of `handle` and `guest` is there. `connection` is None for one who has none.
+    """
+
+    connection: ConnectionId | None
+    id: str
+    by: Principal
+    handle: str | None
+    guest: str | None
+
+
+class Expel(Struct, frozen=True, gc=False):
+    """Let this account in no more until it is invited again; its connections are being closed."""
+
+    account: str
+    name: str
+    by: Principal
+
+
+Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel

@@ -1,0 +1,196 @@
+"""Proposals: what someone asks others to do, and the one thing that comes of each.
+
+    open ── a request equal to it, by another ──→ fulfilled
+         ── rejections, as many as the quorum ──→ rejected
+         ── the proposer takes it back ─────────→ withdrawn
+         ── its time is over ───────────────────→ expired
+
+A proposal that is no longer open never changes again. What is proposed is kept as a digest: equal
+digests are equal values, types included, whatever the order of members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from folkmoot.core.errors import (
+    PayloadInvalid,
+    ProposalAltered,
+    ProposalClosed,
+    ProposalNotOwn,
+    ProposalOwn,
+    ProposalUnknown,
+    RejectedAlready,
+    TooManyOpen,
+)
+from folkmoot.rooms.deadlines import Deadlines
+from folkmoot.rooms.model import RoomBounds
+
+
+class State(Enum):
+    """Where a proposal stands."""
+
+    OPEN = "open"
+    FULFILLED = "fulfilled"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+
+
+Step: TypeAlias = Literal["fulfil", "reject", "withdraw", "expire"]
+Who: TypeAlias = Literal["proposer", "others", "gateway"]
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """One row of the table: who may take the step, and where it leads from open."""
+
+    by: Who
+    leads_to: State
+
+
+TRANSITIONS: Final[dict[Step, Transition]] = {
+    "fulfil": Transition("others", State.FULFILLED),
+    "reject": Transition("others", State.REJECTED),
+    "withdraw": Transition("proposer", State.WITHDRAWN),
+    "expire": Transition("gateway", State.EXPIRED),
+}
+"""Every step there is; each is taken from open, and from nowhere else."""
+
+
+class Proposal(msgspec.Struct):
+    """A proposal and what has come of it so far."""
+
+    id: str
+    seq: int
+    kind: str
+    """The effective kind."""
+    digest: bytes
+    proposer: str
+    proposer_name: str
+    to: tuple[str, ...]
+    at: float
+    deadline: float
+    state: State = State.OPEN
+    rejected_by: tuple[str, ...] = ()
+    """The accounts that rejected it."""
+    closed_by: str | None = None
+    closed_at: float | None = None
+
+
+class Proposals:
+    """The open proposals of a room, and the latest that are closed."""
+
+    def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
+        self._bounds = bounds
+        self._deadlines = deadlines
+        self._open: dict[str, Proposal] = {}
+        self._closed: dict[str, Proposal] = {}
+        self._proposing: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[Proposal]:
+        """All that are remembered, those that are open first."""
+        yield from self._open.values()
+        yield from self._closed.values()
+
+    def get(self, id_: str) -> Proposal | None:
+        """The proposal with an id, open or closed."""
+        return self._open.get(id_) or self._closed.get(id_)
+
+    def check_new(self, proposer: str) -> None:
+        """Refuse one proposal too many."""
+        if (
+            len(self._open) >= self._bounds.open_proposals
+            or self._proposing.get(proposer, 0) >= self._bounds.open_proposals_each
+        ):
+            raise TooManyOpen("Too many proposals wait for an answer.")
+
+    def open(self, proposal: Proposal) -> None:
+        """Remember a proposal; one that is closed already is remembered as such."""
+        if proposal.state is not State.OPEN:
+            self._remember(proposal)
+            return
+        self._open[proposal.id] = proposal
+        self._proposing[proposal.proposer] = self._proposing.get(proposal.proposer, 0) + 1
+        self._deadlines.set("proposal", proposal.id, proposal.deadline)
+
+    def check(self, step: Step, id_: str, account: str, now: float) -> Proposal:
+        """The open proposal a step is about, if this account may take it."""
+        proposal = self.get(id_)
+        if proposal is None:
+            raise ProposalUnknown("There is no such proposal in the room.")
+        own = proposal.proposer == account
+        match TRANSITIONS[step].by:
+            case "others" if own:
+                raise ProposalOwn("You can withdraw your own proposal, not decide on it.")
+            case "proposer" if not own:
+                raise ProposalNotOwn("Only the proposer can withdraw a proposal.")
+        if proposal.state is not State.OPEN or now >= proposal.deadline:
+            state = State.EXPIRED if proposal.state is State.OPEN else proposal.state
+            raise ProposalClosed(f"The proposal is {state.value} already.", state=state.value)
+        if step == "reject" and account in proposal.rejected_by:
+            raise RejectedAlready("You have rejected this proposal before.")
+        return proposal
+
+    def check_fulfilment(
+        self, id_: str, account: str, to: str, payload: dict[str, Any], now: float
+    ) -> Proposal:
+        """The open proposal that a request fulfils; one that differs from it is refused."""
+        proposal = self.check("fulfil", id_, account, now)
+        if digest(payload) != proposal.digest:
+            raise ProposalAltered("The request is not equal to the proposal in method and params.")
+        if proposal.to and to not in proposal.to:
+            raise ProposalAltered("The proposal names another recipient.", to=proposal.to)
+        return proposal
+
+    def take(
+        self, step: Step, proposal: Proposal, account: str | None, at: float, quorum: int
+    ) -> State:
+        """Take a step that was checked; where it leaves the proposal."""
+        if step == "reject" and account is not None:
+            proposal.rejected_by = (*proposal.rejected_by, account)
+            if len(proposal.rejected_by) < quorum:
+                return proposal.state
+        proposal.state = TRANSITIONS[step].leads_to
+        proposal.closed_by, proposal.closed_at = account, at
+        del self._open[proposal.id]
+        self._deadlines.drop("proposal", proposal.id)
+        self._proposing[proposal.proposer] -= 1
+        if not self._proposing[proposal.proposer]:
+            del self._proposing[proposal.proposer]
+        self._remember(proposal)
+        return proposal.state
+
+    def _remember(self, proposal: Proposal) -> None:
+        self._closed[proposal.id] = proposal
+        if len(self._closed) > self._bounds.closed_proposals:
+            del self._closed[next(iter(self._closed))]
+
+
+def digest(payload: dict[str, Any]) -> bytes:
+    """What a fulfilment must have in common with its proposal: method and params, exactly.
+
+    The progress token is the requester's own affair, so it is left out.
+    """
+    params = payload.get("params", {})
+    meta = params.get("_meta")
+    if type(meta) is dict and "progressToken" in meta:
+        rest = {name: value for name, value in meta.items() if name != "progressToken"}
+        params = {name: value for name, value in params.items() if name != "_meta"}
+        if rest:
+            params["_meta"] = rest
+    return sha256(msgspec.json.encode([payload["method"], params], order="sorted")).digest()
+
+
+def expiry(payload: dict[str, Any], room_seconds: float) -> float:
+    """How many seconds a proposal stays open: the room's, or fewer if the proposer says so."""
+    asked = payload.get("expires_in")
+    if asked is None:
+        return room_seconds
+    if type(asked) not in (int, float) or asked <= 0:
+        raise PayloadInvalid('"payload.expires_in" must be a positive number of seconds.')
+    return float(min(asked, room_seconds))

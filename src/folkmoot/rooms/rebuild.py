@@ -1,0 +1,112 @@
+"""Rebuilding a room: from its stored messages, and from a snapshot of what they no longer tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from folkmoot.core.kinds import Kind, parse
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.strict import Limits
+from folkmoot.rooms.deeds import DEEDS, apply
+from folkmoot.rooms.model import GATEWAY, Append, Role
+from folkmoot.rooms.proposals import Proposal
+from folkmoot.rooms.requests import OpenRequest
+from folkmoot.rooms.rights import Grant
+from folkmoot.rooms.state import State
+
+_ANY_SIZE: Final = Limits(message_bytes=2**40, nesting=2**16)
+_PRESENCE: Final = ("system", "presence")
+
+
+class Here(msgspec.Struct, frozen=True):
+    """Someone who was in the room."""
+
+    account: str
+    name: str
+    type: str
+    role: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a room knows beside its retained messages."""
+
+    seq: int
+    first_seq: int
+    requests: list[OpenRequest]
+    proposals: list[Proposal]
+    grants: list[Grant]
+    here: list[Here]
+
+
+_decode = msgspec.json.Decoder(Snapshot).decode
+
+
+def take_snapshot(state: State) -> bytes:
+    """The room as bytes, to be stored in the transaction that trims its history."""
+    here = [
+        Here(member.account, member.name, member.principal.type.value, member.role.value)
+        for member in state.members
+    ]
+    return msgspec.json.encode(
+        Snapshot(
+            state.seq,
+            state.first_seq,
+            list(state.requests),
+            list(state.proposals),
+            list(state.grants),
+            here,
+        )
+    )
+
+
+def replay(
+    state: State, messages: Iterable[Append], now: float, snapshot: bytes | None = None
+) -> None:
+    """Bring an empty state to where its history left it."""
+    here: dict[str, Here] = {}
+    if snapshot is not None:
+        here = _restore(state, _decode(snapshot))
+    known, first = state.seq, None
+    for append in messages:
+        first = append.seq if first is None else first
+        state.ids.add(append.id, append.seq, append.account)
+        if append.seq > known:
+            state.seq = append.seq
+            _again(state, append, here)
+    if first is not None:
+        state.first_seq = first
+    for who in here.values():
+        principal = Principal(who.account, who.name, PrincipalType(who.type))
+        state.members.add(state.member_for(principal, Role(who.role)))
+        state.deadlines.set("ghost", who.account, now + state.settings.return_seconds)
+
+
+def _restore(state: State, taken: Snapshot) -> dict[str, Here]:
+    state.seq, state.first_seq = taken.seq, taken.first_seq
+    for request in taken.requests:
+        state.requests.open(request)
+    for proposal in taken.proposals:
+        state.proposals.open(proposal)
+    for grant in taken.grants:
+        state.grants.add(grant)
+    return {who.account: who for who in taken.here}
+
+
+def _again(state: State, append: Append, here: dict[str, Here]) -> None:
+    kind: Kind = parse(append.kind)
+    place = (kind.protocol, kind.operation)
+    if place not in DEEDS and place != _PRESENCE:
+        return
+    message = decode_mcpx(append.data, _ANY_SIZE)
+    if place != _PRESENCE:
+        apply(state, kind, append, message, message.sender or GATEWAY)
+        return
+    here.pop(append.about or "", None)
+    if kind.method == "join" and message.payload is not None:
+        shown = message.payload["participant"]
+        who = Here(append.about or "", shown["id"], shown["type"], shown["role"])
+        here[who.account] = who

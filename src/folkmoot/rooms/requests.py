@@ -1,0 +1,168 @@
+"""Open requests: who asked whom what, and who may therefore answer, tell of progress or cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.equality import same
+from folkmoot.core.errors import (
+    NotAsked,
+    NotRequester,
+    RecipientInvalid,
+    RequestIdOpen,
+    RequestNotOpen,
+    ResponseMismatch,
+    TooManyOpen,
+)
+from folkmoot.core.kinds import Kind, parse
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import MessageId
+from folkmoot.rooms.deadlines import Deadlines
+from folkmoot.rooms.model import RoomBounds
+
+Key: TypeAlias = tuple[str, str, type, MessageId]
+
+CANCELLED: Final = "notifications/cancelled"
+PROGRESS: Final = "notifications/progress"
+
+
+class OpenRequest(Struct, frozen=True):
+    """A request that waits for its answer. Accounts are what counts; names are what is said."""
+
+    id: str
+    kind: str
+    """The effective kind."""
+    payload_id: MessageId
+    requester: str
+    requester_name: str
+    target: str
+    target_name: str
+    deadline: float
+    progress_token: Any = None
+    proposer_name: str | None = None
+    """Whose proposal it fulfils."""
+
+    @property
+    def key(self) -> Key:
+        """What no two open requests have in common; `1` and `"1"` are two ids."""
+        return (self.requester, self.target, type(self.payload_id), self.payload_id)
+
+    @property
+    def answer_kind(self) -> Kind:
+        """The effective kind of its answer."""
+        return parse(f"mcp.response{self.kind.removeprefix('mcp.request')}")
+
+    @property
+    def answer_to(self) -> tuple[str, ...]:
+        """Whom the answer is for: the requester, and the proposer of what is being fulfilled."""
+        names = (self.requester_name, self.proposer_name or self.requester_name)
+        return tuple(dict.fromkeys(names))
+
+
+class Requests:
+    """The open requests of a room, found by id, by who was asked and by who asked."""
+
+    def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
+        self._bounds = bounds
+        self._deadlines = deadlines
+        self._open: dict[str, OpenRequest] = {}
+        self._keys: set[Key] = set()
+        self._asked: dict[str, dict[str, None]] = {}
+        self._asking: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[OpenRequest]:
+        return iter(self._open.values())
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def check_new(self, requester: str, target: str, payload_id: MessageId) -> None:
+        """Refuse a request that could be taken for an open one, or that is one too many."""
+        if (requester, target, type(payload_id), payload_id) in self._keys:
+            raise RequestIdOpen("You have an open request to this participant with the same id.")
+        if (
+            len(self._open) >= self._bounds.open_requests
+            or self._asking.get(requester, 0) >= self._bounds.open_requests_each
+        ):
+            raise TooManyOpen("Too many requests wait for an answer.")
+
+    def open(self, request: OpenRequest) -> None:
+        """Wait for an answer."""
+        self._open[request.id] = request
+        self._keys.add(request.key)
+        self._asked.setdefault(request.target, {})[request.id] = None
+        self._asking[request.requester] = self._asking.get(request.requester, 0) + 1
+        self._deadlines.set("request", request.id, request.deadline)
+
+    def close(self, id_: str) -> OpenRequest | None:
+        """Wait no more; the request, if it was open."""
+        request = self._open.pop(id_, None)
+        if request is None:
+            return None
+        self._keys.discard(request.key)
+        _drop(self._asked, request)
+        self._asking[request.requester] -= 1
+        if not self._asking[request.requester]:
+            del self._asking[request.requester]
+        self._deadlines.drop("request", id_)
+        return request
+
+    def asked(self, target: str) -> list[OpenRequest]:
+        """What waits for this account's answer, in the order it was asked."""
+        return [self._open[id_] for id_ in self._asked.get(target, ())]
+
+    def check_response(self, message: McpxMessage, account: str) -> OpenRequest:
+        """The open request a response answers; whatever differs from it is refused."""
+        request = self._correlated(message)
+        if request.target != account:
+            raise NotAsked("Only the participant who was asked may answer.")
+        answer = request.answer_kind
+        given = message.kind
+        if given.base != answer.base or given.context not in (None, answer.context):
+            raise ResponseMismatch("The response names another method or context than its request.")
+        if not _same_id(message.payload, "id", request.payload_id):
+            raise ResponseMismatch("The response has another id than its request.")
+        if not {request.requester_name} <= {*message.to} <= {*request.answer_to}:
+            raise RecipientInvalid("A response is for the one who asked.", to=request.answer_to)
+        return request
+
+    def check_about(self, message: McpxMessage, account: str) -> tuple[OpenRequest, str]:
+        """The open request that is cancelled or progresses, and the name of the other party."""
+        request = self._correlated(message)
+        params = (message.payload or {}).get("params", {})
+        if message.kind.method == CANCELLED:
+            if request.requester != account:
+                raise NotRequester("Only the participant who asked may cancel.")
+            if "requestId" in params and not _same_id(params, "requestId", request.payload_id):
+                raise ResponseMismatch("The cancellation has another id than its request.")
+            other = request.target_name
+        else:
+            if request.target != account:
+                raise NotAsked("Only the participant who was asked may tell of progress.")
+            token = request.progress_token
+            if token is not None and not same(params.get("progressToken"), token):
+                raise ResponseMismatch("The progress has another token than its request.")
+            other = request.requester_name
+        if message.to and message.to != (other,):
+            raise RecipientInvalid("It is for the other party of the request.", to=[other])
+        return request, other
+
+    def _correlated(self, message: McpxMessage) -> OpenRequest:
+        found = [self._open[id_] for id_ in {*message.correlation_id} if id_ in self._open]
+        if len(found) != 1:
+            raise RequestNotOpen("It must correlate exactly one open request.")
+        return found[0]
+
+
+def _same_id(holder: dict[str, Any] | None, name: str, wanted: MessageId) -> bool:
+    return holder is not None and same(holder.get(name), wanted)
+
+
+def _drop(asked: dict[str, dict[str, None]], request: OpenRequest) -> None:
+    waiting = asked[request.target]
+    del waiting[request.id]
+    if not waiting:
+        del asked[request.target]

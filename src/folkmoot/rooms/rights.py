@@ -1,0 +1,175 @@
+"""Who holds what in a room: by role, by the room's settings, and by grants that can be taken back.
+
+A grant is bound to accounts, and hangs on what its granter held: on the granter's own rights, by
+role or settings, or on grants the granter had received before. When those go, it goes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from folkmoot.core.capability import Capability, Rights, Source, capability
+from folkmoot.core.equality import same
+from folkmoot.core.errors import GrantExceedsRights, GrantUnknown, PayloadInvalid, TooManyOpen
+from folkmoot.rooms.model import Role, RoomBounds, RoomSettings
+
+MOST_AT_ONCE: Final = 64
+MAX_REASON: Final = 1024
+
+
+class Grant(Struct, frozen=True):
+    """What one account gave another. `own` tells which of it the granter held without a grant."""
+
+    id: str
+    granter: str
+    recipient: str
+    recipient_name: str
+    capabilities: tuple[Source, ...]
+    own: tuple[bool, ...]
+
+
+class Asked(Struct, frozen=True):
+    """What a `capability.grant` or `capability.revoke` says; `grant_id` only in the latter."""
+
+    recipient: str | None
+    capabilities: tuple[Source, ...] | None
+    grant_id: str | None = None
+
+
+def read_grant(payload: Mapping[str, Any] | None) -> Asked:
+    """The payload of a grant: `{"recipient", "capabilities"}`, and perhaps a reason."""
+    asked = _read(payload or {})
+    if asked.recipient is None or not asked.capabilities:
+        raise PayloadInvalid('A grant needs a "recipient" and "capabilities".')
+    return asked
+
+
+def read_revoke(payload: Mapping[str, Any] | None) -> Asked:
+    """The payload of a revocation: `{"grant_id"}`, `{"recipient"}`, or both, and what of it."""
+    asked = _read(payload or {})
+    if asked.recipient is None and asked.grant_id is None:
+        raise PayloadInvalid('A revocation needs a "grant_id" or a "recipient".')
+    return asked
+
+
+def _read(payload: Mapping[str, Any]) -> Asked:
+    for name in ("recipient", "grant_id", "reason"):
+        text = payload.get(name)
+        if text is not None and (type(text) is not str or len(text) > MAX_REASON):
+            raise PayloadInvalid(f'"payload.{name}" must be a string that is not too long.')
+    listed = payload.get("capabilities")
+    if listed is not None and (type(listed) is not list or not 0 < len(listed) <= MOST_AT_ONCE):
+        raise PayloadInvalid(f'"payload.capabilities" must list 1 to {MOST_AT_ONCE} capabilities.')
+    capabilities = None if listed is None else tuple(listed)
+    return Asked(payload.get("recipient"), capabilities, payload.get("grant_id"))
+
+
+class Grants:
+    """The grants of a room, in the order they were made."""
+
+    def __init__(self, bounds: RoomBounds) -> None:
+        self._bounds = bounds
+        self._grants: dict[str, Grant] = {}
+        self._held: dict[str, list[Capability]] = {}
+
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(self._grants.values())
+
+    def held(self, account: str) -> list[Capability]:
+        """What was granted to an account and not taken back."""
+        return self._held.get(account, [])
+
+    def check(self, asked: Asked, held: Rights, own: Rights, recipient: str) -> tuple[bool, ...]:
+        """Refuse a grant of more than the granter holds; else, which of it is the granter's own."""
+        sources = asked.capabilities or ()
+        compiled = [capability(source) for source in sources]
+        for given in compiled:
+            if not held.covers(given):
+                raise GrantExceedsRights("You can grant only what you hold.", pattern=given.source)
+        received = sum(grant.recipient == recipient for grant in self._grants.values())
+        if len(self._grants) >= self._bounds.grants or received >= self._bounds.grants_each:
+            raise TooManyOpen("There are as many grants as there can be.")
+        return tuple(own.covers(given) for given in compiled)
+
+    def add(self, grant: Grant) -> None:
+        """Let a grant that was checked hold."""
+        self._grants[grant.id] = grant
+        compiled = [capability(source) for source in grant.capabilities]
+        self._held.setdefault(grant.recipient, []).extend(compiled)
+
+    def find(self, asked: Asked, recipient: str | None) -> list[Grant]:
+        """What a revocation is about: never nothing."""
+        if asked.grant_id is not None:
+            grant = self._grants.get(asked.grant_id)
+            found = [grant] if grant and recipient in (None, grant.recipient) else []
+        else:
+            found = [grant for grant in self if grant.recipient == recipient]
+        wanted = asked.capabilities
+        found = [g for g in found if wanted is None or any(map(_among(wanted), g.capabilities))]
+        if not found:
+            raise GrantUnknown("No grant in the room is what is to be revoked.")
+        return found
+
+    def revoke(self, found: Iterable[Grant], asked: Asked) -> set[str]:
+        """Take grants back, or some of each, and all that hung on them; the accounts that lost."""
+        goes = _among(asked.capabilities) if asked.capabilities is not None else None
+        for grant in found:
+            keeps = [goes is not None and not goes(source) for source in grant.capabilities]
+            self._keep(grant, keeps)
+        lost = {grant.recipient for grant in found}
+        return lost | self._settle()
+
+    def _keep(self, grant: Grant, keeps: list[bool]) -> None:
+        if not any(keeps):
+            del self._grants[grant.id]
+            return
+        kept = [(s, o) for s, o, k in zip(grant.capabilities, grant.own, keeps, strict=True) if k]
+        self._grants[grant.id] = Grant(
+            grant.id,
+            grant.granter,
+            grant.recipient,
+            grant.recipient_name,
+            tuple(source for source, _ in kept),
+            tuple(own for _, own in kept),
+        )
+
+    def _settle(self) -> set[str]:
+        """Drop what no longer hangs on anything; the accounts that lost by it.
+
+        Grants are gone through in the order they were made, and each can hang on earlier ones
+        alone, so two that were given back and forth cannot hold each other up.
+        """
+        self._held = {}
+        lost: set[str] = set()
+        for grant in list(self._grants.values()):
+            source_of = self._held.get(grant.granter, [])
+            compiled = [capability(source) for source in grant.capabilities]
+            keeps = [
+                own or any(held.covers(given) for held in source_of)
+                for own, given in zip(grant.own, compiled, strict=True)
+            ]
+            if not all(keeps):
+                self._keep(grant, keeps)
+                lost.add(grant.recipient)
+            kept = [given for given, keep in zip(compiled, keeps, strict=True) if keep]
+            if kept:
+                self._held.setdefault(grant.recipient, []).extend(kept)
+        return lost
+
+
+def _among(wanted: tuple[Source, ...]) -> Any:
+    return lambda source: any(same(source, other) for other in wanted)
+
+
+def own_rights(settings: RoomSettings, role: Role, account: str) -> Rights:
+    """What someone holds without any grant."""
+    return Rights((*settings.rights[role], *settings.account_rights.get(account, ())))
+
+
+def all_rights(own: Rights, granted: Iterable[Capability]) -> Rights:
+    """What someone holds in all."""
+    granted = list(granted)
+    return Rights((*own.capabilities, *granted)) if granted else own

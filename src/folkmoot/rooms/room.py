@@ -1,0 +1,325 @@
+"""Room: the pure machine. Bytes and times in, effects out; it reads no clock and writes nowhere.
+
+The effects of one call belong together: their `Append`s are stored in one transaction, in order,
+before any effect of the call is carried out. When that fails the room is thrown away and rebuilt
+from what is stored, so the machine may run ahead of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import (
+    FolkmootError,
+    RecipientInvalid,
+    RequestTimedOut,
+    SenderForged,
+)
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.policy import Principal, decide
+from folkmoot.rooms.acts import RIGHT_OF_THEIR_OWN, act_for
+from folkmoot.rooms.deadlines import Event
+from folkmoot.rooms.deeds import take_step
+from folkmoot.rooms.ids import Older
+from folkmoot.rooms.members import Member
+from folkmoot.rooms.model import (
+    GATEWAY,
+    Append,
+    Attach,
+    Audit,
+    Close,
+    ConnectionId,
+    Effect,
+    Role,
+    RoomSettings,
+    Tell,
+)
+from folkmoot.rooms.proposals import Proposal
+from folkmoot.rooms.rebuild import replay, take_snapshot
+from folkmoot.rooms.rights import Grant
+from folkmoot.rooms.ruling import depart, presence, put_out
+from folkmoot.rooms.state import State
+from folkmoot.rooms.turn import Turn
+from folkmoot.rooms.wire import readable, refusal
+
+
+class Room:
+    """One room. `now` is seconds since the epoch; `new_id` makes ids nobody can guess."""
+
+    def __init__(
+        self, settings: RoomSettings, new_id: Callable[[], str], *, older: Older | None = None
+    ) -> None:
+        self._state = State(settings, new_id, older)
+
+    @classmethod
+    def rebuild(
+        cls,
+        settings: RoomSettings,
+        new_id: Callable[[], str],
+        messages: Iterable[Append],
+        now: float,
+        *,
+        snapshot: bytes | None = None,
+        older: Older | None = None,
+    ) -> Room:
+        """A room from its stored messages, in order; with a snapshot, from what came after it.
+
+        Messages the snapshot knows of are read for their ids alone. Whoever was here counts as
+        here for the settings' `return_seconds`, so that a restart disturbs nobody.
+        """
+        room = cls(settings, new_id, older=older)
+        replay(room._state, messages, now, snapshot)
+        return room
+
+    @property
+    def settings(self) -> RoomSettings:
+        """How the room is set."""
+        return self._state.settings
+
+    @property
+    def seq(self) -> int:
+        """The `seq` of the last message."""
+        return self._state.seq
+
+    @property
+    def due(self) -> float:
+        """When `tick` has something to do next; infinity for never."""
+        return self._state.deadlines.next
+
+    def participants(self) -> list[dict[str, Any]]:
+        """Everyone who is here, as others are told of them."""
+        return [member.shown for member in self._state.members]
+
+    def proposals(self) -> Iterator[Proposal]:
+        """The open proposals, then the latest closed ones."""
+        return iter(self._state.proposals)
+
+    def grants(self) -> Iterator[Grant]:
+        """The grants that hold, in the order they were made."""
+        return iter(self._state.grants)
+
+    def snapshot(self) -> bytes:
+        """All that `rebuild` cannot learn from messages that are no longer kept."""
+        return take_snapshot(self._state)
+
+    def join(
+        self,
+        connection: ConnectionId,
+        principal: Principal,
+        role: Role,
+        now: float,
+        *,
+        conn: str | None = None,
+        after: int | None = None,
+        epoch: str | None = None,
+    ) -> list[Effect]:
+        """Let someone in on a new connection; an `AdmissionRefused` says why not."""
+        state = self._state
+        state.members.check_new(principal, conn)
+        effects = self.tick(now)
+        member = state.members.by_account(principal.account_id)
+        came = member is None
+        if member is None:
+            member = state.member_for(principal, role)
+            state.members.add(member)
+        else:
+            gone = member.replaced_by(conn)
+            if gone is not None:
+                state.members.disconnect(member, gone)
+                effects.append(Close(gone, CloseCode.REPLACED))
+            effects += self._renamed(member, principal, now)
+            effects += self._changed_role(member, role, now)
+        state.members.connect(member, connection, conn)
+        state.deadlines.drop("ghost", member.account)
+        resume = self._resume(after, epoch)
+        complete = resume.get("resume", {}).get("complete", False)
+        welcome = state.welcome(member, now, **resume)
+        effects.append(Attach(connection, welcome, after if complete else None, state.seq))
+        if came:
+            effects.append(presence(state, "join", member, now))
+        return effects
+
+    def _renamed(self, member: Member, principal: Principal, now: float) -> list[Effect]:
+        if member.principal == principal:
+            return []
+        left = presence(self._state, "leave", member, now)
+        self._state.members.rename(member, principal)
+        return [left, presence(self._state, "join", member, now)]
+
+    def _changed_role(self, member: Member, role: Role, now: float) -> list[Effect]:
+        if member.role is role:
+            return []
+        member.role = role
+        return list(self._state.rewelcome((member.account,), now))
+
+    def _resume(self, after: int | None, epoch: str | None) -> dict[str, Any]:
+        """What the welcome says of a wish to resume, where there is one."""
+        state = self._state
+        if after is None:
+            return {}
+        reason = None
+        if epoch is not None and epoch != state.settings.epoch:
+            reason = "epoch_changed"
+        elif not 0 <= after <= state.seq:
+            reason = "seq_unknown"
+        elif after < state.first_seq - 1 or not state.settings.history:
+            reason = "history_gone"
+        return {"resume": {"after": after, "complete": reason is None, "reason": reason}}
+
+    def disconnect(self, connection: ConnectionId, now: float) -> list[Effect]:
+        """A connection ended; with the last one its participant leaves."""
+        effects, member = self.tick(now), self._state.members.on(connection)
+        if member is None:
+            return effects
+        self._state.members.disconnect(member, connection)
+        return effects if member.connections else effects + depart(self._state, member, now)
+
+    def remove(self, account: str, code: CloseCode, now: float) -> list[Effect]:
+        """Put someone out: the account, its membership or its credential is gone."""
+        member = self._state.members.by_account(account)
+        return [] if member is None else put_out(self._state, member, code, now)
+
+    def receive(
+        self, connection: ConnectionId, message: bytes | McpxMessage, now: float
+    ) -> list[Effect]:
+        """A message came: it becomes part of the history, or its sender is told why not."""
+        state = self._state
+        effects = self.tick(now) if now >= state.deadlines.next else None
+        member = state.members.on(connection)
+        if member is None:
+            return effects or []
+        try:
+            if not isinstance(message, McpxMessage):
+                message = self._decode(message)
+            done = self._accept(member, connection, message, now)
+        except FolkmootError as error:
+            done = [Tell(connection, self._refusal(member, message, error, now))]
+        return effects + done if effects else done
+
+    def _decode(self, raw: bytes) -> McpxMessage:
+        settings = self._state.settings
+        old = settings.accept_old_spellings
+        return decode_mcpx(raw, settings.limits, accept_old_spellings=old)
+
+    def post(
+        self, principal: Principal, role: Role, message: bytes | McpxMessage, now: float
+    ) -> list[Effect]:
+        """A message from someone who need not be here; a refusal is raised.
+
+        The first effect is the message as it is to be stored.
+        """
+        state = self._state
+        state.members.check_name(principal.name, principal.account_id)
+        if not isinstance(message, McpxMessage):
+            message = self._decode(message)
+        member = state.members.by_account(principal.account_id)
+        if member is None or member.principal != principal or member.role is not role:
+            member = state.member_for(principal, role)
+        return self._accept(member, None, message, now)
+
+    def _accept(
+        self, member: Member, connection: ConnectionId | None, message: McpxMessage, now: float
+    ) -> list[Effect]:
+        state, principal = self._state, member.principal
+        if message.sender is not None and message.sender != principal.name:
+            raise SenderForged(f"You are {principal.name}; a message is from its sender.")
+        if message.id is not None:
+            state.ids.check(message.id, principal.account_id)
+        if len(message.to) > 1 and len({*message.to}) < len(message.to):
+            raise RecipientInvalid("A recipient is named twice.")
+        verdict = decide(principal, member.rights, message)
+        kind = verdict.kind or message.kind
+        act = act_for(kind)
+        if verdict.error is not None and act not in RIGHT_OF_THEIR_OWN:
+            raise verdict.error
+        if act is None:
+            return [state.append(member, message, kind, now)]
+        return act(state, Turn(member, message, kind, now, connection, verdict.error))
+
+    def _refusal(
+        self, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float
+    ) -> bytes:
+        id_: str | None
+        kind: str | None
+        if isinstance(message, McpxMessage):
+            id_, kind = message.id, str(message.kind)
+        else:
+            id_, kind = readable(message, self._state.settings.limits)
+        payload = refusal(error, error.data.get("attempted_kind") or kind, member.told)
+        return self._state.say("system.error", payload, now, () if id_ is None else (id_,))
+
+    def refuse(
+        self,
+        connection: ConnectionId,
+        message: bytes | McpxMessage,
+        error: FolkmootError,
+        now: float,
+    ) -> list[Effect]:
+        """Tell the sender of a message that something before the room refused it."""
+        member = self._state.members.on(connection)
+        if member is None:
+            return []
+        return [Tell(connection, self._refusal(member, message, error, now))]
+
+    def answer_invite(
+        self, connection: ConnectionId, id_: str, payload: dict[str, Any], now: float
+    ) -> list[Effect]:
+        """Answer an invitation, to the inviter's connection alone: it may hold a secret."""
+        if self._state.members.on(connection) is None:
+            return []
+        return [Tell(connection, self._state.say("room.invite-ack", payload, now, (id_,)))]
+
+    def configure(self, settings: RoomSettings, now: float) -> list[Effect]:
+        """Set the room anew; whoever has other rights now is told. Store a snapshot with it."""
+        state = self._state
+        state.settings = settings
+        changed = [member.account for member in state.members if state.refresh(member)]
+        return list(state.rewelcome(changed, now))
+
+    def assign(self, account: str, role: Role, now: float) -> list[Effect]:
+        """Give someone who is here another role."""
+        member = self._state.members.by_account(account)
+        return [] if member is None else self._changed_role(member, role, now)
+
+    def trim(self, first_seq: int) -> None:
+        """The history now begins here; earlier ids may be used again."""
+        self._state.first_seq = max(self._state.first_seq, first_seq)
+        self._state.ids.drop_before(first_seq)
+
+    def tick(self, now: float) -> list[Effect]:
+        """Let happen what is due: requests time out, proposals expire, some never came back."""
+        effects: list[Effect] = []
+        if now >= self._state.deadlines.next:
+            for event, name in self._state.deadlines.pop_due(now):
+                effects += EVENTS[event](self._state, name, now)
+        return effects
+
+
+def _expired(state: State, id_: str, now: float) -> list[Effect]:
+    payload = {"proposal": id_, "state": "expired"}
+    told = state.append_own("system.proposal.expired", payload, now, correlation_id=(id_,))
+    take_step(state, "expire", id_, told)
+    return [told, Audit(now, "proposal.expired", GATEWAY, None, id_)]
+
+
+def _timed_out(state: State, id_: str, now: float) -> list[Effect]:
+    request = state.requests.close(id_)
+    if request is None:
+        return []
+    error = RequestTimedOut(f"{request.target_name} did not answer in time.")
+    return [state.append_answer(request, now, error=error)]
+
+
+def _stayed_away(state: State, account: str, now: float) -> list[Effect]:
+    member = state.members.by_account(account)
+    return [] if member is None else depart(state, member, now)
+
+
+EVENTS: Final[dict[Event, Callable[[State, str, float], list[Effect]]]] = {
+    "proposal": _expired,
+    "request": _timed_out,
+    "ghost": _stayed_away,
+}
+"""What happens by itself, and what comes of it."""

@@ -1,0 +1,143 @@
+"""Ruling: who is given and loses rights, who is asked in, and who is put out.
+
+Each act raises before it changes anything, so a refused message leaves no trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from folkmoot.core.capability import capability
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import (
+    CapabilityDenied,
+    PayloadInvalid,
+    RecipientInvalid,
+    RecipientUnknown,
+    TargetLeft,
+)
+from folkmoot.rooms.deeds import Granted, apply, grant
+from folkmoot.rooms.members import Member
+from folkmoot.rooms.model import Append, Close, Effect, Expel, Invite, Role
+from folkmoot.rooms.rights import all_rights, read_grant, read_revoke
+from folkmoot.rooms.state import State
+from folkmoot.rooms.turn import Turn, accept, audit, check_no_deny
+
+MAX_HANDLE: Final = 128
+
+
+def give(state: State, turn: Turn) -> list[Effect]:
+    """A grant: never more than the granter holds, refused as a whole."""
+    member, asked = turn.member, read_grant(turn.payload)
+    recipient = _present(state, asked.recipient)
+    if recipient is member:
+        raise RecipientInvalid("Nobody grants something to themselves.")
+    own = state.grants.check(asked, member.rights, member.own, recipient.account)
+    given = list(asked.capabilities or ())
+    # Raises when it would be more than anyone can hold.
+    all_rights(recipient.rights, map(capability, given))
+    appended = accept(state, turn, about=recipient.account)
+    granted = Granted(recipient.name, given, list(own))
+    ack = state.append_own(
+        "capability.grant-ack",
+        granted,
+        turn.now,
+        to=(member.name, recipient.name),
+        correlation_id=(appended.id,),
+        account=member.account,
+        about=recipient.account,
+    )
+    changed = grant(state, ack, appended.id, granted)
+    entry = audit(turn, "capability.grant", recipient.name, capabilities=given, grant=appended.id)
+    return [appended, ack, entry, *state.rewelcome(changed, turn.now)]
+
+
+def take_back(state: State, turn: Turn) -> list[Effect]:
+    """A revocation, by the granter or by whoever holds the right to revoke it."""
+    asked, account = read_revoke(turn.payload), turn.member.account
+    recipient = None
+    if asked.recipient is not None:
+        present = state.members.named(asked.recipient)
+        recipient = present.account if present else _granted_to(state, asked.recipient)
+    found = state.grants.find(asked, recipient)
+    if turn.denied is not None:
+        if any(one.granter != account for one in found):
+            raise turn.denied
+        check_no_deny(turn)
+    about = found[0].recipient
+    appended = state.append(turn.member, turn.message, turn.kind, turn.now, about=about)
+    lost = apply(state, turn.kind, appended, turn.message, turn.member.name)
+    names = [member.name for member in map(state.members.by_account, sorted(lost)) if member]
+    detail = {"grants": [one.id for one in found], "lost": names}
+    entry = audit(turn, "capability.revoke", found[0].recipient_name, **detail)
+    return [appended, entry, *state.rewelcome(sorted(lost), turn.now)]
+
+
+def _granted_to(state: State, name: str) -> str:
+    """The account of someone who is not here, by the name under which it was granted something."""
+    return next((one.recipient for one in state.grants if one.recipient_name == name), "")
+
+
+def kick(state: State, turn: Turn) -> list[Effect]:
+    """Someone is put out, and is to stay out."""
+    member = _present(state, turn.payload.get("participant"))
+    if member is turn.member:
+        raise RecipientInvalid("Nobody kicks themselves; leave instead.")
+    if member.role is Role.OWNER:
+        raise CapabilityDenied("The owner of a room cannot be kicked.")
+    appended = accept(state, turn, about=member.account)
+    return [
+        appended,
+        audit(turn, "room.kick", member.name),
+        Expel(member.account, member.name, turn.member.principal),
+        *put_out(state, member, CloseCode.NOT_ALLOWED, turn.now),
+    ]
+
+
+def put_out(state: State, member: Member, code: CloseCode, now: float) -> list[Effect]:
+    """Close a participant's connections and let it be gone."""
+    return [*(Close(one, code) for one in member.connections), *depart(state, member, now)]
+
+
+def depart(state: State, member: Member, now: float) -> list[Effect]:
+    """Let a participant be gone: everyone is told, and what it was asked is answered for it."""
+    state.members.remove(member)
+    state.deadlines.drop("ghost", member.account)
+    effects: list[Effect] = [presence(state, "leave", member, now)]
+    for asked in state.requests.asked(member.account):
+        state.requests.close(asked.id)
+        error = TargetLeft(f"{member.name} left the room.")
+        effects.append(state.append_answer(asked, now, error=error))
+    return effects
+
+
+def presence(state: State, event: str, member: Member, now: float) -> Append:
+    """Tell everyone that someone came or went."""
+    payload = {"event": event, "participant": member.shown}
+    return state.append_own(f"system.presence.{event}", payload, now, about=member.account)
+
+
+def invite(state: State, turn: Turn) -> list[Effect]:
+    """Someone is asked in: an account by its handle, or a guest by a name nobody else has."""
+    handle, guest = turn.payload.get("handle"), turn.payload.get("guest")
+    if (handle is None) is (guest is None):
+        raise PayloadInvalid('An invitation names either a "handle" or a "guest".')
+    if guest is not None:
+        if type(guest) is not str:
+            raise PayloadInvalid('"payload.guest" must be a name.')
+        state.members.check_name(guest, None)
+    elif type(handle) is not str or not 0 < len(handle) <= MAX_HANDLE:
+        raise PayloadInvalid('"payload.handle" must be a handle.')
+    appended, who = accept(state, turn), turn.member.principal
+    return [
+        appended,
+        audit(turn, "room.invite", guest or handle or ""),
+        Invite(turn.connection, appended.id, who, handle, guest),
+    ]
+
+
+def _present(state: State, name: Any) -> Member:
+    member = state.members.named(name) if type(name) is str else None
+    if member is None:
+        raise RecipientUnknown("The participant who is named is not in the room.")
+    return member

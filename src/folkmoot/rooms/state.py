@@ -1,0 +1,154 @@
+"""All that a room knows, and the one way by which something becomes part of its history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from folkmoot.core.capability import Rights
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.kinds import Kind
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import JSONRPC
+from folkmoot.core.policy import Principal
+from folkmoot.rooms.chat import ChatRates
+from folkmoot.rooms.deadlines import Deadlines
+from folkmoot.rooms.ids import Ids, Older
+from folkmoot.rooms.members import Member, Members
+from folkmoot.rooms.model import GATEWAY, Append, Role, RoomSettings, Tell
+from folkmoot.rooms.proposals import Proposals
+from folkmoot.rooms.requests import OpenRequest, Requests
+from folkmoot.rooms.rights import Grants, all_rights, own_rights
+from folkmoot.rooms.wire import Stamper
+
+
+class State:
+    """What a room is at one moment. Whoever changes it has checked everything first."""
+
+    def __init__(
+        self, settings: RoomSettings, new_id: Callable[[], str], older: Older | None = None
+    ) -> None:
+        bounds = settings.bounds
+        self.settings = settings
+        self.new_id = new_id
+        self.seq = 0
+        self.first_seq = 1
+        self.members = Members(bounds)
+        self.deadlines = Deadlines()
+        self.requests = Requests(bounds, self.deadlines)
+        self.proposals = Proposals(bounds, self.deadlines)
+        self.grants = Grants(bounds)
+        self.rates = ChatRates()
+        self.ids = Ids(bounds.ids, older)
+        self._stamper = Stamper()
+
+    def append(
+        self,
+        member: Member,
+        message: McpxMessage,
+        kind: Kind,
+        now: float,
+        *,
+        about: str | None = None,
+        to: Sequence[str] | None = None,
+    ) -> Append:
+        """Make a participant's message the next of the history."""
+        fresh = self.new_id() if message.id is None else None
+        id_ = message.id or fresh or ""
+        self.seq = seq = self.seq + 1
+        account = member.principal.account_id
+        self.ids.add(id_, seq, account)
+        data = self._stamper.stamp(message, seq, now, member.sender, fresh, to)
+        text = kind.base if kind.context is None else str(kind)
+        return Append(seq, id_, now, text, data, account, about)
+
+    def append_own(
+        self,
+        kind: str,
+        payload: Any,
+        now: float,
+        *,
+        to: Sequence[str] = (),
+        correlation_id: Sequence[str] = (),
+        sender: str = GATEWAY,
+        account: str | None = None,
+        about: str | None = None,
+    ) -> Append:
+        """Make a message of the gateway's the next of the history; it may speak for someone."""
+        id_ = self.new_id()
+        self.seq = seq = self.seq + 1
+        self.ids.add(id_, seq, account)
+        data = self._stamper.gateway(
+            kind, id_, now, payload, seq=seq, sender=sender, to=to, correlation_id=correlation_id
+        )
+        return Append(seq, id_, now, kind, data, account, about)
+
+    def append_answer(
+        self,
+        request: OpenRequest,
+        now: float,
+        *,
+        result: Any = None,
+        error: FolkmootError | None = None,
+    ) -> Append:
+        """Let the gateway answer a request, with a result or an error."""
+        outcome = {"result": result} if error is None else {"error": error.as_jsonrpc()}
+        return self.append_own(
+            str(request.answer_kind),
+            {"jsonrpc": JSONRPC, "id": request.payload_id, **outcome},
+            now,
+            to=request.answer_to,
+            correlation_id=(request.id,),
+        )
+
+    def say(self, kind: str, payload: Any, now: float, correlation_id: Sequence[str] = ()) -> bytes:
+        """A message of the gateway's for one connection alone; it has no `seq`."""
+        id_ = self.new_id()
+        return self._stamper.gateway(kind, id_, now, payload, correlation_id=correlation_id)
+
+    def member_for(self, principal: Principal, role: Role) -> Member:
+        """A participant as it would be here, with the rights it has today."""
+        own = own_rights(self.settings, role, principal.account_id)
+        return Member(principal, role, own, self._with_grants(own, principal.account_id))
+
+    def refresh(self, member: Member) -> bool:
+        """Let a participant's rights be what they are by now; whether they changed."""
+        before = list(member.rights)
+        member.own = own_rights(self.settings, member.role, member.account)
+        member.rights = self._with_grants(member.own, member.account)
+        return before != list(member.rights)
+
+    def _with_grants(self, own: Rights, account: str) -> Rights:
+        return all_rights(own, self.grants.held(account))
+
+    def welcome(self, member: Member, now: float, **more: Any) -> bytes:
+        """What a participant is told first, and whenever its rights change."""
+        settings, held = self.settings, len(member.rights.capabilities)
+        you: dict[str, Any] = {**member.shown, "capabilities": member.told}
+        if held > len(you["capabilities"]):
+            you["capabilities_held"] = held
+        payload = {
+            "you": you,
+            "participants": [m.shown for m in islice(self.members, settings.bounds.listed)],
+            "participants_total": len(self.members),
+            "room": settings.name,
+            "epoch": settings.epoch,
+            "history": {
+                "enabled": settings.history,
+                "first_seq": self.first_seq,
+                "last_seq": self.seq,
+            },
+            **more,
+        }
+        return self.say("system.welcome", payload, now)
+
+    def rewelcome(self, accounts: Iterable[str], now: float) -> Iterator[Tell]:
+        """Tell those of the accounts that are here what they may do now."""
+        for account in accounts:
+            member = self.members.by_account(account)
+            if member is None:
+                continue
+            self.refresh(member)
+            welcome = self.welcome(member, now) if member.connections else b""
+            yield from (Tell(connection, welcome) for connection in member.connections)

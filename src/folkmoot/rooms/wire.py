@@ -1,0 +1,154 @@
+"""A room's messages as bytes: stamped once, and the same bytes for everyone.
+
+What the gateway adds stands in front of what the sender wrote. Only where a member must be
+replaced is the envelope put together anew, and even then out of the sender's own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.core import strict
+from folkmoot.core.errors import FolkmootError, MessageError
+from folkmoot.core.mcpx import PROTOCOL, SET_BY_GATEWAY, McpxMessage
+from folkmoot.core.strict import Limits
+from folkmoot.rooms.model import GATEWAY
+
+_HEAD: Final = b'{"seq":%d,"ts":"%b",%b'
+_BRACE: Final = ord("{")
+_NULLABLE: Final = ("id", "from", "to", "correlation_id", "context")
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+MAX_SHOWN: Final = 1280
+
+
+class Stamper:
+    """Writes `seq` and `ts`; the text of the present moment is kept."""
+
+    __slots__ = ("_moment", "_second", "_text", "_whole")
+
+    def __init__(self) -> None:
+        self._moment = self._second = -1
+        self._text = self._whole = b""
+
+    def ts(self, now: float) -> bytes:
+        """A moment as RFC 3339 writes it, in UTC, to the millisecond."""
+        moment = int(now * 1000)
+        if moment != self._moment:
+            second = moment // 1000
+            if second != self._second:
+                utc = datetime.fromtimestamp(second, UTC)
+                self._text = utc.strftime("%Y-%m-%dT%H:%M:%S").encode()
+                self._second = second
+            self._whole = b"%b.%03dZ" % (self._text, moment % 1000)
+            self._moment = moment
+        return self._whole
+
+    def stamp(
+        self,
+        message: McpxMessage,
+        seq: int,
+        now: float,
+        sender: bytes,
+        fresh_id: str | None,
+        to: Sequence[str] | None = None,
+    ) -> bytes:
+        """An accepted message as everyone gets it.
+
+        `sender` is the member `from` with its comma, `fresh_id` the id where the message has none,
+        and `to` what stands in place of the message's own, if anything.
+        """
+        head = _HEAD % (seq, self.ts(now), sender if message.sender is None else b"")
+        if fresh_id is not None:
+            head += b'"id":%b,' % _encode(fresh_id)
+        if to is not None:
+            return head + b'"to":%b,' % _encode(to) + _rest(message, drop_to=True)
+        if _must_replace(message):
+            return head + _rest(message, drop_to=False)
+        raw = message.raw
+        return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
+
+    def gateway(
+        self,
+        kind: str,
+        id_: str,
+        now: float,
+        payload: Any,
+        *,
+        seq: int | None = None,
+        sender: str = GATEWAY,
+        to: Sequence[str] = (),
+        correlation_id: Sequence[str] = (),
+    ) -> bytes:
+        """A message of the gateway's own, or one it sends for someone."""
+        members: dict[str, Any] = {} if seq is None else {"seq": seq}
+        members |= {"ts": self.ts(now).decode(), "protocol": PROTOCOL, "id": id_, "from": sender}
+        if to:
+            members["to"] = to
+        members["kind"] = kind
+        if correlation_id:
+            members["correlation_id"] = correlation_id
+        members["payload"] = payload
+        return _encode(members)
+
+
+def sender_member(name: str) -> bytes:
+    """The member `from`, ready to be put in front."""
+    return b'"from":%b,' % _encode(name)
+
+
+def _must_replace(message: McpxMessage) -> bool:
+    """Whether the sender's bytes hold a member that cannot stand as it is."""
+    members, kind = message.members, message.kind
+    if "seq" in members or "ts" in members:
+        return True
+    if members["kind"] != kind.base and members["kind"] != str(kind):
+        return True
+    if message.correlation_id and type(members["correlation_id"]) is str:
+        return True
+    return None in members.values() and any(
+        name in members and members[name] is None for name in _NULLABLE
+    )
+
+
+def _rest(message: McpxMessage, *, drop_to: bool) -> bytes:
+    """The sender's members, each in the sender's bytes, save those that cannot stand."""
+    kept: dict[str, Any] = dict(_members(message.raw))
+    for name in SET_BY_GATEWAY:
+        kept.pop(name, None)
+    for name in _NULLABLE:
+        if message.members.get(name) is None:
+            kept.pop(name, None)
+    if drop_to:
+        kept.pop("to", None)
+    if "correlation_id" in kept:
+        kept["correlation_id"] = message.correlation_id
+    kept["kind"] = str(message.kind)
+    return _encode(kept)[1:]
+
+
+def refusal(error: FolkmootError, kind: str | None, capabilities: Iterable[Any]) -> dict[str, Any]:
+    """The payload of a `system.error`: what went wrong, what was attempted, what is allowed."""
+    told = {
+        "error": error.code,
+        "message": error.message,
+        "attempted_kind": kind,
+        "your_capabilities": capabilities,
+    }
+    return {**told, **{name: value for name, value in error.data.items() if name not in told}}
+
+
+def readable(raw: bytes, limits: Limits) -> tuple[str | None, str | None]:
+    """The id and the kind of a message that was refused as a whole, where they can be read."""
+    try:
+        members = strict.decode_object(raw, limits)
+    except MessageError:
+        return None, None
+    id_, kind = members.get("id"), members.get("kind")
+    fits = type(id_) is str and 0 < len(id_) <= 128 and id_.isprintable()
+    return id_ if fits else None, kind[:MAX_SHOWN] if type(kind) is str else None

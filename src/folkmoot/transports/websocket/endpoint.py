@@ -1,0 +1,136 @@
+"""Where WebSockets are opened: the ASGI application of a path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from urllib.parse import parse_qs
+
+from folkmoot.core.errors import FolkmootError, QueryInvalid, UpgradeRequired
+from folkmoot.transports.guard import foreign_origin
+from folkmoot.transports.websocket.handshake import OFFER, answer_to, read_key
+from folkmoot.transports.websocket.limits import LinkLimits
+from folkmoot.transports.websocket.link import Link
+from folkmoot.transports.websocket.pulse import Pulse
+from folkmoot.transports.websocket.upgrade import EXTENSION, UpgradingProtocol
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from folkmoot.transports.answers import Answers
+    from folkmoot.transports.guard import Hosts
+
+MOST_PARAMETERS = 50
+
+
+class UpgradeRequest(NamedTuple):
+    """A request that opens a WebSocket."""
+
+    scope: Scope
+    query: dict[str, list[str]]
+
+
+class Refusal(NamedTuple):
+    """Nobody is let in, and told why after the handshake: web pages see a close, not a status."""
+
+    code: int
+    reason: str = ""
+
+
+class Handler(Protocol):
+    """Whose messages they are."""
+
+    def on_text(self, data: bytes) -> None:
+        """A whole text message came, of valid UTF-8; an error raised here closes the link."""
+
+    def on_close(self, code: int, reason: str) -> None:
+        """The link is no longer open; called once, and nothing is called after it."""
+
+
+Entrance: TypeAlias = Callable[[Link], Handler]
+"""Takes a link that is open now and answers whose it is; it may send at once."""
+
+
+class Door(Protocol):
+    """Decides who comes in."""
+
+    async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
+        """Let a request in, or refuse it; an error raised here is answered with its HTTP status."""
+
+
+class WebSocketEndpoint:
+    """One path where WebSockets are opened; it knows its links."""
+
+    def __init__(
+        self,
+        door: Door,
+        *,
+        hosts: Hosts,
+        answers: Answers,
+        limits: LinkLimits | None = None,
+    ) -> None:
+        self._door = door
+        self._hosts = hosts
+        self._answers = answers
+        self._limits = limits or LinkLimits()
+        self._pulse = Pulse(self._limits.ping_seconds, self._limits.pong_seconds)
+        self._links: set[Link] = set()
+        self.opened = 0
+        """How many links there have been."""
+        self.closed: Counter[int] = Counter()
+        """How many of them ended, by close code."""
+
+    @property
+    def open_links(self) -> int:
+        """How many connections there are, those that are being closed included."""
+        return len(self._links)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a WebSocket, or answer why not."""
+        extension = scope.pop("extensions", {}).get(EXTENSION, {})
+        protocol: UpgradingProtocol | None = extension.get("protocol")
+        try:
+            if protocol is None:
+                raise UpgradeRequired("This address is for WebSockets.")
+            key = read_key(scope)
+            if (foreign := foreign_origin(self._hosts, scope)) is not None:
+                raise foreign
+        except FolkmootError as error:
+            offer = OFFER if isinstance(error, UpgradeRequired) else None
+            await self._answers.error(scope, error, offer)(scope, receive, send)
+            return
+        outcome = await self._door.accept(UpgradeRequest(scope, _query_of(scope)))
+        answer = answer_to(key, scope.get("state", {}).get("request_id", ""))
+
+        def opened(link: Link) -> None:
+            self._enter(link, outcome)
+
+        if protocol.switch(answer, self._limits, opened, self._left):
+            # Written already; this is for whoever counts and logs requests.
+            await send({"type": "http.response.start", "status": 101, "headers": []})
+
+    def _enter(self, link: Link, outcome: Entrance | Refusal) -> None:
+        self._links.add(link)
+        self.opened += 1
+        if isinstance(outcome, Refusal):
+            link.close(outcome.code, outcome.reason)
+        else:
+            self._pulse.watch(link)
+            link.attach(outcome)
+
+    def _left(self, link: Link) -> None:
+        self._links.discard(link)
+        self._pulse.forget(link)
+        self.closed[link.code] += 1
+
+
+def _query_of(scope: Scope) -> dict[str, list[str]]:
+    try:
+        return parse_qs(
+            scope["query_string"].decode("latin-1"),
+            keep_blank_values=True,
+            max_num_fields=MOST_PARAMETERS,
+        )
+    except ValueError:
+        raise QueryInvalid("The URL has too many query parameters.") from None

@@ -1,0 +1,151 @@
+"""picows as a parser: bytes in, frames out, and no connection of its own.
+
+picows offers no parser apart from its connections, and what is used here is not documented, so all
+of it is in this file. What picows believes to be its connection leads nowhere: who is answered,
+when the connection ends and how much waits for it is decided by the link.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from picows import WSAutoPingStrategy, WSListener
+from picows import picows as implementation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from picows import WSUpgradeRequest
+
+READ_BYTES: Final = 4096
+"""The size of a fresh read buffer; it doubles when a frame does not fit."""
+
+_HANDSHAKE: Final = (
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+"""The real handshake was made before; this one only brings picows to the frames."""
+
+
+class Parser(Protocol):
+    """What picows has per connection, as far as it is used here."""
+
+    def connection_made(self, transport: object) -> None:
+        """Begin."""
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        """Where the next bytes go."""
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse them; the listener is called for each frame."""
+
+
+class _Socket:
+    """Takes options and has none."""
+
+    __slots__ = ()
+
+    def setsockopt(self, *_: object) -> None:
+        """Nothing."""
+
+    def getsockopt(self, *_: object) -> int:
+        """Nothing."""
+        return 0
+
+    def fileno(self) -> int:
+        """No file."""
+        return -1
+
+
+class _Nowhere:
+    """A transport that keeps nothing but the close with which picows ends a broken stream."""
+
+    __slots__ = ("_on_write",)
+
+    def __init__(self, on_write: Callable[[bytes], None]) -> None:
+        self._on_write = on_write
+
+    def get_extra_info(self, name: str) -> object:
+        """Claims to be encrypted, which keeps picows from writing past it to the socket."""
+        return _INFO.get(name)
+
+    def write(self, data: bytes) -> None:
+        """Pass on what picows would send."""
+        self._on_write(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing waits."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class _Quiet:
+    """Says nothing: whatever picows has to tell of is somebody else's mistake."""
+
+    __slots__ = ()
+
+    def isEnabledFor(self, _: int) -> bool:  # noqa: N802 - the name is that of logging
+        """Never."""
+        return False
+
+    def log(self, *_: object) -> None:
+        """Nothing."""
+
+    debug = info = warning = error = log
+
+    def exception(self, text: str, *_: object) -> None:
+        """An error that nobody expected is told all the same."""
+        logger.error(text, exc_info=True)  # noqa: LOG014 - picows calls this where it caught one
+
+
+logger = logging.getLogger("folkmoot.websocket")
+
+_INFO: Final[dict[str, object]] = {"socket": _Socket(), "ssl_object": True}
+_QUIET: Final = _Quiet()
+_NO_PING_SECONDS: Final = 0
+
+
+def make_parser(
+    listener: WSListener, on_broken: Callable[[bytes], None], max_frame_bytes: int
+) -> Parser:
+    """A parser of a client's frames, ready for the first one.
+
+    `on_broken` gets the close frame that picows would send when it can read no further.
+    """
+    opened = False
+
+    def factory(_: WSUpgradeRequest) -> WSListener:
+        return listener
+
+    def written(data: bytes) -> None:
+        if opened:
+            on_broken(data)
+
+    parser = cast(
+        "Parser",
+        implementation.WSProtocol(  # type: ignore[attr-defined]
+            None,  # host and port, which only clients have
+            None,  # path, likewise
+            False,  # noqa: FBT003 - the side of the server
+            factory,
+            _QUIET,
+            False,  # noqa: FBT003 - the link sees to errors of its own
+            None,  # no time limit for a handshake that is at hand
+            False,  # noqa: FBT003 - no pings of its own
+            _NO_PING_SECONDS,
+            _NO_PING_SECONDS,
+            WSAutoPingStrategy.PING_WHEN_IDLE,
+            False,  # noqa: FBT003 - no pongs either
+            max_frame_bytes,
+            None,  # no further headers
+            READ_BYTES,
+        ),
+    )
+    parser.connection_made(_Nowhere(written))
+    parser.get_buffer(-1)[: len(_HANDSHAKE)] = _HANDSHAKE
+    parser.buffer_updated(len(_HANDSHAKE))
+    opened = True
+    return parser

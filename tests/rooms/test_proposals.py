@@ -1,0 +1,302 @@
+"""Proposals: the one thing that comes of each, whatever races for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.core.errors import ProposalClosed
+from folkmoot.core.strict import encode
+from folkmoot.rooms import TRANSITIONS, Role, State
+from tests.rooms.playbook import (
+    SETTINGS,
+    Play,
+    answer,
+    call,
+    does,
+    fulfil,
+    logged,
+    principal,
+    proposal,
+    refused,
+    reject,
+    says,
+    stored,
+    waits,
+    withdraw,
+)
+
+REQUEST = "mcp.request.tools/call"
+PROPOSAL = "mcp.proposal.tools/call"
+ARGUMENTS = {"path": "a", "n": 1, "deep": [{"x": 1.0, "y": True}]}
+
+
+@pytest.fixture
+def proposed(play: Play) -> Play:
+    """Bob has proposed to read something."""
+    return open_(play, proposal("read", ARGUMENTS))
+
+
+def open_(play: Play, envelope: dict[str, Any], id_: str = "p1", **more: Any) -> Play:
+    play >> says("bob", envelope, id=id_, **more) << stored(PROPOSAL, "bob")
+    return play << logged("proposal.open", "bob", id_)
+
+
+def state(play: Play, id_: str = "p1") -> State:
+    return next(one.state for one in play.room.proposals() if one.id == id_)
+
+
+@pytest.mark.requirement("proposal.fulfilled-by-request", "proposal.logged", "proposal.states")
+def test_a_proposal_is_fulfilled_by_an_equal_request(proposed: Play) -> None:
+    assert state(proposed) is State.OPEN
+    (
+        proposed
+        >> says("alice", fulfil("p1", tool="read", arguments=ARGUMENTS), id="q1")
+        << stored(REQUEST, "alice", correlation_id=["p1"])
+        << logged("proposal.fulfilled", "alice", "p1", request="q1")
+    )
+    assert state(proposed) is State.FULFILLED
+
+
+@pytest.mark.requirement("proposal.response-to-both", "request.response-to-requester")
+@pytest.mark.parametrize("to", [["alice"], ["alice", "bob"], ["bob", "alice"]])
+def test_the_answer_to_a_fulfilment_is_for_fulfiller_and_proposer(
+    proposed: Play, to: list[str]
+) -> None:
+    proposed >> says("alice", fulfil("p1", tool="read", arguments=ARGUMENTS), id="q1")
+    proposed.waiting.clear()
+    proposed >> says("files", answer("q1", to=["bob"])) << refused("files", "recipient_invalid")
+    proposed >> says("files", answer("q1", to=to)) << stored("mcp.response.tools/call", "files")
+    assert {*proposed.last["to"]} == {"alice", "bob"}
+    assert b'"payload":{"jsonrpc":"2.0","id":1,"result":{"content":[]}}' in proposed.stored[-1].data
+
+
+@pytest.mark.requirement("proposal.first-wins")
+def test_the_first_fulfilment_wins(proposed: Play) -> None:
+    request = fulfil("p1", tool="read", arguments=ARGUMENTS)
+    proposed >> says("alice", request) << stored(REQUEST, "alice")
+    proposed << logged("proposal.fulfilled", "alice", "p1")
+    again = fulfil("p1", tool="read", arguments=ARGUMENTS, n=2)
+    proposed >> says("alice", again) << refused("alice", "proposal_closed", state="fulfilled")
+
+
+@pytest.mark.requirement("proposal.exact-arguments")
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {**ARGUMENTS, "n": 1.0},
+        {**ARGUMENTS, "n": True},
+        {**ARGUMENTS, "n": "1"},
+        {**ARGUMENTS, "n": 2},
+        {**ARGUMENTS, "path": "A"},
+        {**ARGUMENTS, "more": None},
+        {**ARGUMENTS, "deep": [{"x": 1, "y": True}]},
+        {**ARGUMENTS, "deep": [{"x": 1.0, "y": 1}]},
+        {"path": "a", "n": 1},
+        None,
+    ],
+)
+def test_a_fulfilment_with_altered_arguments_is_refused(proposed: Play, altered: Any) -> None:
+    request = fulfil("p1", tool="read", arguments=altered)
+    proposed >> says("alice", request) << refused("alice", "proposal_altered")
+    assert state(proposed) is State.OPEN
+
+
+@pytest.mark.requirement("proposal.exact-arguments")
+def test_integers_are_compared_exactly_and_the_order_of_members_does_not_matter(play: Play) -> None:
+    open_(play, proposal("read", {"a": 2**53, "b": 10**30}))
+    other = fulfil("p1", tool="read", arguments={"a": 2**53 + 1, "b": 10**30})
+    play >> says("alice", other) << refused("alice", "proposal_altered")
+    other = fulfil("p1", tool="read", arguments={"a": 2**53, "b": 10**30 + 1})
+    play >> says("alice", other) << refused("alice", "proposal_altered")
+    same = fulfil("p1", tool="read", arguments={"b": 10**30, "a": 2**53})
+    play >> says("alice", same) << stored(REQUEST, "alice")
+    play << logged("proposal.fulfilled", "alice")
+
+
+@pytest.mark.requirement("proposal.exact-arguments")
+def test_another_tool_is_not_what_was_proposed(proposed: Play) -> None:
+    request = fulfil("p1", tool="write", arguments=ARGUMENTS)
+    proposed >> says("alice", request) << refused("alice", "proposal_altered")
+
+
+@pytest.mark.requirement("proposal.progress-token-left-out")
+@pytest.mark.parametrize("meta", [{}, {"trace": 1}])
+def test_the_progress_token_is_left_out_of_the_comparison(play: Play, meta: Any) -> None:
+    envelope = proposal("read")
+    if meta:
+        envelope["payload"]["params"]["_meta"] = meta
+    open_(play, envelope)
+    request = fulfil("p1", tool="read")
+    request["payload"]["params"]["_meta"] = {**meta, "other": 1, "progressToken": 1}
+    play >> says("alice", request) << refused("alice", "proposal_altered")
+    request["payload"]["params"]["_meta"] = {**meta, "progressToken": 1}
+    play >> says("alice", request) << stored(REQUEST, "alice")
+    play << logged("proposal.fulfilled", "alice")
+
+
+@pytest.mark.requirement("proposal.same-recipient")
+def test_where_a_proposal_names_a_recipient_the_request_goes_there(play: Play) -> None:
+    open_(play, proposal("read"), to=["files"])
+    play >> says("alice", fulfil("p1", to="bob")) << refused("alice", "proposal_altered")
+    play >> says("alice", fulfil("p1", to="files")) << stored(REQUEST, "alice")
+    play << logged("proposal.fulfilled", "alice")
+
+
+@pytest.mark.requirement("proposal.not-own")
+def test_the_proposer_cannot_fulfil_their_own(play: Play) -> None:
+    play >> says("alice", proposal(), id="p1") << stored(PROPOSAL, "alice")
+    play << logged("proposal.open", "alice")
+    play >> says("alice", fulfil("p1")) << refused("alice", "proposal_own")
+    play >> says("alice", reject("p1")) << refused("alice", "proposal_own")
+
+
+def test_a_fulfilment_needs_the_right_to_the_request(proposed: Play) -> None:
+    request = fulfil("p1", tool="read", arguments=ARGUMENTS)
+    proposed >> says("files", request, to=["alice"]) << refused("files", "proposal_required")
+    assert state(proposed) is State.OPEN
+
+
+def test_a_request_fulfils_one_proposal_at_a_time(play: Play) -> None:
+    open_(play, proposal())
+    open_(play, proposal(), "p2")
+    both = {**call("files"), "correlation_id": ["p1", "p2"]}
+    play >> says("alice", both) << refused("alice", "proposal_altered")
+
+
+@pytest.mark.requirement("proposal.withdraw-own", "proposal.logged")
+def test_only_the_proposer_withdraws_and_only_what_is_open(proposed: Play) -> None:
+    kind = "mcpx.withdraw.proposal"
+    proposed >> says("alice", withdraw("p1")) << refused("alice", "proposal_not_own")
+    proposed >> says("bob", withdraw("p2")) << refused("bob", "proposal_unknown")
+    proposed >> says("bob", withdraw("p1")) << stored(kind, "bob")
+    proposed << logged("proposal.withdrawn", "bob", "p1")
+    proposed >> says("bob", withdraw("p1")) << refused("bob", "proposal_closed", state="withdrawn")
+
+
+def test_a_race_between_withdrawal_and_fulfilment_is_decided_by_the_order(proposed: Play) -> None:
+    request = fulfil("p1", tool="read", arguments=ARGUMENTS)
+    proposed >> says("bob", withdraw("p1")) << stored("mcpx.withdraw.proposal", "bob")
+    proposed << logged("proposal.withdrawn", "bob")
+    proposed >> says("alice", request) << refused("alice", "proposal_closed", state="withdrawn")
+
+
+def test_a_race_the_other_way_round_is_won_by_the_fulfilment(proposed: Play) -> None:
+    request = fulfil("p1", tool="read", arguments=ARGUMENTS)
+    proposed >> says("alice", request) << stored(REQUEST, "alice")
+    proposed << logged("proposal.fulfilled", "alice")
+    proposed >> says("bob", withdraw("p1")) << refused("bob", "proposal_closed", state="fulfilled")
+
+
+@pytest.mark.requirement("proposal.reject-others", "proposal.reject-closes", "proposal.logged")
+def test_a_rejection_closes_someone_elses_proposal(proposed: Play) -> None:
+    kind = "mcpx.reject.proposal"
+    proposed >> says("alice", reject("p1", " ")) << refused("alice", "reason_required")
+    proposed >> says("files", reject("p1")) << refused("files", "capability_denied")
+    proposed >> says("alice", reject("p1", "not now")) << stored(kind, "alice")
+    proposed << logged("proposal.rejected", "alice", "p1", state="rejected", reason="not now")
+    proposed >> says("alice", reject("p1")) << refused("alice", "proposal_closed", state="rejected")
+
+
+@pytest.mark.requirement("proposal.quorum")
+def test_with_a_quorum_so_many_different_participants_must_reject(stage: Any) -> None:
+    rights = {f"account-{name}": ("*",) for name in ("carol", "dora")}
+    settings = msgspec.structs.replace(SETTINGS, quorum=2, account_rights=rights)
+    play = stage(settings, "alice", "bob", "carol", "dora", "files")
+    open_(play, proposal())
+    kind = "mcpx.reject.proposal"
+    play >> says("carol", reject("p1")) << stored(kind, "carol")
+    play << logged("proposal.rejected", "carol", "p1", state="open", rejections=1, quorum=2)
+    play >> says("carol", reject("p1")) << refused("carol", "rejected_already")
+    assert state(play) is State.OPEN
+    play >> says("dora", reject("p1")) << stored(kind, "dora")
+    play << logged("proposal.rejected", "dora", "p1", state="rejected", rejections=2)
+    play >> says("alice", fulfil("p1")) << refused("alice", "proposal_closed")
+
+
+@pytest.mark.requirement("proposal.expiry", "proposal.logged")
+def test_a_proposal_expires_after_an_hour(proposed: Play) -> None:
+    proposed >> waits(3599)
+    assert state(proposed) is State.OPEN
+    proposed >> waits(1) << stored("system.proposal.expired", correlation_id=["p1"])
+    proposed << logged("proposal.expired", "gateway", "p1")
+    request = fulfil("p1", tool="read", arguments=ARGUMENTS)
+    proposed >> says("alice", request) << refused("alice", "proposal_closed", state="expired")
+
+
+@pytest.mark.requirement("proposal.expiry-shortened")
+@pytest.mark.parametrize(("asked", "seconds"), [(60, 60), (0.5, 0.5), (7200, 3600), (10**40, 3600)])
+def test_the_proposer_shortens_the_expiry_and_never_lengthens_it(
+    play: Play, asked: float, seconds: float
+) -> None:
+    open_(play, proposal(expires_in=asked))
+    assert play.room.due == play.now + seconds
+    (
+        play
+        >> waits(seconds)
+        << stored("system.proposal.expired")
+        << logged("proposal.expired", "gateway")
+    )
+
+
+@pytest.mark.parametrize("asked", [0, -1, "60", True, [60]])
+def test_an_expiry_that_is_none_is_refused(play: Play, asked: Any) -> None:
+    play >> says("bob", proposal(expires_in=asked)) << refused("bob", "payload_invalid")
+
+
+def test_a_proposal_that_is_due_cannot_be_fulfilled_before_the_tick(proposed: Play) -> None:
+    proposed.now += 3600
+    raw = encode({"protocol": "mcpx/v1", **fulfil("p1", tool="read", arguments=ARGUMENTS)})
+    with pytest.raises(ProposalClosed, match="expired"):
+        proposed >> does(lambda room, now: room.post(principal("alice"), Role.OWNER, raw, now))
+
+
+@pytest.mark.requirement("proposal.states")
+def test_every_step_leads_from_open_to_an_end_of_its_own() -> None:
+    ends = [transition.leads_to for transition in TRANSITIONS.values()]
+    assert sorted(end.value for end in ends) == ["expired", "fulfilled", "rejected", "withdrawn"]
+
+
+@pytest.mark.requirement("proposal.states")
+@pytest.mark.parametrize("first", ["withdraw", "reject", "fulfil", "expire"])
+def test_a_closed_proposal_never_changes_again(play: Play, first: str) -> None:
+    open_(play, proposal())
+    steps = {
+        "withdraw": says("bob", withdraw("p1")),
+        "reject": says("alice", reject("p1")),
+        "fulfil": says("alice", fulfil("p1")),
+        "expire": waits(3600),
+    }
+    play >> steps[first]
+    play.waiting.clear()
+    ended = state(play)
+    assert ended is TRANSITIONS[first].leads_to  # type: ignore[index]
+    for step in ("withdraw", "reject", "fulfil"):
+        play >> steps[step]
+        play.waiting = play.waiting[-1:]
+        play << refused("bob" if step == "withdraw" else "alice", "proposal_closed")
+        assert state(play) is ended
+
+
+def test_the_number_of_proposals_is_bounded(stage: Any) -> None:
+    bounds = msgspec.structs.replace(
+        SETTINGS.bounds, open_proposals=3, open_proposals_each=2, closed_proposals=1
+    )
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "carol")
+    open_(play, proposal(), "p1")
+    open_(play, proposal(), "p2")
+    play >> says("bob", proposal()) << refused("bob", "too_many_open")
+    (
+        play
+        >> says("carol", proposal())
+        << stored(PROPOSAL, "carol")
+        << logged("proposal.open", "carol")
+    )
+    play >> says("carol", proposal()) << refused("carol", "too_many_open")
+    for id_ in ("p1", "p2"):
+        play >> says("bob", withdraw(id_)) << stored("mcpx.withdraw.proposal", "bob")
+        play << logged("proposal.withdrawn", "bob")
+    play >> says("bob", withdraw("p2")) << refused("bob", "proposal_closed")
+    play >> says("bob", withdraw("p1")) << refused("bob", "proposal_unknown")

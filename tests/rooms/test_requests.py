@@ -1,0 +1,297 @@
+"""Requests and answers: who may ask whom, who may answer, and what happens when nobody does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.rooms.playbook import (
+    SETTINGS,
+    Play,
+    answer,
+    call,
+    chat,
+    grant,
+    joins,
+    leaves,
+    logged,
+    notice,
+    principal,
+    refused,
+    says,
+    stored,
+    told,
+    waits,
+)
+
+REQUEST = "mcp.request.tools/call"
+RESPONSE = "mcp.response.tools/call"
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+
+
+@pytest.fixture
+def asked(play: Play) -> Play:
+    """Alice has asked files something."""
+    return play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice", to=["files"])
+
+
+@pytest.mark.requirement("request.response-needs-no-capability")
+def test_who_was_asked_may_answer_without_any_capability(asked: Play) -> None:
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files", correlation_id=["q1"])
+
+
+def test_a_request_may_be_answered_with_an_error(asked: Play) -> None:
+    error = {"code": -32000, "message": "no"}
+    (
+        asked
+        >> says("files", answer("q1", error=error))
+        << stored(RESPONSE, payload={"error": error}, from_="files")
+    )
+
+
+@pytest.mark.requirement("request.response-only-from-target")
+@pytest.mark.parametrize("name", ["bob", "alice"])
+def test_nobody_else_may_answer(asked: Play, name: str) -> None:
+    asked >> says(name, answer("q1")) << refused(name, "not_asked")
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
+
+
+@pytest.mark.requirement("request.response-once")
+def test_a_request_is_answered_once(asked: Play) -> None:
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
+    asked >> says("files", answer("q1")) << refused("files", "request_not_open")
+
+
+@pytest.mark.requirement("request.response-needs-open")
+def test_an_answer_needs_an_open_request(asked: Play) -> None:
+    asked >> says("files", answer("q2")) << refused("files", "request_not_open")
+    asked >> says("files", chat(), id="c1") << stored("chat.message", "files")
+    asked >> says("files", answer("c1")) << refused("files", "request_not_open")
+
+
+def test_an_answer_answers_one_request(asked: Play) -> None:
+    asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
+    both = {**answer("q1"), "correlation_id": ["q1", "q2"]}
+    asked >> says("files", both) << refused("files", "request_not_open")
+
+
+@pytest.mark.requirement("request.response-same")
+@pytest.mark.parametrize(
+    "response",
+    [
+        answer("q1", n="1"),
+        answer("q1", n=2),
+        {**answer("q1"), "kind": "mcp.response.tools/list"},
+        {**answer("q1"), "kind": "mcp.response.tools/call:write"},
+    ],
+)
+def test_an_answer_has_the_method_context_and_id_of_its_request(
+    asked: Play, response: dict[str, Any]
+) -> None:
+    asked >> says("files", response) << refused("files", "response_mismatch")
+    exact = {**answer("q1"), "kind": "mcp.response.tools/call:read"}
+    asked >> says("files", exact) << stored("mcp.response.tools/call:read", "files")
+
+
+@pytest.mark.requirement("request.response-to-requester")
+@pytest.mark.parametrize("to", [["bob"], ["alice", "bob"], ["files"]])
+def test_an_answer_is_for_the_one_who_asked(asked: Play, to: list[str]) -> None:
+    asked >> says("files", answer("q1", to=to)) << refused("files", "recipient_invalid")
+
+
+def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any) -> None:
+    denies = {"account-files": ("!mcp.response.tools/call:read",)}
+    play = stage(msgspec.structs.replace(SETTINGS, account_rights=denies), "alice", "files")
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play >> says("files", answer("q1")) << refused("files", "capability_denied")
+
+
+@pytest.mark.requirement("request.target-present")
+def test_a_request_is_to_someone_who_is_here(play: Play) -> None:
+    play >> says("alice", call("nobody")) << refused("alice", "recipient_unknown")
+    play >> leaves("files") << stored("system.presence.leave")
+    play >> says("alice", call("files")) << refused("alice", "recipient_unknown")
+
+
+@pytest.mark.requirement("request.never-broadcast")
+@pytest.mark.parametrize(
+    ("to", "code"),
+    [
+        ([], "recipient_required"),
+        (["files", "bob"], "recipient_required"),
+        (["alice"], "recipient_invalid"),
+        (["files", "files"], "recipient_invalid"),
+    ],
+)
+def test_a_request_has_one_recipient_who_is_someone_else(
+    play: Play, to: list[str], code: str
+) -> None:
+    play >> says("alice", call(to)) << refused("alice", code)
+
+
+@pytest.mark.requirement("request.never-broadcast")
+def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play) -> None:
+    bare = call([])
+    del bare["payload"]["id"]
+    play >> says("alice", bare) << refused("alice", "payload_id_invalid")
+    bare["kind"] = "mcp.notification.tools/call"
+    play >> says("alice", bare) << refused("alice", "wrong_operation")
+    disguised = {"kind": "chat.message", "payload": {**bare["payload"], "text": "hi"}}
+    play >> says("alice", disguised) << refused("alice", "payload_invalid")
+
+
+def test_a_recipient_is_named_once_in_any_message(play: Play) -> None:
+    play >> says("bob", chat(), to=["alice", "alice"]) << refused("bob", "recipient_invalid")
+
+
+def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Play) -> None:
+    asked >> says("alice", call("files")) << refused("alice", "request_id_open")
+    asked >> says("alice", call("files", n="1")) << stored(REQUEST, "alice")
+    asked >> says("alice", call("bob")) << stored(REQUEST, "alice")
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
+    asked >> says("alice", call("files")) << stored(REQUEST, "alice")
+
+
+def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play) -> None:
+    (
+        asked
+        >> leaves("files")
+        << stored("system.presence.leave", payload={"participant": {"id": "files"}})
+        << stored(
+            "mcp.response.tools/call:read",
+            to=["alice"],
+            correlation_id=["q1"],
+            payload={"id": 1, "error": {"data": {"code": "target_left"}}},
+        )
+    )
+    asked >> joins("files")
+    asked.waiting.clear()
+    asked >> says("files", answer("q1")) << refused("files", "request_not_open")
+
+
+def test_when_one_of_several_connections_ends_the_request_stays_open(asked: Play) -> None:
+    asked >> joins("files", on="files-2")
+    asked.waiting.clear()
+    asked >> leaves("files")
+    asked >> says("files-2", answer("q1")) << stored(RESPONSE, "files")
+
+
+def test_who_asked_may_leave_and_still_be_answered(asked: Play) -> None:
+    asked >> leaves("alice") << stored("system.presence.leave")
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
+
+
+def test_a_request_times_out(stage: Any) -> None:
+    play = stage(msgspec.structs.replace(SETTINGS, request_seconds=20.0), "alice", "files")
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play >> waits(19)
+    assert play.room.due == play.now + 1
+    (
+        play
+        >> waits(1)
+        << stored(
+            "mcp.response.tools/call:read",
+            correlation_id=["q1"],
+            payload={"id": 1, "error": {"data": {"code": "request_timed_out"}}},
+        )
+    )
+    play >> says("files", answer("q1")) << refused("files", "request_not_open")
+
+
+def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any) -> None:
+    play = stage(msgspec.structs.replace(SETTINGS, request_seconds=20.0), "alice", "files")
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play.now += 20
+    (
+        play
+        >> says("files", answer("q1"))
+        << stored("mcp.response.tools/call:read")
+        << refused("files", "request_not_open")
+    )
+
+
+@pytest.mark.requirement("request.progress-from-target")
+def test_progress_is_believed_from_the_one_who_was_asked(asked: Play) -> None:
+    progress = notice(PROGRESS, {"progressToken": "t", "progress": 1}, "q1")
+    kind = f"mcp.notification.{PROGRESS}"
+    asked >> says("files", progress) << stored(kind, "files", to=["alice"])
+    asked >> says("files", progress, to=["alice"]) << stored(kind, "files", to=["alice"])
+    asked >> says("alice", progress) << refused("alice", "not_asked")
+    asked >> says("bob", progress) << refused("bob", "not_asked")
+    asked >> says("files", progress, to=["bob"]) << refused("files", "recipient_invalid")
+    asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
+    asked >> says("files", progress) << refused("files", "request_not_open")
+
+
+def test_progress_has_the_token_its_request_gave(play: Play) -> None:
+    request = call("files")
+    request["payload"]["params"]["_meta"] = {"progressToken": 7}
+    play >> says("alice", request, id="q1") << stored(REQUEST, "alice")
+    for token in ("7", 7.0, None):
+        progress = notice(PROGRESS, {"progressToken": token}, "q1")
+        play >> says("files", progress) << refused("files", "response_mismatch")
+    progress = notice(PROGRESS, {"progressToken": 7}, "q1")
+    play >> says("files", progress) << stored(f"mcp.notification.{PROGRESS}", "files")
+
+
+@pytest.mark.requirement("request.cancelled-from-requester")
+def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play) -> None:
+    cancel = notice(CANCELLED, {"requestId": 1}, "q1")
+    asked >> says("files", cancel) << refused("files", "not_requester")
+    asked >> says("bob", cancel) << refused("bob", "not_requester")
+    other = notice(CANCELLED, {"requestId": "1"}, "q1")
+    asked >> says("alice", other) << refused("alice", "response_mismatch")
+    asked >> says("alice", cancel, to=["bob"]) << refused("alice", "recipient_invalid")
+    asked >> says("alice", cancel) << stored(f"mcp.notification.{CANCELLED}", "alice", to=["files"])
+    asked >> says("files", answer("q1")) << refused("files", "request_not_open")
+
+
+def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage: Any) -> None:
+    rights = {
+        "account-bob": ("mcp.request.*",),
+        "account-carol": ("mcp.request.*", "!mcp.notification.*"),
+    }
+    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "bob", "carol", "files")
+    for name, id_ in (("bob", "q1"), ("carol", "q2")):
+        play >> says(name, call("files"), id=id_) << stored(REQUEST, name)
+    cancel = f"mcp.notification.{CANCELLED}"
+    play >> says("bob", notice(CANCELLED, about="q1")) << stored(cancel, "bob")
+    play >> says("carol", notice(CANCELLED, about="q2")) << refused("carol", "capability_denied")
+
+
+def test_the_number_of_open_requests_is_bounded(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, open_requests=3, open_requests_each=2)
+    rights = {"account-bob": ("*",)}
+    settings = msgspec.structs.replace(SETTINGS, bounds=bounds, account_rights=rights)
+    play = stage(settings, "alice", "bob", "files")
+    for n in (1, 2):
+        play >> says("alice", call("files", n=n), id=f"q{n}") << stored(REQUEST, "alice")
+    play >> says("alice", call("files", n=3)) << refused("alice", "too_many_open")
+    play >> says("bob", call("files", n=1)) << stored(REQUEST, "bob")
+    play >> says("bob", call("files", n=2)) << refused("bob", "too_many_open")
+    play >> says("files", answer("q1")) << stored(RESPONSE, "files")
+    play >> says("bob", call("files", n=2)) << stored(REQUEST, "bob")
+
+
+def test_an_account_answers_whatever_it_is_called_by_then(asked: Play) -> None:
+    renamed = msgspec.structs.replace(principal("files"), name="archive")
+    asked >> joins("archive", who=renamed)
+    asked.waiting.clear()
+    asked >> says("archive", answer("q1")) << stored(RESPONSE, "archive")
+
+
+def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Play) -> None:
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+    (
+        play
+        >> says("alice", grant("bob", "mcp.request.tools/call:read"), id="r1")
+        << stored("capability.grant", "alice")
+        << stored("capability.grant-ack")
+        << logged("capability.grant", "alice", "bob")
+        << told("bob", "system.welcome")
+    )
+    play >> says("bob", call("files")) << stored(REQUEST, "bob")
+    play >> says("bob", call("files", "write", n=2)) << refused("bob", "proposal_required")

@@ -1,0 +1,307 @@
+"""Rights in a room: defaults, grants, revocations and what hangs on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.core.policy import Principal
+from folkmoot.rooms import DEFAULT_RIGHTS, Role, Room
+from tests.rooms.playbook import (
+    SETTINGS,
+    Play,
+    attached,
+    call,
+    chat,
+    chat_notice,
+    does,
+    grant,
+    joins,
+    kick,
+    leaves,
+    logged,
+    proposal,
+    refused,
+    revoke,
+    says,
+    stored,
+    told,
+)
+
+GRANT = "capability.grant"
+REVOKE = "capability.revoke"
+REQUEST = "mcp.request.tools/call"
+READ = "mcp.request.tools/call:read"
+
+
+def gives(play: Play, who: str, whom: str, *capabilities: Any, id_: str) -> None:
+    """A grant that is carried out: kept, acknowledged, logged, and its recipient welcomed anew."""
+    play >> says(who, grant(whom, *capabilities), id=id_) << stored(GRANT, who, id=id_)
+    ack = {"status": "granted", "recipient": whom, "capabilities": list(capabilities)}
+    play << stored("capability.grant-ack", correlation_id=[id_], payload=ack)
+    play << logged(GRANT, who, whom, grant=id_) << told(whom, "system.welcome")
+
+
+def takes(play: Play, who: str, *losers: str, **what: Any) -> None:
+    """A revocation that is carried out."""
+    play >> says(who, revoke(**what)) << stored(REVOKE, who) << logged(REVOKE, who)
+    for name in losers:
+        play << told(name, "system.welcome")
+
+
+@pytest.fixture
+def chain(stage: Any) -> Play:
+    """Alice gave bob the right to read and to grant; bob passed reading on to carol."""
+    play: Play = stage(SETTINGS, "alice", "bob", "carol", "files")
+    gives(play, "alice", "bob", READ, GRANT, id_="r1")
+    gives(play, "bob", "carol", READ, id_="r2")
+    play >> says("carol", call("files")) << stored(REQUEST, "carol")
+    return play
+
+
+@pytest.mark.requirement("capability.default-owner")
+def test_an_owner_holds_everything_but_what_is_the_gateways(play: Play) -> None:
+    assert DEFAULT_RIGHTS[Role.OWNER] == ("*",)
+    play >> says("alice", {"kind": "other.thing"}) << stored("other.thing", "alice")
+    play >> says("alice", {"kind": "system.anything"}) << refused("alice", "kind_reserved")
+    reserved = grant("bob", "system.*")
+    play >> says("alice", reserved) << refused("alice", "capability_reserved")
+
+
+@pytest.mark.requirement("capability.default-member")
+def test_a_member_chats_proposes_thinks_aloud_and_says_how_it_is(play: Play) -> None:
+    play >> says("bob", chat()) << stored("chat.message", "bob")
+    play >> says("bob", chat_notice()) << stored(chat_notice()["kind"], "bob")
+    for kind in ("reasoning.thought", "participant.status", "chat.acknowledge"):
+        play >> says("bob", {"kind": kind, "payload": {}}) << stored(kind, "bob")
+    for kind in ("participant.pause", "room.invite", "capability.revoke", "other.thing"):
+        play >> says("bob", {"kind": kind, "payload": {"recipient": "x", "grant_id": "x"}})
+        assert len(play.waiting) == 1
+        play.waiting.clear()
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+
+
+@pytest.mark.requirement("capability.default-guest")
+def test_a_guest_chats_and_does_nothing_else(play: Play) -> None:
+    play >> joins("guest-kim") << attached("guest-kim") << stored("system.presence.join")
+    play >> says("guest-kim", chat()) << stored("chat.message", "guest-kim")
+    play >> says("guest-kim", chat_notice()) << stored(chat_notice()["kind"], "guest-kim")
+    for envelope in (proposal(), call("files"), kick("bob"), {"kind": "reasoning.start"}):
+        play >> says("guest-kim", envelope) << refused("guest-kim", "capability_denied")
+
+
+@pytest.mark.requirement("capability.grant-kinds", "capability.change-rewelcomes")
+def test_a_grant_is_acknowledged_and_its_recipient_welcomed_on_every_connection(play: Play) -> None:
+    play >> joins("bob", on="bob-2") << attached("bob-2")
+    play >> says("alice", grant("bob", READ), id="r1") << stored(GRANT, "alice")
+    play << stored("capability.grant-ack", to=["alice", "bob"]) << logged(GRANT, "alice", "bob")
+    you = {"you": {"capabilities": [*DEFAULT_RIGHTS[Role.MEMBER], READ]}}
+    for connection in ("bob", "bob-2"):
+        play << told(connection, "system.welcome", payload=you)
+
+
+@pytest.mark.requirement("capability.change-at-next-message")
+def test_grant_and_revocation_hold_from_the_next_message_on(play: Play) -> None:
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+    gives(play, "alice", "bob", READ, id_="r1")
+    play >> says("bob", call("files")) << stored(REQUEST, "bob")
+    takes(play, "alice", "bob", grant_id="r1")
+    play >> says("bob", call("files", n=2)) << refused("bob", "proposal_required")
+
+
+@pytest.mark.requirement("capability.grant-at-most-own")
+@pytest.mark.parametrize("more", [REQUEST, "mcp.request.tools/call:*", "*", "!chat.message"])
+def test_a_grant_that_goes_further_is_refused_as_a_whole(play: Play, more: str) -> None:
+    gives(play, "alice", "files", READ, GRANT, id_="r1")
+    play >> says("files", grant("bob", READ, more)) << refused("files", "grant_exceeds_rights")
+    assert [one.recipient_name for one in play.room.grants()] == ["files"]
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"recipient": "bob"},
+        {"recipient": "bob", "capabilities": []},
+        {"recipient": "bob", "capabilities": "chat.*"},
+        {"recipient": 7, "capabilities": ["chat.*"]},
+        {"recipient": "bob", "capabilities": ["chat.*"] * 65},
+    ],
+)
+def test_a_grant_that_says_too_little_or_too_much_is_refused(play: Play, payload: Any) -> None:
+    (
+        play
+        >> says("alice", {"kind": GRANT, "payload": payload})
+        << refused("alice", "payload_invalid")
+    )
+
+
+def test_a_grant_is_to_someone_else_who_is_here(play: Play) -> None:
+    play >> says("alice", grant("carol", READ)) << refused("alice", "recipient_unknown")
+    play >> says("alice", grant("gateway", READ)) << refused("alice", "recipient_unknown")
+    play >> says("alice", grant("alice", READ)) << refused("alice", "recipient_invalid")
+    play >> says("alice", grant("bob", "a b")) << refused("alice", "pattern_syntax")
+    play >> says("bob", grant("files", "chat.*")) << refused("bob", "capability_denied")
+
+
+def test_a_grant_may_constrain_the_payload(play: Play) -> None:
+    narrow = {"kind": REQUEST, "payload": {"params": {"arguments": {"path": "notes/*"}}}}
+    gives(play, "alice", "bob", narrow, id_="r1")
+    fine, other = (
+        call("files", "read", {"path": "notes/a"}),
+        call("files", "read", {"path": "b"}, 2),
+    )
+    play >> says("bob", fine) << stored(REQUEST, "bob")
+    play >> says("bob", other) << refused("bob", "proposal_required")
+
+
+@pytest.mark.requirement("capability.grant-bound-to-account")
+def test_a_grant_follows_the_account_and_not_the_name(play: Play) -> None:
+    gives(play, "alice", "bob", READ, id_="r1")
+    play >> leaves("bob") << stored("system.presence.leave")
+    renamed = Principal("account-bob", "robert")
+    play >> joins("robert", who=renamed) << attached("robert") << stored("system.presence.join")
+    play >> says("robert", call("files")) << stored(REQUEST, "robert")
+    heir = Principal("account-heir", "bob")
+    play >> joins("bob", who=heir) << attached("bob") << stored("system.presence.join")
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+    play >> says("alice", revoke(recipient="bob")) << refused("alice", "grant_unknown")
+    takes(play, "alice", "robert", grant_id="r1")
+
+
+@pytest.mark.requirement("capability.revoke-by-granter")
+def test_the_granter_revokes_without_any_other_right(chain: Play) -> None:
+    takes(chain, "bob", "carol", grant_id="r2")
+    chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
+    chain >> says("bob", revoke(grant_id="r2")) << refused("bob", "grant_unknown")
+
+
+@pytest.mark.requirement("capability.revoke-by-owner")
+def test_the_owner_revokes_any_grant(chain: Play) -> None:
+    takes(chain, "alice", "carol", grant_id="r2")
+    chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
+
+
+@pytest.mark.requirement("capability.revoke-by-right")
+def test_whoever_holds_the_right_revokes_and_nobody_else(chain: Play) -> None:
+    chain >> says("files", revoke(grant_id="r2")) << refused("files", "capability_denied")
+    chain >> says("carol", revoke(grant_id="r1")) << refused("carol", "capability_denied")
+    gives(chain, "alice", "files", {"kind": REVOKE, "payload": {"recipient": "carol"}}, id_="r3")
+    bobs = revoke(grant_id="r1", recipient="bob")
+    chain >> says("files", bobs) << refused("files", "capability_denied")
+    lie = revoke(grant_id="r1", recipient="carol")
+    chain >> says("files", lie) << refused("files", "grant_unknown")
+    takes(chain, "files", "carol", grant_id="r2", recipient="carol")
+
+
+def test_a_deny_stops_the_granter_too(stage: Any) -> None:
+    rights = {"account-bob": (READ, GRANT, "!capability.revoke")}
+    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob", "carol")
+    gives(play, "bob", "carol", READ, id_="r1")
+    play >> says("bob", revoke(grant_id="r1")) << refused("bob", "capability_denied")
+
+
+@pytest.mark.requirement("capability.revoke-cascades")
+def test_what_was_granted_from_a_grant_goes_with_it(chain: Play) -> None:
+    takes(chain, "alice", "bob", "carol", grant_id="r1")
+    assert list(chain.room.grants()) == []
+    for name in ("bob", "carol"):
+        chain >> says(name, call("files", n=2)) << refused(name, "proposal_required")
+
+
+@pytest.mark.requirement("capability.revoke-cascades")
+def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage: Any) -> None:
+    play = stage(SETTINGS, "alice", "bob", "carol", "files")
+    gives(play, "alice", "bob", READ, GRANT, id_="r1")
+    gives(play, "bob", "carol", READ, GRANT, id_="r2")
+    gives(play, "carol", "bob", READ, id_="r3")
+    takes(play, "alice", "bob", "carol", grant_id="r1")
+    assert list(play.room.grants()) == []
+
+
+def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage: Any) -> None:
+    rights = {"account-bob": ("mcp.request.ping", GRANT)}
+    play = stage(
+        msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob", "carol", "files"
+    )
+    gives(play, "alice", "bob", READ, id_="r1")
+    gives(play, "alice", "bob", "mcp.request.tools/*", id_="r2")
+    gives(play, "bob", "carol", READ, "mcp.request.ping", id_="r3")
+    takes(play, "alice", "bob", grant_id="r1")
+    play >> says("carol", call("files")) << stored(REQUEST, "carol")
+    takes(play, "alice", "bob", "carol", grant_id="r2")
+    play >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
+    assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
+
+
+def test_a_part_of_a_grant_can_be_taken_back(play: Play) -> None:
+    gives(play, "alice", "bob", READ, "mcp.request.ping", id_="r1")
+    gives(play, "alice", "bob", READ, id_="r2")
+    (
+        play
+        >> says("alice", revoke(recipient="bob", capabilities=["x.y"]))
+        << refused("alice", "grant_unknown")
+    )
+    takes(play, "alice", "bob", recipient="bob", capabilities=[READ])
+    assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
+    takes(play, "alice", "bob", recipient="bob")
+    assert list(play.room.grants()) == []
+
+
+@pytest.mark.parametrize("payload", [{}, {"grant_id": 7}, {"recipient": "bob", "capabilities": []}])
+def test_a_revocation_that_says_too_little_is_refused(play: Play, payload: Any) -> None:
+    play >> says("alice", revoke(**payload)) << refused("alice", "payload_invalid")
+
+
+def test_a_grant_to_someone_who_left_can_be_taken_back(play: Play) -> None:
+    gives(play, "alice", "bob", READ, id_="r1")
+    play >> leaves("bob") << stored("system.presence.leave")
+    takes(play, "alice", recipient="bob")
+    play >> joins("bob") << attached("bob") << stored("system.presence.join")
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+
+
+def test_settings_that_change_change_rights_at_once(play: Play) -> None:
+    quiet = {**DEFAULT_RIGHTS, Role.MEMBER: ("mcp.proposal.*",)}
+    play.settings = msgspec.structs.replace(SETTINGS, rights=quiet)
+    play >> does(lambda room, now: room.configure(play.settings, now))
+    play << told("bob", "system.welcome") << told("files", "system.welcome")
+    play >> says("bob", chat()) << refused("bob", "capability_denied")
+    play >> says("alice", chat()) << stored("chat.message", "alice")
+
+
+def test_a_role_that_changes_changes_rights_at_once(play: Play) -> None:
+    play >> does(lambda room, now: room.assign("account-bob", Role.OWNER, now))
+    play << told("bob", "system.welcome", payload={"you": {"role": "owner", "capabilities": ["*"]}})
+    assert play.room.assign("account-nobody", Role.OWNER, play.now) == []
+    assert play.room.assign("account-bob", Role.OWNER, play.now) == []
+    assert play.room.receive("bob", b'{"protocol":"mcpx/v1","kind":"x.y"}', play.now)
+
+
+def test_the_number_of_grants_is_bounded(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, grants=3, grants_each=2)
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    gives(play, "alice", "bob", READ, id_="r1")
+    gives(play, "alice", "bob", READ, id_="r2")
+    play >> says("alice", grant("bob", READ)) << refused("alice", "too_many_open")
+    gives(play, "alice", "files", READ, id_="r3")
+    play >> says("alice", grant("files", READ)) << refused("alice", "too_many_open")
+
+
+def test_nobody_is_granted_more_than_anyone_can_hold(play: Play) -> None:
+    wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
+    for n in range(4):
+        gives(play, "alice", "bob", wide, id_=f"r{n}")
+    play >> says("alice", grant("bob", wide)) << refused("alice", "too_many_capabilities")
+
+
+def test_grants_outlive_a_restart_that_trimmed_their_messages(chain: Play) -> None:
+    snapshot = chain.room.snapshot()
+    chain >> says("bob", chat()) << stored("chat.message", "bob")
+    kept = chain.stored[-1:]
+    again = Room.rebuild(SETTINGS, chain.new_id, kept, chain.now, snapshot=snapshot)
+    assert list(again.grants()) == list(chain.room.grants()) != []
+    assert again.seq == chain.room.seq

@@ -1,0 +1,356 @@
+"""Coming, going, resuming and restarting; who gets in, and who is put out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import (
+    BlockedByInterceptor,
+    CapabilityDenied,
+    NameRefused,
+    RoomFull,
+    SenderForged,
+    TooManyConnections,
+)
+from folkmoot.core.kinds import KNOWN_KINDS
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.strict import encode
+from folkmoot.rooms import Append, Attach, Role, Room, Tell
+from tests.rooms.playbook import (
+    SETTINGS,
+    Play,
+    answer,
+    attached,
+    call,
+    chat,
+    closed,
+    does,
+    expelled,
+    invited,
+    joins,
+    kick,
+    leaves,
+    logged,
+    principal,
+    read,
+    refused,
+    says,
+    stored,
+    told,
+    waits,
+)
+
+JOIN = "system.presence.join"
+LEAVE = "system.presence.leave"
+
+
+@pytest.mark.requirement("room.welcome-first", "room.welcome-shape", "room.presence")
+def test_who_comes_in_is_welcomed_and_everyone_is_told(stage: Any) -> None:
+    play = stage(SETTINGS, "alice")
+    bob = {"id": "bob", "type": "person", "role": "member"}
+    (
+        play
+        >> joins("bob")
+        << attached(
+            "bob",
+            you={**bob, "capabilities": list(SETTINGS.rights[Role.MEMBER])},
+            participants=[{"id": "alice", "type": "person", "role": "owner"}, bob],
+            participants_total=2,
+            room="square",
+            epoch="e1",
+            history={"enabled": True, "first_seq": 1, "last_seq": 1},
+        )
+        << stored(JOIN, seq=2, payload={"event": "join", "participant": bob})
+    )
+    assert [who["id"] for who in play.room.participants()] == ["alice", "bob"]
+
+
+@pytest.mark.requirement("room.presence")
+def test_presence_tells_of_the_first_connection_and_the_last(play: Play) -> None:
+    play >> joins("bob", on="bob-2") << attached("bob-2")
+    play >> says("bob-2", chat()) << stored("chat.message", "bob")
+    play >> leaves("bob")
+    play >> says("bob-2", chat()) << stored("chat.message", "bob")
+    play >> leaves("bob-2") << stored(LEAVE, payload={"participant": {"id": "bob"}})
+    play >> leaves("bob-2")
+
+
+@pytest.mark.requirement("room.close-replaced")
+def test_a_connection_id_that_comes_back_replaces_its_connection(stage: Any) -> None:
+    play = stage(SETTINGS, "alice")
+    play >> joins("bob", on="old", conn="phone") << attached("old") << stored(JOIN)
+    play >> joins("bob", on="new", conn="phone") << closed("old", 4009) << attached("new")
+    play >> says("old", chat())
+    play >> leaves("old")
+    play >> says("new", chat()) << stored("chat.message", "bob")
+    play >> joins("alice", on="alices", conn="phone") << attached("alices")
+
+
+def test_to_resume_replays_what_was_missed_up_to_the_moment_of_joining(play: Play) -> None:
+    play >> leaves("bob") << stored(LEAVE)
+    play >> says("alice", chat()) << stored("chat.message", "alice")
+    resume = {"after": 3, "complete": True, "reason": None}
+    play >> joins("bob", after=3, epoch="e1")
+    attach = play.waiting[0]
+    assert isinstance(attach, Attach)
+    assert (attach.after, attach.through) == (3, 5)
+    play << attached("bob", after=3, resume=resume) << stored(JOIN, seq=6)
+
+
+@pytest.mark.requirement("room.resume-too-old", "room.resume-epoch")
+@pytest.mark.parametrize(
+    ("after", "epoch", "reason"),
+    [
+        (3, "e0", "epoch_changed"),
+        (1, "e1", "history_gone"),
+        (99, "e1", "seq_unknown"),
+        (-1, "e1", "seq_unknown"),
+    ],
+)
+def test_when_nothing_can_be_replayed_the_welcome_says_so(
+    play: Play, after: int, epoch: str, reason: str
+) -> None:
+    play.room.trim(3)
+    play >> joins("bob", on="bob-2", after=after, epoch=epoch)
+    play << attached("bob-2", resume={"after": after, "complete": False, "reason": reason})
+
+
+def test_what_the_history_just_reaches_back_to_is_replayed(play: Play) -> None:
+    play.room.trim(3)
+    (
+        play
+        >> joins("bob", on="bob-2", after=2)
+        << attached("bob-2", after=2, history={"first_seq": 3})
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gateway",
+        "gatevvay",
+        "gate-way",
+        "g4teway",
+        "system",
+        "5ystem",
+        "folkmoot",
+        "f0lkm00t",
+        "Bob",
+        "bob ",
+        "b",
+        "böb",
+        "",
+        "1bob",
+        "x" * 33,
+        "bob\n",
+        "me@x",
+    ],
+)
+def test_a_name_that_is_none_or_the_hubs_is_refused(play: Play, name: str) -> None:
+    with pytest.raises(NameRefused):
+        play >> joins("x", who=Principal("account-x", name))
+    assert len(play.room.participants()) == 3
+
+
+@pytest.mark.parametrize("name", ["a1ice", "allce", "al-ice", "b0b", "bo_b", "fi1es"])
+def test_a_name_that_could_be_mistaken_for_anothers_is_refused(play: Play, name: str) -> None:
+    with pytest.raises(NameRefused, match="mistaken for another"):
+        play >> joins("x", who=Principal("account-x", name))
+    play >> leaves({"a": "alice", "b": "bob", "f": "files"}[name[0]]) << stored(LEAVE)
+    play >> joins("x", who=Principal("account-x", name)) << attached("x") << stored(JOIN)
+
+
+def test_who_comes_back_under_another_name_is_one_participant(play: Play) -> None:
+    renamed = Principal("account-bob", "robert")
+    play >> joins("bob-2", who=renamed) << stored(LEAVE) << stored(JOIN) << attached("bob-2")
+    play >> says("bob", chat()) << stored("chat.message", "robert")
+    assert sorted(who["id"] for who in play.room.participants()) == ["alice", "files", "robert"]
+
+
+def test_a_room_has_room_for_so_many(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, participants=2, connections_each=2, listed=1)
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice")
+    play >> joins("bob") << attached("bob", participants_total=2) << stored(JOIN)
+    with pytest.raises(RoomFull):
+        play >> joins("carol")
+    play >> joins("bob", on="bob-2", conn="c") << attached("bob-2")
+    with pytest.raises(TooManyConnections):
+        play >> joins("bob", on="bob-3", conn="d")
+    play >> joins("bob", on="bob-3", conn="c") << closed("bob-2", 4009) << attached("bob-3")
+
+
+@pytest.mark.requirement("room.invite-kinds")
+def test_who_is_kicked_is_closed_and_everyone_is_told(play: Play) -> None:
+    play >> says("alice", call("bob"), id="q1") << stored("mcp.request.tools/call", "alice")
+    play >> joins("bob", on="bob-2") << attached("bob-2")
+    (
+        play
+        >> says("alice", kick("bob"))
+        << stored("room.kick", "alice")
+        << logged("room.kick", "alice", "bob")
+        << expelled("bob", by="alice")
+        << closed("bob", CloseCode.NOT_ALLOWED)
+        << closed("bob-2", CloseCode.NOT_ALLOWED)
+        << stored(LEAVE)
+        << stored("mcp.response.tools/call:read", correlation_id=["q1"])
+    )
+    play >> says("bob", chat())
+    play >> leaves("bob-2")
+
+
+def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any) -> None:
+    rights = {"account-bob": ("*",)}
+    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob")
+    play >> says("bob", kick("alice")) << refused("bob", "capability_denied")
+    play >> says("bob", kick("bob")) << refused("bob", "recipient_invalid")
+    play >> says("bob", kick("gateway")) << refused("bob", "recipient_unknown")
+
+
+@pytest.mark.requirement("room.invite-kinds")
+def test_the_answer_to_an_invitation_is_for_the_inviter_alone(play: Play) -> None:
+    guest = {"kind": "room.invite", "payload": {"guest": "guest-kim"}}
+    play >> says("alice", guest, id="i1") << stored("room.invite", "alice")
+    play << logged("room.invite", "alice", "guest-kim") << invited("alice", "i1", guest="guest-kim")
+    ack = {"token": "secret"}
+    play >> does(lambda room, now: room.answer_invite("alice", "i1", ack, now))
+    play << told("alice", "room.invite-ack", correlation_id=["i1"], payload=ack)
+    assert not any(b"secret" in one.data for one in play.stored)
+    play >> does(lambda room, now: room.answer_invite("gone", "i1", ack, now))
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        ({}, "payload_invalid"),
+        ({"handle": "x", "guest": "y"}, "payload_invalid"),
+        ({"handle": 7}, "payload_invalid"),
+        ({"guest": 7}, "payload_invalid"),
+        ({"guest": "gateway"}, "name_refused"),
+        ({"guest": "a1ice"}, "name_refused"),
+    ],
+)
+def test_an_invitation_names_one_who_could_come_in(play: Play, payload: Any, code: str) -> None:
+    play >> says("alice", {"kind": "room.invite", "payload": payload}) << refused("alice", code)
+
+
+def test_an_account_is_invited_by_its_handle(play: Play) -> None:
+    handle = {"kind": "room.invite", "payload": {"handle": "carol"}}
+    play >> says("alice", handle, id="i1") << stored("room.invite", "alice")
+    play << logged("room.invite", "alice", "carol") << invited("alice", "i1", handle="carol")
+
+
+def test_who_lost_their_account_is_put_out(play: Play) -> None:
+    play >> does(lambda room, now: room.remove("account-bob", CloseCode.NOT_AUTHENTICATED, now))
+    play << closed("bob", 4401) << stored(LEAVE)
+    assert play.room.remove("account-bob", CloseCode.NOT_ALLOWED, play.now) == []
+
+
+@pytest.mark.requirement("room.reasoning-kinds", "room.participant-kinds", "room.unknown-protocol")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        known.kind
+        for known in KNOWN_KINDS
+        if known.kind.split(".")[0] in ("reasoning", "participant")
+    ]
+    + ["weather.report", "weather.report.daily:berlin"],
+)
+def test_kinds_that_are_only_carried_need_the_capability(play: Play, kind: str) -> None:
+    envelope = {"kind": kind, "payload": {"n": 1}}
+    play >> says("alice", envelope) << stored(kind, "alice", payload={"n": 1})
+    if not kind.startswith(("reasoning", "participant.status")):
+        play >> says("bob", envelope) << refused("bob", "capability_denied")
+
+
+def test_who_is_not_here_may_post(play: Play) -> None:
+    carol = principal("carol")
+    raw = encode({"protocol": "mcpx/v1", **chat(), "id": "m1"})
+    play >> does(lambda room, now: room.post(carol, Role.MEMBER, raw, now))
+    play << stored("chat.message", "carol", id="m1")
+    with pytest.raises(NameRefused):
+        play.room.post(Principal("account-x", "a1ice"), Role.MEMBER, raw, play.now)
+    with pytest.raises(SenderForged):
+        forged = encode({"protocol": "mcpx/v1", **chat(), "from": "bob"})
+        play.room.post(carol, Role.MEMBER, forged, play.now)
+    with pytest.raises(CapabilityDenied):
+        kicking = encode({"protocol": "mcpx/v1", **kick("bob")})
+        play.room.post(carol, Role.MEMBER, kicking, play.now)
+
+
+def test_a_post_is_judged_by_the_role_it_comes_with(play: Play) -> None:
+    raw = encode({"protocol": "mcpx/v1", **kick("bob")})
+    with pytest.raises(CapabilityDenied):
+        play.room.post(principal("alice"), Role.GUEST, raw, play.now)
+
+
+def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play: Play) -> None:
+    message = decode_mcpx(encode({"protocol": "mcpx/v1", **chat(), "id": "m1"}))
+    blocked = BlockedByInterceptor("No.")
+    play >> does(lambda room, now: room.refuse("bob", message, blocked, now))
+    play << refused("bob", "blocked", "m1", attempted_kind="chat.message")
+    play >> does(lambda room, now: room.receive("bob", message, now))
+    play << stored("chat.message", "bob")
+    assert play.room.refuse("gone", message, blocked, play.now) == []
+
+
+def test_a_rebuilt_room_goes_on_where_the_stored_history_ends(play: Play) -> None:
+    play >> says("alice", call("files"), id="q1") << stored("mcp.request.tools/call", "alice")
+    play >> says("bob", chat(), id="lost") << stored("chat.message", "bob")
+    play.stored.pop()
+    play.room = play.rebuilt()
+    assert play.room.seq == 4
+    play >> joins("alice") << attached("alice")
+    play >> joins("files", after=4, epoch="e1") << attached("files", after=4)
+    play >> joins("bob") << attached("bob")
+    play >> says("alice", chat(), id="q1") << refused("alice", "id_used", seq=4)
+    play >> says("bob", chat(), id="lost") << stored("chat.message", "bob", seq=5)
+    play >> says("files", answer("q1")) << stored("mcp.response.tools/call", "files")
+    play >> waits(60)
+
+
+def test_who_does_not_come_back_after_a_restart_has_left(play: Play) -> None:
+    play >> says("alice", call("files"), id="q1") << stored("mcp.request.tools/call", "alice")
+    play.room = play.rebuilt()
+    play >> joins("alice") << attached("alice", participants_total=3)
+    play >> joins("bob") << attached("bob")
+    play >> waits(29.9)
+    (
+        play
+        >> waits(0.1)
+        << stored(LEAVE, payload={"participant": {"id": "files", "type": "agent"}})
+        << stored("mcp.response.tools/call:read", correlation_id=["q1"])
+    )
+
+
+def test_a_restart_keeps_ids_without_reading_what_a_snapshot_knows(play: Play) -> None:
+    play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
+    kept = [msgspec.structs.replace(one, data=b"never read") for one in play.stored[1:]]
+    room = Room.rebuild(SETTINGS, play.new_id, kept, play.now, snapshot=play.room.snapshot())
+    assert room.seq == 4
+    joined = room.join("bob", principal("bob"), Role.MEMBER, play.now, after=0)
+    assert isinstance(joined[0], Attach)
+    welcome = read(joined[0].welcome)["payload"]
+    assert welcome["resume"]["reason"] == "history_gone"
+    assert welcome["history"]["first_seq"] == 2
+    told_ = room.receive("bob", encode({"protocol": "mcpx/v1", **chat(), "id": "m1"}), play.now)
+    assert isinstance(told_[0], Tell)
+
+
+def test_a_guest_is_rebuilt_as_one(stage: Any) -> None:
+    play = stage(SETTINGS, "guest-kim")
+    assert play.rebuilt().participants() == [
+        {"id": "guest-kim", "type": PrincipalType.GUEST.value, "role": "guest"}
+    ]
+
+
+def test_an_append_knows_the_accounts_and_does_not_tell_them(play: Play) -> None:
+    play >> says("alice", call("files")) << stored("mcp.request.tools/call", "alice")
+    kept = play.stored[-1]
+    assert isinstance(kept, Append)
+    assert (kept.account, kept.about) == ("account-alice", "account-files")
+    assert not any(b"account-" in one.data for one in play.stored)

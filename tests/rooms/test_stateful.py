@@ -1,0 +1,330 @@
+"""Whatever is put in, in whatever order: only what is authorised becomes part of the history.
+
+Beside the room runs a model that knows the rules of the protocol and none of the room's code. It
+says of every message whether it may be accepted, and must be right each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec import Struct
+from msgspec.structs import replace
+
+from folkmoot.rooms import Append
+from tests.rooms.playbook import (
+    SETTINGS,
+    Envelope,
+    Play,
+    answer,
+    call,
+    chat,
+    fulfil,
+    grant,
+    joins,
+    kick,
+    leaves,
+    notice,
+    proposal,
+    reject,
+    revoke,
+    says,
+    waits,
+    withdraw,
+)
+
+OWNER = "alice"
+NAMES = ("alice", "bob", "carol", "files")
+ATOMS = {
+    "read": "mcp.request.tools/call:read",
+    "write": "mcp.request.tools/call:write",
+    "grant": "capability.grant",
+    "revoke": "capability.revoke",
+    "kick": "room.kick",
+    "reject": "mcpx.reject.proposal",
+}
+REQUEST_SECONDS, PROPOSAL_SECONDS = 300, 3600
+
+names = st.sampled_from(NAMES)
+atoms = st.sampled_from(sorted(ATOMS))
+tools = st.sampled_from(["read", "write"])
+values = st.sampled_from([1, 1.0, True, "1"])
+ids = st.sampled_from([1, 2, "1"])
+picks = st.integers(0, 7)
+
+
+class Asked(Struct):
+    requester: str
+    target: str
+    n: Any
+    until: float
+    proposer: str | None
+
+
+class Proposed(Struct):
+    proposer: str
+    tool: str
+    value: Any
+    until: float
+    open: bool = True
+
+
+class Given(Struct):
+    id: str
+    granter: str
+    recipient: str
+    atoms: tuple[str, ...]
+
+
+class RoomRules(RuleBasedStateMachine):
+    """The rules of a room, written down a second time and more simply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        unlimited = replace(SETTINGS, chat={}, request_seconds=300.0, proposal_seconds=3600.0)
+        self.play = Play(unlimited)
+        self.here: set[str] = set()
+        self.asked: dict[str, Asked] = {}
+        self.answered: dict[str, Asked] = {}
+        self.proposed: dict[str, Proposed] = {}
+        self.given: list[Given] = []
+        self.sent = 0
+
+    @initialize()
+    def everyone_comes(self) -> None:
+        for name in NAMES:
+            self.comes(name)
+
+    def may(self, name: str, atom: str, before: int | None = None) -> bool:
+        """Whether someone holds a right, by being the owner or by grants made before some other."""
+        return name == OWNER or any(
+            one.recipient == name and atom in one.atoms and self.may(one.granter, atom, position)
+            for position, one in enumerate(self.given[:before])
+        )
+
+    def say(self, name: str, envelope: Envelope, *, allowed: bool) -> str | None:
+        """Send something, and see that it is accepted exactly when it should be; its id if it is."""
+        self.sent += 1
+        id_ = f"m{self.sent}"
+        before = len(self.play.stored)
+        self.play >> says(name, envelope, id=id_)
+        accepted = [one for one in self.play.stored[before:] if one.id == id_]
+        told = [effect for effect in self.play.waiting if not isinstance(effect, Append)]
+        self.play.waiting.clear()
+        assert bool(accepted) == (allowed and name in self.here), (name, envelope, told)
+        return id_ if accepted else None
+
+    def pick(self, table: dict[str, Any], at: int) -> tuple[str, Any]:
+        """One of the latest entries, or something that is none."""
+        latest = list(table.items())[-8:]
+        return latest[at % len(latest)] if latest else ("m0", None)
+
+    @rule(name=names)
+    def comes(self, name: str) -> None:
+        self.play >> joins(name)
+        self.play.waiting.clear()
+        self.here.add(name)
+
+    @rule(name=names)
+    def goes(self, name: str) -> None:
+        self.play >> leaves(name)
+        self.play.waiting.clear()
+        self._gone(name)
+
+    def _gone(self, name: str) -> None:
+        self.here.discard(name)
+        self.asked = {id_: one for id_, one in self.asked.items() if one.target != name}
+
+    @rule(seconds=st.sampled_from([1, 299, 3599]))
+    def time_goes_by(self, seconds: int) -> None:
+        self.play >> waits(seconds)
+        self.play.waiting.clear()
+        now = self.play.now
+        self.asked = {id_: one for id_, one in self.asked.items() if one.until > now}
+        for one in self.proposed.values():
+            one.open = one.open and one.until > now
+
+    @rule()
+    def restart(self) -> None:
+        self.play.room = self.play.rebuilt()
+        for here in sorted(self.here):
+            self.comes(here)
+
+    @rule(name=names, claimed=names)
+    def chats(self, name: str, claimed: str) -> None:
+        self.say(name, {**chat(), "from": claimed}, allowed=claimed == name)
+
+    @rule(name=names, to=names, tool=tools, n=ids, value=values)
+    def asks(self, name: str, to: str, tool: str, n: Any, value: Any) -> None:
+        allowed = self.may(name, tool) and self._can_ask(name, to, n)
+        request = call(to, tool, {"value": value}, n)
+        self._keep(self.say(name, request, allowed=allowed), name, to, n, None)
+
+    def _can_ask(self, name: str, to: str, n: Any) -> bool:
+        taken = any(
+            (one.requester, one.target, type(one.n), one.n) == (name, to, type(n), n)
+            for one in self.asked.values()
+        )
+        return to in self.here and to != name and not taken
+
+    def _keep(self, id_: str | None, name: str, to: str, n: Any, proposer: str | None) -> None:
+        if id_ is not None:
+            until = self.play.now + REQUEST_SECONDS
+            self.asked[id_] = Asked(name, to, n, until, proposer)
+
+    @rule(name=names, at=picks, to=names, n=ids)
+    def answers(self, name: str, at: int, to: str, n: Any) -> None:
+        about, one = self.pick(self.asked, at)
+        allowed = one is not None and (one.target, one.requester) == (name, to)
+        allowed = allowed and (type(one.n), one.n) == (type(n), n)
+        if self.say(name, answer(about, to, n), allowed=allowed):
+            self.answered[about] = self.asked.pop(about)
+
+    @rule(at=picks)
+    def answers_again(self, at: int) -> None:
+        about, one = self.pick(self.answered, at)
+        if one is not None:
+            self.say(one.target, answer(about, one.requester, one.n), allowed=False)
+
+    @rule(at=picks)
+    def answers_rightly(self, at: int) -> None:
+        _, one = self.pick(self.asked, at)
+        if one is not None:
+            self.answers(one.target, at, one.requester, one.n)
+
+    @rule(name=names, at=picks)
+    def cancels(self, name: str, at: int) -> None:
+        about, one = self.pick(self.asked, at)
+        allowed = one is not None and one.requester == name
+        if self.say(name, notice("notifications/cancelled", about=about), allowed=allowed):
+            del self.asked[about]
+
+    @rule(name=names, at=picks)
+    def tells_of_progress(self, name: str, at: int) -> None:
+        about, one = self.pick(self.asked, at)
+        allowed = one is not None and one.target == name
+        self.say(name, notice("notifications/progress", about=about), allowed=allowed)
+
+    @rule(name=names, tool=tools, value=values)
+    def proposes(self, name: str, tool: str, value: Any) -> None:
+        id_ = self.say(name, proposal(tool, {"value": value}), allowed=True)
+        if id_ is not None:
+            until = self.play.now + PROPOSAL_SECONDS
+            self.proposed[id_] = Proposed(name, tool, value, until)
+
+    @rule(name=names, at=picks, to=names, n=ids, value=values)
+    def fulfils(self, name: str, at: int, to: str, n: Any, value: Any) -> None:
+        about, one = self.pick(self.proposed, at)
+        if one is None:
+            return
+        same = (type(one.value), one.value) == (type(value), value)
+        allowed = one.open and one.proposer != name and same
+        allowed = allowed and self.may(name, one.tool) and self._can_ask(name, to, n)
+        request = fulfil(about, to, tool=one.tool, arguments={"value": value}, n=n)
+        id_ = self.say(name, request, allowed=allowed)
+        self._keep(id_, name, to, n, one.proposer)
+        one.open = one.open and id_ is None
+
+    @rule(at=picks, to=names)
+    def the_owner_fulfils_rightly(self, at: int, to: str) -> None:
+        _, one = self.pick(self.proposed, at)
+        if one is not None:
+            self.fulfils(OWNER, at, to, 1, one.value)
+
+    @rule(name=names, at=picks)
+    def withdraws(self, name: str, at: int) -> None:
+        about, one = self.pick(self.proposed, at)
+        allowed = one is not None and one.open and one.proposer == name
+        if self.say(name, withdraw(about), allowed=allowed):
+            one.open = False
+
+    @rule(name=names, at=picks)
+    def rejects(self, name: str, at: int) -> None:
+        about, one = self.pick(self.proposed, at)
+        allowed = one is not None and one.open and one.proposer != name
+        if self.say(name, reject(about), allowed=allowed and self.may(name, "reject")):
+            one.open = False
+
+    @rule(name=names, to=names, given=st.lists(atoms, min_size=1, max_size=3, unique=True))
+    def gives(self, name: str, to: str, given: list[str]) -> None:
+        allowed = to in self.here and to != name and self.may(name, "grant")
+        allowed = allowed and all(self.may(name, atom) for atom in given)
+        id_ = self.say(name, grant(to, *(ATOMS[atom] for atom in given)), allowed=allowed)
+        if id_ is not None:
+            self.given.append(Given(id_, name, to, tuple(given)))
+
+    @rule(to=names, given=st.lists(atoms, min_size=1, max_size=3, unique=True))
+    def the_owner_gives(self, to: str, given: list[str]) -> None:
+        self.gives(OWNER, to, [*given, *({"grant"} - {*given})])
+
+    @rule(through=names, to=names, atom=atoms)
+    def passes_on_what_it_got(self, through: str, to: str, atom: str) -> None:
+        self.the_owner_gives(through, [atom])
+        self.gives(through, to, [atom])
+
+    @precondition(lambda self: self.given)
+    @rule(name=names, at=picks)
+    def takes_back(self, name: str, at: int) -> None:
+        one = self.given[at % len(self.given)]
+        alive = any(self._supported(one, atom) for atom in one.atoms)
+        allowed = alive and (self.may(name, "revoke") or one.granter == name)
+        if self.say(name, revoke(grant_id=one.id), allowed=allowed):
+            self.given.remove(one)
+
+    def _supported(self, one: Given, atom: str) -> bool:
+        return self.may(one.granter, atom, self.given.index(one))
+
+    @rule(name=names, whom=names)
+    def kicks(self, name: str, whom: str) -> None:
+        allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "kick")
+        if self.say(name, kick(whom), allowed=allowed):
+            self._gone(whom)
+
+    @rule(
+        name=names,
+        kind=st.sampled_from(
+            ["system.presence.leave", "capability.grant-ack", "room.invite-ack", "stream.open"]
+        ),
+    )
+    def forges(self, name: str, kind: str) -> None:
+        self.say(name, {"kind": kind, "payload": {"recipient": name}}, allowed=False)
+
+    @rule(name=names, raw=st.binary(max_size=40))
+    def babbles(self, name: str, raw: bytes) -> None:
+        before = self.play.room.seq
+        self.play.room.receive(name, raw, self.play.now)
+        assert self.play.room.seq == before
+
+    @invariant()
+    def the_room_and_the_model_agree(self) -> None:
+        assert {who["id"] for who in self.play.room.participants()} == self.here
+        open_ = {one.id for one in self.play.room.proposals() if one.state.value == "open"}
+        assert open_ == {id_ for id_, one in self.proposed.items() if one.open}
+        held = {
+            (one.recipient_name, what)
+            for one in self.play.room.grants()
+            for what in one.capabilities
+        }
+        assert held == {
+            (one.recipient, ATOMS[atom])
+            for one in self.given
+            for atom in one.atoms
+            if self._supported(one, atom)
+        }
+        assert [one.seq for one in self.play.stored] == [*range(1, len(self.play.stored) + 1)]
+
+
+TestRoomRules = RoomRules.TestCase
+TestRoomRules.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRoomRules = pytest.mark.requirement(
+    "request.response-only-from-target",
+    "request.response-once",
+    "proposal.states",
+    "capability.grant-at-most-own",
+    "capability.revoke-cascades",
+    "capability.change-at-next-message",
+)(TestRoomRules)

@@ -1,0 +1,114 @@
+"""Messages from frames, however the network cuts them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.transports.websocket.reader import SMALL_BUFFER, Reader
+from tests.harness import run
+from tests.transports.websocket.support import CONTINUATION, PING, frame
+
+
+class Heard:
+    """Remembers what came."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, bytes | int]] = []
+
+    def on_text(self, data: bytes) -> None:
+        self.all.append(("text", data))
+
+    def on_ping(self, payload: bytes) -> None:
+        self.all.append(("ping", payload))
+
+    def on_close(self, code: int, reason: str) -> None:
+        self.all.append(("close", code))
+
+    def on_violation(self, code: CloseCode, *, readable: bool) -> None:
+        self.all.append(("broken", code))
+
+
+class Sent(NamedTuple):
+    wire: bytes
+    heard: list[tuple[str, bytes | int]]
+
+
+def _fragmented(parts: list[str]) -> Sent:
+    cut = [part.encode() for part in parts]
+    last = len(cut) - 1
+    wire = b"".join(
+        frame(part, CONTINUATION if index else 1, fin=index == last)
+        for index, part in enumerate(cut)
+    )
+    return Sent(wire, [("text", b"".join(cut))])
+
+
+SENT = st.one_of(
+    st.text(max_size=200).map(str.encode).map(lambda m: Sent(frame(m), [("text", m)])),
+    st.integers(0, 70_000).map(lambda n: Sent(frame(b"x" * n), [("text", b"x" * n)])),
+    st.binary(max_size=125).map(lambda p: Sent(frame(p, PING), [("ping", p)])),
+    st.lists(st.text(max_size=50), min_size=1, max_size=4).map(_fragmented),
+)
+
+
+@given(st.lists(SENT, max_size=12), st.lists(st.integers(1, 9_000), min_size=1, max_size=20))
+def test_any_cut_of_the_same_bytes_makes_the_same_messages(
+    sent: list[Sent], cuts: list[int]
+) -> None:
+    wire = b"".join(each.wire for each in sent)
+
+    async def main() -> list[tuple[str, bytes | int]]:
+        heard = Heard()
+        reader = Reader(heard, 1 << 20)
+        start, turn = 0, 0
+        while start < len(wire):
+            count = cuts[turn % len(cuts)]
+            reader.feed(wire[start : start + count])
+            start, turn = start + count, turn + 1
+        return heard.all
+
+    assert run(main()) == [one for each in sent for one in each.heard]
+
+
+def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
+    async def main() -> int:
+        reader = Reader(Heard(), 1 << 20)
+        flood = frame(b"x" * 100) * 10_000
+        most = 0
+        for start in range(0, len(flood), 50_001):
+            reader.feed(flood[start : start + 50_001])
+            most = max(most, reader.buffered)
+        return most
+
+    assert run(main()) <= 8192
+
+
+def test_the_buffer_of_a_large_frame_is_given_back() -> None:
+    async def main() -> tuple[int, int]:
+        reader = Reader(Heard(), 1 << 20)
+        large = frame(b"x" * (1 << 20))
+        reader.feed(large[:-1])
+        during = reader.buffered
+        reader.feed(large[-1:])
+        return during, reader.buffered
+
+    during, after = run(main())
+    assert 1 << 20 <= during <= 4 << 20
+    assert after <= SMALL_BUFFER
+
+
+def test_nothing_after_a_broken_frame_is_kept() -> None:
+    async def main() -> list[tuple[str, bytes | int]]:
+        heard = Heard()
+        reader = Reader(heard, 1000)
+        reader.feed(frame(b"x" * 2000))
+        for _ in range(100):
+            reader.feed(frame(b"y"))
+        assert reader.buffered == 0
+        return heard.all
+
+    assert run(main()) == [("broken", CloseCode.TOO_BIG)]
