@@ -274,11 +274,11 @@ def test_who_is_not_here_may_post(play: Play) -> None:
     play << stored("chat.message", "carol", id="m1")
     with pytest.raises(NameRefused):
         play.room.post(Principal("account-x", "a1ice"), Role.MEMBER, raw, play.now)
+    forged = encode({"protocol": "mcpx/v1", **chat(), "from": "bob"})
     with pytest.raises(SenderForged):
-        forged = encode({"protocol": "mcpx/v1", **chat(), "from": "bob"})
         play.room.post(carol, Role.MEMBER, forged, play.now)
+    kicking = encode({"protocol": "mcpx/v1", **kick("bob")})
     with pytest.raises(CapabilityDenied):
-        kicking = encode({"protocol": "mcpx/v1", **kick("bob")})
         play.room.post(carol, Role.MEMBER, kicking, play.now)
 
 

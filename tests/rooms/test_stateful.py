@@ -27,6 +27,7 @@ from tests.rooms.playbook import (
     grant,
     joins,
     kick,
+    known,
     leaves,
     notice,
     proposal,
@@ -87,6 +88,7 @@ class RoomRules(RuleBasedStateMachine):
         super().__init__()
         unlimited = replace(SETTINGS, chat={}, request_seconds=300.0, proposal_seconds=3600.0)
         self.play = Play(unlimited)
+        self.play.rebuilds = False
         self.here: set[str] = set()
         self.asked: dict[str, Asked] = {}
         self.answered: dict[str, Asked] = {}
@@ -107,7 +109,7 @@ class RoomRules(RuleBasedStateMachine):
         )
 
     def say(self, name: str, envelope: Envelope, *, allowed: bool) -> str | None:
-        """Send something, and see that it is accepted exactly when it should be; its id if it is."""
+        """Send something, and see that it is accepted just when it should be; its id if it is."""
         self.sent += 1
         id_ = f"m{self.sent}"
         before = len(self.play.stored)
@@ -150,7 +152,11 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.play.room = self.play.rebuilt()
+        snapshot = self.play.room.snapshot()
+        assert known(self.play.rebuilt(snapshot=snapshot)) == known(self.play.room)
+        rebuilt = self.play.rebuilt()
+        assert known(rebuilt) == known(self.play.room)
+        self.play.room = rebuilt
         for here in sorted(self.here):
             self.comes(here)
 
@@ -190,11 +196,11 @@ class RoomRules(RuleBasedStateMachine):
         if one is not None:
             self.say(one.target, answer(about, one.requester, one.n), allowed=False)
 
-    @rule(at=picks)
-    def answers_rightly(self, at: int) -> None:
+    @rule(name=names, at=picks, rightly=st.booleans())
+    def answers_well(self, name: str, at: int, rightly: bool) -> None:
         _, one = self.pick(self.asked, at)
         if one is not None:
-            self.answers(one.target, at, one.requester, one.n)
+            self.answers(one.target if rightly else name, at, one.requester, one.n)
 
     @rule(name=names, at=picks)
     def cancels(self, name: str, at: int) -> None:
@@ -229,11 +235,11 @@ class RoomRules(RuleBasedStateMachine):
         self._keep(id_, name, to, n, one.proposer)
         one.open = one.open and id_ is None
 
-    @rule(at=picks, to=names)
-    def the_owner_fulfils_rightly(self, at: int, to: str) -> None:
+    @rule(at=picks, to=names, value=values, rightly=st.booleans())
+    def the_owner_fulfils(self, at: int, to: str, value: Any, rightly: bool) -> None:
         _, one = self.pick(self.proposed, at)
         if one is not None:
-            self.fulfils(OWNER, at, to, 1, one.value)
+            self.fulfils(OWNER, at, to, 1, one.value if rightly else value)
 
     @rule(name=names, at=picks)
     def withdraws(self, name: str, at: int) -> None:
@@ -274,6 +280,18 @@ class RoomRules(RuleBasedStateMachine):
         allowed = alive and (self.may(name, "revoke") or one.granter == name)
         if self.say(name, revoke(grant_id=one.id), allowed=allowed):
             self.given.remove(one)
+
+    @precondition(lambda self: self.given)
+    @rule(at=picks)
+    def the_owner_takes_back(self, at: int) -> None:
+        self.takes_back(OWNER, at)
+
+    @rule(to=names, tool=tools, n=ids)
+    def the_owner_asks(self, to: str, tool: str, n: Any) -> None:
+        self.asks(OWNER, to, tool, n, 1)
+
+    def teardown(self) -> None:
+        assert known(self.play.rebuilt()) == known(self.play.room)
 
     def _supported(self, one: Given, atom: str) -> bool:
         return self.may(one.granter, atom, self.given.index(one))
@@ -319,7 +337,7 @@ class RoomRules(RuleBasedStateMachine):
 
 
 TestRoomRules = RoomRules.TestCase
-TestRoomRules.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRoomRules.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestRoomRules = pytest.mark.requirement(
     "request.response-only-from-target",
     "request.response-once",

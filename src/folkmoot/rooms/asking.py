@@ -25,11 +25,11 @@ from folkmoot.rooms.turn import Turn, accept, audit, check_no_deny
 
 def say(state: State, turn: Turn) -> list[Effect]:
     """Chat, in either spelling."""
-    body = chat.body_of(turn.kind, turn.message.payload)
-    chat.check_body(body)
-    who = turn.member.principal
-    state.rates.take(who.account_id, who.type, state.settings.chat, turn.now)
-    return [state.append(turn.member, turn.message, turn.kind, turn.now)]
+    payload = turn.message.payload or {}
+    chat.check_body(payload if turn.kind.protocol == "chat" else payload["params"])
+    member = turn.member
+    state.rates.take(member.account, member.chat_limit, turn.now)
+    return [state.append(member, turn.message, turn.kind, turn.now)]
 
 
 def request(state: State, turn: Turn) -> list[Effect]:
@@ -67,8 +67,7 @@ def _ask_gateway(state: State, turn: Turn) -> list[Effect]:
     """Answer a request to the gateway in the same turn."""
     member, says = turn.member, str(turn.kind) == chat.SAY_KIND
     if says:
-        who = member.principal
-        state.rates.take(who.account_id, who.type, state.settings.chat, turn.now)
+        state.rates.take(member.account, member.chat_limit, turn.now)
     appended = state.append(member, turn.message, turn.kind, turn.now, about=GATEWAY)
     asked = request_of(state, appended, turn.message, member.name)
     apply(state, turn.kind, appended, turn.message, member.name)

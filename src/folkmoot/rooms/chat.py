@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from folkmoot.core import chat, strict
 from folkmoot.core.errors import PayloadInvalid, RateLimited
-from folkmoot.core.kinds import Kind
 from folkmoot.core.message import JSONRPC
-from folkmoot.core.policy import PrincipalType
 from folkmoot.ratelimits import Limit, Window, in_words
 
 MOST_WINDOWS: Final = 100_000
@@ -39,15 +37,6 @@ SAY: Final[Mapping[str, Any]] = {
 """The tool `chat.say`, as the gateway lists it."""
 
 _OPTIONAL: Final = ("thread_id", "reply_to")
-
-
-def body_of(kind: Kind, payload: Any) -> Any:
-    """The body of a chat message in either of its equal spellings; None for anything else."""
-    if kind.protocol == "chat":
-        return payload if kind.operation == "message" else None
-    if kind.method == chat.METHOD and kind.operation == "notification":
-        return payload.get("params")
-    return None
 
 
 def check_body(body: dict[str, Any]) -> None:
@@ -96,15 +85,8 @@ class ChatRates:
     def __init__(self) -> None:
         self._windows: OrderedDict[str, Window] = OrderedDict()
 
-    def take(
-        self,
-        account: str,
-        type_: PrincipalType,
-        limits: Mapping[PrincipalType, Limit | None],
-        now: float,
-    ) -> None:
+    def take(self, account: str, limit: Limit | None, now: float) -> None:
         """Count one more, or raise `RateLimited` with the time to wait."""
-        limit = limits.get(type_)
         if limit is None:
             return
         window = self._windows.get(account)

@@ -9,6 +9,7 @@ from typing import Any
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
 from folkmoot.core.policy import MAX_TOLD, Principal
+from folkmoot.ratelimits import Limit
 from folkmoot.rooms.likeness import check_name, skeleton
 from folkmoot.rooms.model import ConnectionId, Role, RoomBounds
 from folkmoot.rooms.wire import sender_member
@@ -17,22 +18,28 @@ from folkmoot.rooms.wire import sender_member
 class Member:
     """A participant: who it is, what it may do, and the connections it has."""
 
-    __slots__ = ("connections", "own", "principal", "rights", "role", "sender")
+    __slots__ = (
+        "account",
+        "chat_limit",
+        "connections",
+        "own",
+        "principal",
+        "rights",
+        "role",
+        "sender",
+    )
 
     def __init__(self, principal: Principal, role: Role, own: Rights, rights: Rights) -> None:
+        self.account = principal.account_id
         self.principal = principal
         self.role = role
         self.own = own
         """What it holds without a grant."""
         self.rights = rights
+        self.chat_limit: Limit | None = None
         self.connections: dict[ConnectionId, str | None] = {}
         """Each with the id its client gave it, if any."""
         self.sender = sender_member(principal.name)
-
-    @property
-    def account(self) -> str:
-        """The account whose participant this is."""
-        return self.principal.account_id
 
     @property
     def name(self) -> str:

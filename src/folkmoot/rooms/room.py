@@ -146,6 +146,7 @@ class Room:
             return []
         left = presence(self._state, "leave", member, now)
         self._state.members.rename(member, principal)
+        self._state.refresh(member)
         return [left, presence(self._state, "join", member, now)]
 
     def _changed_role(self, member: Member, role: Role, now: float) -> list[Effect]:

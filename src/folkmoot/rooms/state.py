@@ -57,7 +57,7 @@ class State:
         fresh = self.new_id() if message.id is None else None
         id_ = message.id or fresh or ""
         self.seq = seq = self.seq + 1
-        account = member.principal.account_id
+        account = member.account
         self.ids.add(id_, seq, account)
         data = self._stamper.stamp(message, seq, now, member.sender, fresh, to)
         text = kind.base if kind.context is None else str(kind)
@@ -110,13 +110,16 @@ class State:
     def member_for(self, principal: Principal, role: Role) -> Member:
         """A participant as it would be here, with the rights it has today."""
         own = own_rights(self.settings, role, principal.account_id)
-        return Member(principal, role, own, self._with_grants(own, principal.account_id))
+        member = Member(principal, role, own, self._with_grants(own, principal.account_id))
+        member.chat_limit = self.settings.chat.get(principal.type)
+        return member
 
     def refresh(self, member: Member) -> bool:
         """Let a participant's rights be what they are by now; whether they changed."""
         before = list(member.rights)
         member.own = own_rights(self.settings, member.role, member.account)
         member.rights = self._with_grants(member.own, member.account)
+        member.chat_limit = self.settings.chat.get(member.principal.type)
         return before != list(member.rights)
 
     def _with_grants(self, own: Rights, account: str) -> Rights:

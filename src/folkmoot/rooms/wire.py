@@ -30,23 +30,22 @@ MAX_SHOWN: Final = 1280
 class Stamper:
     """Writes `seq` and `ts`; the text of the present moment is kept."""
 
-    __slots__ = ("_moment", "_second", "_text", "_whole")
+    __slots__ = ("_now", "_second", "_text", "_whole")
 
     def __init__(self) -> None:
-        self._moment = self._second = -1
+        self._now, self._second = -1.0, -1
         self._text = self._whole = b""
 
     def ts(self, now: float) -> bytes:
         """A moment as RFC 3339 writes it, in UTC, to the millisecond."""
-        moment = int(now * 1000)
-        if moment != self._moment:
-            second = moment // 1000
+        if now != self._now:
+            second, milliseconds = divmod(int(now * 1000), 1000)
             if second != self._second:
                 utc = datetime.fromtimestamp(second, UTC)
                 self._text = utc.strftime("%Y-%m-%dT%H:%M:%S").encode()
                 self._second = second
-            self._whole = b"%b.%03dZ" % (self._text, moment % 1000)
-            self._moment = moment
+            self._whole = b"%b.%03dZ" % (self._text, milliseconds)
+            self._now = now
         return self._whole
 
     def stamp(
