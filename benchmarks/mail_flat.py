@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import apsw
 import uvloop
 
 from benchmarks.mail_filling import PEERS, READER, WRITER, Office, fill_people, flood, opened
+from benchmarks.steps import Action, metered
 
 GOAL = 1.3
 COLUMNS = "{:<26} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>7}  {}"
 
-Action: TypeAlias = Callable[[], Awaitable[object]]
 Steps: TypeAlias = dict[str, int]
 
 
@@ -38,39 +37,6 @@ class Size(NamedTuple):
 
 FULL = Size((1_000, 1_000_000), (1_000, 100_000), 200)
 QUICK = Size((1_000, 50_000), (1_000, 5_000), 100)
-
-
-class Meter:
-    """Counts the steps of every connection that is opened while it is in place."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def watch(self, connection: apsw.Connection) -> None:
-        """Be told of every statement that has run."""
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self.count, id=self)
-
-    def count(self, event: dict[str, Any]) -> None:
-        """Add what a statement took."""
-        self.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-
-    async def measure(self, action: Action) -> int:
-        """The steps of an action that has been done before, so that nothing is prepared."""
-        await action()
-        before = self.steps
-        await action()
-        return self.steps - before
-
-
-@contextmanager
-def metered() -> Iterator[Meter]:
-    """A meter in place."""
-    meter = Meter()
-    apsw.connection_hooks.append(meter.watch)
-    try:
-        yield meter
-    finally:
-        apsw.connection_hooks.remove(meter.watch)
 
 
 async def mail_actions(office: Office) -> dict[str, Action]:

@@ -1,4 +1,4 @@
-"""A hub in a process of its own, started as a person would."""
+"""A hub in a process of its own, which runs the command that a person runs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Self
 
+from tests.forge.forked import Forked
 from tests.harness import Answer, ask
 
 STOP_SECONDS = 60
 
 
-def command(folder: Path) -> list[str]:
-    """The command that runs a hub on a free port."""
-    return [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(folder)]
+def serving(folder: Path) -> list[str]:
+    """The arguments that make the command a hub on a free port."""
+    return ["serve", "--port", "0", "--data", str(folder)]
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -33,11 +33,10 @@ class Process:
 
     def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
-        self.child = subprocess.Popen(
-            command(folder),
+        self.child = Forked(
+            serving(folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             env=environment(**variables),
         )
         self._logged: list[str] = []

@@ -64,6 +64,7 @@ class RecordingStore:
         self._store = store
         self.statements: list[tuple[str, Sequence[SqlValue]]] = []
         self.writes = 0
+        self.long_reads = 0
         self.in_unit: Gate | None = None
         self.after_read: Callable[[], Awaitable[None]] | None = None
 
@@ -77,8 +78,11 @@ class RecordingStore:
 
         return await self._store.write(recorded)
 
-    async def read(self, query: Unit[T]) -> T:
-        result = await self._store.read(lambda tx: query(RecordingTx(tx, self.statements)))
+    async def read(self, query: Unit[T], *, long: bool = False) -> T:
+        self.long_reads += long
+        result = await self._store.read(
+            lambda tx: query(RecordingTx(tx, self.statements)), long=long
+        )
         if self.after_read is not None:
             await self.after_read()
         return result

@@ -362,6 +362,7 @@ def test_everything_that_belongs_to_an_account_can_be_taken_away(tmp_path: Path)
         await accounts.register("invited", invite_code=code)
         change = await accounts.change_handle(alice, "alice_v2")
         found = await accounts.belongings(alice.id)
+        assert here.store.long_reads == 1
         assert found is not None
         assert found.account == change.account
         assert found.redirects == {"alice": change.redirects_until}

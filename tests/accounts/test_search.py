@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Account
+from folkmoot.accounts.grams import grams_of
+from folkmoot.core.ports import Tx
 from tests.accounts.support import World, run
 
 
@@ -189,5 +191,38 @@ def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_ra
         [led] = [params[0] for sql, params in here.store.statements if "FROM user_grams g" in sql]
         [(users,)] = await here.rows("SELECT COUNT(*) FROM user_grams WHERE gram = ?", led)
         assert users == 1
+
+    run(body, tmp_path)
+
+
+async def crowd(here: World, count: int, names: str) -> None:
+    """So many users with names like these, made without keys of their own."""
+    fields = "bio, privacy, status, account_type, public_key, private_key, created_at, updated_at"
+
+    async def unit(tx: Tx) -> None:
+        for number in range(count):
+            user_id, handle = f"{number:08}", f"{names.lower().replace(' ', '_')}_{number}"
+            await tx.execute(
+                f"INSERT INTO users (id, handle, display_name, token_hash, recovery_hash, {fields})"
+                f" SELECT ?, ?, ?, ?, '', {fields} FROM users WHERE handle = 'viewer'",
+                (user_id, handle, names, user_id),
+            )
+            for gram in grams_of(handle, names):
+                await tx.execute(
+                    "INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, user_id)
+                )
+
+    await here.inner.write(unit)
+
+
+def test_a_name_that_very_many_have_is_found_by_a_short_read(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        viewer = await here.join("viewer")
+        await crowd(here, 1_100, "Alice Johnson")
+        before = here.inner.stats().given_up_reads
+        for query in ("alice", "johnson", "Alice John", "alice_johnson_"):
+            assert len(await found(here, viewer, query)) == 50, query
+        assert here.inner.stats().given_up_reads == before
+        assert await found(here, viewer, "alice_johnson_1099") == ["alice_johnson_1099"]
 
     run(body, tmp_path)

@@ -7,12 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.forge import forked
+from tests.forge.forked import Forked
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -36,16 +39,8 @@ def folkmoot(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Ran]:
     """Run `folkmoot` in an empty folder; keyword arguments are environment variables."""
 
     def run(*arguments: str, **variables: str) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "folkmoot", *arguments],
-            cwd=tmp_path,
-            env={**environment, **variables},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        env = {**environment, **variables}
+        done = forked.run(arguments, cwd=tmp_path, env=env, timeout=60)
         assert "Traceback" not in done.stderr
         return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -55,7 +50,7 @@ def folkmoot(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Ran]:
 class Hub(NamedTuple):
     """A hub that listens, and what it said when it began."""
 
-    process: subprocess.Popen[str]
+    process: Forked | subprocess.Popen[str]
     said: str
     url: str
 
@@ -63,7 +58,12 @@ class Hub(NamedTuple):
         """Stop it and answer how it ended."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
-        return Ran(self.process.returncode, out, err)
+        return Ran(self.process.wait(), out, err)
+
+
+def execute(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """Start the command from nothing, for a test whose matter is the start."""
+    return subprocess.Popen([sys.executable, "-m", "folkmoot", *arguments], text=True, **options)
 
 
 @pytest.fixture
@@ -71,15 +71,14 @@ def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[
     """Start hubs that listen on any free port; those still running at the end are stopped."""
     hubs: list[Hub] = []
 
-    def start(*arguments: str, **variables: str) -> Hub:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "folkmoot", "serve", "--port", "0", *arguments],
+    def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
+        process = begin(
+            ["serve", "--port", "0", *arguments],
             cwd=tmp_path,
             env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
         )
         assert process.stdout is not None
         said = ""
@@ -103,18 +102,16 @@ def on_terminal(tmp_path: Path, environment: Mapping[str, str]) -> Callable[...,
     """Run `folkmoot` on a terminal of 80 columns and answer what appears on it."""
 
     def run(*arguments: str, **variables: str) -> str:
-        return watch(
-            [sys.executable, "-m", "folkmoot", *arguments], tmp_path, {**environment, **variables}
-        )
+        return watch(arguments, tmp_path, {**environment, **variables})
 
     return run
 
 
-def watch(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
+def watch(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str:
     """What a command shows on a terminal, until it ends."""
     leader, follower = os.openpty()
-    process = subprocess.Popen(
-        command,
+    process = Forked(
+        arguments,
         cwd=folder,
         env={**environ, "TERM": "xterm"},
         stdin=follower,

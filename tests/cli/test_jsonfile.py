@@ -99,16 +99,18 @@ def test_what_cannot_be_read_for_certain_is_refused(text: str, force: bool) -> N
         put(text, force=force)
 
 
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
 )  # fmt: skip
 
 
 @given(
-    st.dictionaries(st.text(st.characters(codec="utf-8")), VALUES),
-    st.dictionaries(st.text(st.characters(codec="utf-8")), VALUES) | st.none(),
+    st.dictionaries(TEXTS, VALUES, max_size=4),
+    st.dictionaries(TEXTS, VALUES, max_size=4) | st.none(),
     st.sampled_from([None, 1, 2, 4, "\t"]),
 )
 def test_nothing_else_in_any_file_is_changed(

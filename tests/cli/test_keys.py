@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import format_key, fresh_key, put_key, read_key
 from folkmoot.settings import load
 from tests.cli.conftest import Hub, Ran
+from tests.forge import forked
 from tests.harness import run
 
 Run = Callable[..., Ran]
@@ -193,16 +192,8 @@ def test_an_awaited_key_is_withdrawn_on_request(folkmoot: Run, tmp_path: Path) -
 
 
 def from_stdin(folder: Path, text: str, environ: dict[str, str]) -> Ran:
-    done = subprocess.run(
-        [sys.executable, "-m", "folkmoot", "keys", "rotate-master", "--from", "-"],
-        cwd=folder,
-        env=environ,
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    order = ["keys", "rotate-master", "--from", "-"]
+    done = forked.run(order, cwd=folder, env=environ, input=text, timeout=60)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

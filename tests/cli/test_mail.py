@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from folkmoot.cli.exits import ExitCode
 from tests.cli.conftest import Hub, Ran
+from tests.forge.forked import Forked
 
 
 class Person(NamedTuple):
@@ -33,13 +33,12 @@ class Person(NamedTuple):
         assert (ran.code, ran.err) == (0, "")
         return json.loads(ran.out)
 
-    def begin(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "folkmoot", *arguments],
+    def begin(self, *arguments: str) -> Forked:
+        return Forked(
+            arguments,
             env={**self.run.environment, **self.environ},  # type: ignore[attr-defined]
             cwd=self.folder,
             stdout=subprocess.PIPE,
-            text=True,
         )
 
 

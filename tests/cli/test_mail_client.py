@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,6 +19,7 @@ from folkmoot.cli.text import lines, moment, one_line
 from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
 from tests.cli.conftest import Ran, watch
 from tests.cli.scripted import Scripted, scripted_hub
+from tests.forge import forked
 
 TOKEN = f"sk_{'ab' * 32}"
 NEW_TOKEN = f"sk_{'cd' * 32}"
@@ -66,16 +65,9 @@ def cli(
     def run(*arguments: str, stdin: str | bytes | None = None) -> Ran:
         if stdin is None:
             return folkmoot(*arguments, XDG_CONFIG_HOME=str(tmp_path / "config"))
-        done = subprocess.run(
-            [sys.executable, "-m", "folkmoot", *arguments],
-            cwd=tmp_path,
-            env={**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")},
-            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        env = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        done = forked.run(arguments, cwd=tmp_path, env=env, input=stdin, timeout=60)
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -255,7 +247,7 @@ def test_what_others_wrote_cannot_act_on_the_terminal(
     for command in commands:
         if on_terminal:
             environ = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config"), "NO_COLOR": "1"}
-            shown = watch([sys.executable, "-m", "folkmoot", *command], tmp_path, environ)
+            shown = watch(command, tmp_path, environ)
         else:
             ran = ada(*command)
             shown = ran.out + ran.err

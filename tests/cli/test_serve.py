@@ -16,17 +16,22 @@ from folkmoot.cli.serve import reachable, welcome
 from folkmoot.keys import MasterKey
 from folkmoot.settings import load
 from folkmoot.store import inspect_database
+from tests.cli.conftest import execute
+from tests.forge.forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "begin"),
+    [(signal.SIGINT, execute), (signal.SIGTERM, Forked), (signal.SIGHUP, Forked)],
+)
 def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
-    start_hub: Callable[..., Any], tmp_path: Path, number: int
+    start_hub: Callable[..., Any], tmp_path: Path, number: int, begin: Callable[..., Any]
 ) -> None:
-    hub = start_hub("--data", "here")
+    hub = start_hub("--data", "here", begin=begin)
     assert re.search(rf"Listening on +{re.escape(hub.url)}\n", hub.said)
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
     snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])

@@ -10,28 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import BLOCKS
+from docs import generate
 from tests.docs.pages import ROOT, pages
-
-COPIED = ("docs", "src", "tests/interaction", "pyproject.toml")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """What it takes to make the documentation, in a folder of its own."""
-    for name in COPIED:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-        copy(ROOT / name, tmp_path / name)
-    return tmp_path
-
-
-def generate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "docs.generate", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the documentation, which is made there."""
+    copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
+    monkeypatch.setattr(generate, "DOCS", copy)
+    return copy
 
 
 def test_every_page_is_current() -> None:
-    checked = generate(ROOT, "--check")
+    command = [sys.executable, "-m", "docs.generate", "--check"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
@@ -43,14 +36,15 @@ def test_every_page_is_current() -> None:
         ("operations/observability.md", "folkmoot_store_wal_pages"),
     ],
 )
-def test_a_page_that_differs_is_named_and_written_anew(project: Path, page: str, word: str) -> None:
-    path = project / "docs" / page
+def test_a_page_that_differs_is_named_and_written_anew(
+    folder: Path, capsys: pytest.CaptureFixture[str], page: str, word: str
+) -> None:
+    path = folder / page
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(word, "something_else"), encoding="utf-8")
-    checked = generate(project, "--check")
-    assert checked.returncode == 1
-    assert checked.stderr == f"docs/{page} is not current; run 'make docs'\n"
-    assert generate(project).returncode == 0
+    assert generate.main(["--check"]) == 1
+    assert capsys.readouterr().err == f"docs/{page} is not current; run 'make docs'\n"
+    assert generate.main([]) == 0
     assert path.read_text(encoding="utf-8") == text
 
 
@@ -61,12 +55,14 @@ def test_a_page_that_differs_is_named_and_written_anew(project: Path, page: str,
         ("kindness", "docs: there is no table 'kindness'\n"),
     ],
 )
-def test_a_table_that_is_nowhere_or_unknown_is_told(project: Path, mark: str, told: str) -> None:
-    path = project / "docs/architecture.md"
+def test_a_table_that_is_nowhere_or_unknown_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], mark: str, told: str
+) -> None:
+    path = folder / "architecture.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text}\n<!-- made by make docs: {mark} -->\n<!-- end -->\n", encoding="utf-8")
-    checked = generate(project, "--check")
-    assert (checked.returncode, checked.stderr) == (1, told)
+    assert generate.main(["--check"]) == 1
+    assert capsys.readouterr().err == told
 
 
 def test_every_table_and_mark_meet() -> None:
@@ -75,7 +71,7 @@ def test_every_table_and_mark_meet() -> None:
         for page in pages().values()
         for name in re.findall(r"<!-- made by make docs: ([a-z-]+) -->", page.text)
     ]
-    assert sorted(marks) == sorted(BLOCKS)
+    assert sorted(marks) == sorted(generate.BLOCKS)
 
 
 def test_the_index_of_the_reference_names_every_page_and_no_other() -> None:

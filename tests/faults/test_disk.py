@@ -5,36 +5,26 @@ from __future__ import annotations
 import asyncio
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from folkmoot.cli.exits import ExitCode
 from folkmoot.store import find_faults
+from tests.forge import forked
 from tests.harness import ask, read_answer, run
-from tests.process import STOP_SECONDS, Process, command, environment
+from tests.process import STOP_SECONDS, Process, environment, serving
 
 READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-LIMITED = (
-    "import os, resource, sys\n"
-    "room = int(sys.argv[1])\n"
-    "resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))\n"
-    "os.execv(sys.argv[2], sys.argv[2:])\n"
-)
-
-
 def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[str]:
     """Start a hub that may make no file longer than this."""
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED, str(room), *command(folder)],
-        capture_output=True,
-        text=True,
+    return forked.run(
+        serving(folder),
         env=environment(),
         timeout=STOP_SECONDS,
-        check=False,
+        limits={resource.RLIMIT_FSIZE: (room, room)},
     )
 
 

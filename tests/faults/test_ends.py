@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import read_key
 from folkmoot.store import find_faults, inspect_database
 from tests.harness import ask, read_answer, run
-from tests.process import STOP_SECONDS, Process, command, environment
+from tests.process import STOP_SECONDS, Process, environment, serving
 
 READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
 CLIENTS = 8
@@ -82,9 +83,8 @@ class Start:
     LOADED = re.compile(r"import time: .*\| +(\S+)$")
 
     def __init__(self, folder: Path) -> None:
-        python, *arguments = command(folder)
         self._child = subprocess.Popen(
-            [python, "-X", "importtime", *arguments],
+            [sys.executable, "-X", "importtime", "-m", "folkmoot", *serving(folder)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

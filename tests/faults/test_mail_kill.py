@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,8 +11,9 @@ import apsw
 import pytest
 
 from folkmoot.store import find_faults
-from tests.faults.forked import Forge, Forked
+from tests.faults.doomed import doomed
 from tests.faults.letters import Ledger
+from tests.forge import forked
 from tests.harness import run
 from tests.mail.support import BOOKS
 from tests.process import Process, environment
@@ -26,7 +23,7 @@ LONGEST_DELAY = 0.004
 """Seconds from an answer to the kill: about what a message takes. Half the time there is none."""
 
 
-async def write_until_killed(hub: Forked, ledger: Ledger, answers: int, chance: float) -> None:
+async def write_until_killed(hub: Process, ledger: Ledger, answers: int, chance: float) -> None:
     count = 0
 
     async def answered() -> None:
@@ -35,7 +32,7 @@ async def write_until_killed(hub: Forked, ledger: Ledger, answers: int, chance: 
         if count == answers:
             if chance > 0.5:
                 await asyncio.sleep((chance - 0.5) * 2 * LONGEST_DELAY)
-            os.kill(hub.pid, signal.SIGKILL)
+            hub.child.kill()
 
     await ledger.write(hub.port, answered)
 
@@ -48,27 +45,24 @@ def check_books(database: Path) -> None:
 
 def check_rounds(tmp_path: Path, rounds: int, answers: int) -> None:
     """Kill a hub so many times, after about so many answers each."""
-    folder, log, moments = tmp_path / "data", tmp_path / "log", random.Random(rounds)
+    folder, moments = tmp_path / "data", random.Random(rounds)
     ledger = Ledger()
-    with closing(Forge(folder, log)) as forged:
-        for number in range(rounds):
-            with forged.hub() as hub:
-                if number == 0:
-                    run(ledger.register(hub.port, *PEOPLE))
-                else:
-                    run(ledger.check_new(hub.port))
-                wanted = moments.randint(answers // 4, answers)
-                run(write_until_killed(hub, ledger, wanted, moments.random()))
-            assert find_faults(folder / "folkmoot.db") == []
-            check_books(folder / "folkmoot.db")
-    assert "Traceback" not in log.read_text()
+    for number in range(rounds):
+        with doomed(folder, []) as hub:
+            if number == 0:
+                run(ledger.register(hub.port, *PEOPLE))
+            else:
+                run(ledger.check_new(hub.port))
+            wanted = moments.randint(answers // 4, answers)
+            run(write_until_killed(hub, ledger, wanted, moments.random()))
+        assert find_faults(folder / "folkmoot.db") == []
+        check_books(folder / "folkmoot.db")
     assert len(ledger.acknowledged) >= rounds * answers // 4
     with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
         run(ledger.check_new(last.port))
         run(ledger.check_all(last.port))
         last.stop()
-    doctor = [sys.executable, "-m", "folkmoot", "doctor", "--data", str(folder), "--port", "0"]
-    looked = subprocess.run(doctor, capture_output=True, text=True, env=environment(), check=False)
+    looked = forked.run(["doctor", "--data", str(folder), "--port", "0"], env=environment())
     assert looked.returncode == 0, looked.stdout
 
 

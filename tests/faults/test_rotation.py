@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import resource
-import signal
 import subprocess
-import sys
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +17,9 @@ from folkmoot.control import call
 from folkmoot.core.errors import CommandFailed, FolkmootError, HubNotRunning
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
-from tests.faults.forked import Forge, Forked
+from tests.faults.doomed import doomed
 from tests.faults.letters import Ledger
+from tests.forge.forked import Forked
 from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment
 
@@ -52,7 +50,7 @@ async def nothing() -> None:
     """What is done with an answer that nobody waits for."""
 
 
-async def write_and_rotate(hub: Forked, ledger: Ledger, folder: Path, changes: int) -> None:
+async def write_and_rotate(hub: Process, ledger: Ledger, folder: Path, changes: int) -> None:
     """Change the key so many times while everyone writes, then kill the hub."""
     another = asyncio.Event()
 
@@ -66,7 +64,7 @@ async def write_and_rotate(hub: Forked, ledger: Ledger, folder: Path, changes: i
             assert (changed["old"], changed["new"]) == (old, key_id(folder))
             another.clear()
             await another.wait()
-        os.kill(hub.pid, signal.SIGKILL)
+        hub.child.kill()
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(ledger.write(hub.port, answered))
@@ -76,21 +74,18 @@ async def write_and_rotate(hub: Forked, ledger: Ledger, folder: Path, changes: i
 def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_it(
     tmp_path: Path,
 ) -> None:
-    folder, log = tmp_path / "data", tmp_path / "log"
-    ledger = Ledger()
-    with closing(Forge(folder, log)) as forged:
-        with forged.hub() as hub:
-            run(ledger.register(hub.port, *PEOPLE))
-            first = read_key(folder / "master.key")
-            run(write_and_rotate(hub, ledger, folder, 5))
-        assert openers(folder) == (key_id(folder),)
-        with forged.hub() as hub:
-            run(ledger.check_new(hub.port))
-            run(ledger.check_all(hub.port))
-    said = log.read_text()
-    assert "Traceback" not in said
+    folder, ledger = tmp_path / "data", Ledger()
+    log: list[str] = []
+    with doomed(folder, log) as hub:
+        run(ledger.register(hub.port, *PEOPLE))
+        first = read_key(folder / "master.key")
+        run(write_and_rotate(hub, ledger, folder, 5))
+    assert openers(folder) == (key_id(folder),)
+    with doomed(folder, log) as hub:
+        run(ledger.check_new(hub.port))
+        run(ledger.check_all(hub.port))
     for secret in (format_key(first), format_key(read_key(folder / "master.key"))):
-        assert secret not in said
+        assert secret not in "".join(log)
 
 
 def waiting(folder: Path) -> bool:
@@ -108,7 +103,7 @@ SIGNS = (waiting, inode)
 
 
 async def rotate_until_killed(
-    hub: Forked, ledger: Ledger, folder: Path, number: int, delay: float
+    hub: Process, ledger: Ledger, folder: Path, number: int, delay: float
 ) -> None:
     """Change the key again and again while everyone writes; kill the hub amid it."""
 
@@ -123,7 +118,7 @@ async def rotate_until_killed(
         while sign(folder) == before:
             pass
         time.sleep(delay)
-        os.kill(hub.pid, signal.SIGKILL)
+        hub.child.kill()
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(ledger.write(hub.port, nothing))
@@ -133,24 +128,22 @@ async def rotate_until_killed(
 
 def check_rounds(tmp_path: Path, rounds: int) -> None:
     """Kill a hub so many times while its key changes."""
-    folder, log, moments = tmp_path / "data", tmp_path / "log", random.Random(rounds)
+    folder, moments = tmp_path / "data", random.Random(rounds)
     ledger = Ledger()
-    with closing(Forge(folder, log)) as forged:
-        for number in range(rounds):
-            with forged.hub() as hub:
-                assert openers(folder) == (key_id(folder),)
-                if number == 0:
-                    run(ledger.register(hub.port, *PEOPLE))
-                else:
-                    run(ledger.check_new(hub.port))
-                delay = moments.uniform(0, LONGEST_DELAY)
-                run(rotate_until_killed(hub, ledger, folder, number, delay))
-            assert key_id(folder) in openers(folder)
-            assert find_faults(folder / "folkmoot.db") == []
-        with forged.hub() as hub:
-            run(ledger.check_new(hub.port))
-            run(ledger.check_all(hub.port))
-    assert "Traceback" not in log.read_text()
+    for number in range(rounds):
+        with doomed(folder, []) as hub:
+            assert openers(folder) == (key_id(folder),)
+            if number == 0:
+                run(ledger.register(hub.port, *PEOPLE))
+            else:
+                run(ledger.check_new(hub.port))
+            delay = moments.uniform(0, LONGEST_DELAY)
+            run(rotate_until_killed(hub, ledger, folder, number, delay))
+        assert key_id(folder) in openers(folder)
+        assert find_faults(folder / "folkmoot.db") == []
+    with doomed(folder, []) as hub:
+        run(ledger.check_new(hub.port))
+        run(ledger.check_all(hub.port))
     assert {path.name for path in folder.glob(".master.key.*")} == set()
 
 
@@ -197,16 +190,10 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: 
 
 
 def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path: Path) -> None:
-    order = [sys.executable, "-m", "folkmoot", "keys", "rotate-master", "--discard-old"]
+    order = ["keys", "rotate-master", "--discard-old", "--data", str(tmp_path)]
     with Process(tmp_path) as hub:
         started = [
-            subprocess.Popen(
-                [*order, "--data", str(tmp_path)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment(),
-            )
+            Forked(order, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
             for _ in range(4)
         ]
         said = [child.communicate(timeout=STOP_SECONDS)[1] for child in started]

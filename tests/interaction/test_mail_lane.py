@@ -469,7 +469,7 @@ def held(folder: Path) -> Iterator[Callable[[Sent], tuple[str, Any, Any]]]:
             await done.wait()
 
     with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(asyncio.run, hold())
+        running = thread.submit(run, hold(), 600)
         line, loop, done = ready.result(30)
         try:
             yield lambda sent: asyncio.run_coroutine_threadsafe(line.both(sent), loop).result(30)

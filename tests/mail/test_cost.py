@@ -6,14 +6,14 @@ Steps are SQLite's own count of the instructions it ran, so the test does not de
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
+from benchmarks.steps import metered
 from folkmoot.accounts import Account
 from tests.mail.support import NOON, PostOffice, opened, payload
 
@@ -21,40 +21,6 @@ FEW, MANY = 1_000, 20_000
 PEERS = 20
 SAME = 1.05
 """Trees grow by a level now and then, which some instructions notice."""
-
-
-class Meter:
-    """Watches every statement of every connection that is opened while it is in place."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.statements: dict[str, int] = {}
-
-    def watch(self, connection: apsw.Connection) -> None:
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self.count, id=self)
-
-    def count(self, event: dict[str, Any]) -> None:
-        status = event["stmt_status"]
-        self.steps += status["SQLITE_STMTSTATUS_VM_STEP"]
-        scanned = status["SQLITE_STMTSTATUS_FULLSCAN_STEP"]
-        self.statements[event["sql"]] = self.statements.get(event["sql"], 0) + scanned
-
-    async def measure(self, action: Callable[[], Awaitable[object]]) -> int:
-        """The steps of an action that has been done once before, so that nothing is prepared."""
-        await action()
-        before = self.steps
-        await action()
-        return self.steps - before
-
-
-@contextmanager
-def metered() -> Iterator[Meter]:
-    meter = Meter()
-    apsw.connection_hooks.append(meter.watch)
-    try:
-        yield meter
-    finally:
-        apsw.connection_hooks.remove(meter.watch)
 
 
 def new_folder(parent: Path, name: str) -> Path:

@@ -47,6 +47,38 @@ ROUTES = [Route("/count", count, methods=["POST"]), Route("/deaf", deaf, methods
         ("..localhost", ""),
         ("a_b-c.localhost", "a_b-c.localhost"),
         ("[fe80::1%25eth0]", "fe80::1%25eth0"),
+        ("[FE80::A]:80", "fe80::a"),
+        ("localhost:", "localhost"),
+        ("evil.example[::1]", ""),
+        ("evil.example[::1]:80", ""),
+        ("[::1]evil.example", ""),
+        ("[::1].evil.example", ""),
+        ("[::1]:80.evil.example", ""),
+        ("[::1]:80:80", ""),
+        ("[[::1]]", ""),
+        ("[evil.example][::1]", ""),
+        ("evil.example:80[::1]", ""),
+        ("[::1]:80]", ""),
+        ("[]", ""),
+        ("[:]", ""),
+        ("[localhost]", ""),
+        ("[127.0.0.1]", ""),
+        ("[::1%]", ""),
+        ("::1", ""),
+        ("localhost]", ""),
+        ("localhost:99999", ""),
+        ("localhost:\u0661", ""),
+        ("loca\u212ahost", ""),
+        ("local\tho\nst", ""),
+        ("localhost\n", ""),
+        ("localhost ", ""),
+        (" localhost", ""),
+        ("localhost,evil.example", ""),
+        ("localhost;evil.example", ""),
+        ("localhost?evil.example", ""),
+        ("localhost\0", ""),
+        (".localhost", ""),
+        ("localhost..", ""),
     ],
 )
 def test_a_host_has_one_spelling_or_none(netloc: str, host: str) -> None:
@@ -102,7 +134,15 @@ def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"", b"host: localhost\r\nhost: evil.example\r\n", b"host: \r\n", b"host: \xff\r\n"]
+    "head",
+    [
+        b"",
+        b"host: localhost\r\nhost: evil.example\r\n",
+        b"host: \r\n",
+        b"host: \xff\r\n",
+        b"host: evil.example[::1]\r\n",
+        b"host: [::1]evil.example\r\n",
+    ],
 )
 def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
     async def main() -> None:
@@ -127,6 +167,7 @@ def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
         ("http://localhost@evil.example", 403),
         ("garbage", 403),
         ("http://[", 403),
+        ("http://evil.example[::1]", 403),
     ],
 )
 def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from folkmoot.transports import protocol
+from folkmoot.transports.protocol import HubProtocol
 from tests.harness import ask, read_answer, run, serving
 
 
@@ -97,3 +102,84 @@ def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
 
     run(main())
     assert seen == ["some value"]
+
+
+class Timer:
+    """Something that is to happen."""
+
+    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+        self.when = when
+        self.callback = callback
+        self.waits = True
+
+    def cancel(self) -> None:
+        self.waits = False
+
+
+class HandLoop:
+    """As much of a loop as a connection's patience needs: time passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._timers: list[Timer] = []
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        timer = Timer(self.now + delay, callback)
+        self._timers.append(timer)
+        return timer
+
+    def let_pass(self, seconds: float) -> None:
+        self.now += seconds
+        for timer in [timer for timer in self._timers if timer.waits and timer.when <= self.now]:
+            timer.cancel()
+            timer.callback()
+
+
+class Trickle(asyncio.Transport):
+    """A connection whose other side reads so many bytes a second of an answer."""
+
+    def __init__(self, loop: HandLoop, answer: int, rate: int) -> None:
+        super().__init__()
+        self._loop, self._answer, self._rate = loop, answer, rate
+        self.aborted_at: float | None = None
+
+    def get_write_buffer_size(self) -> int:
+        return max(0, self._answer - int(self._rate * self._loop.now))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        self.aborted_at = self._loop.now
+
+
+@pytest.mark.parametrize(
+    ("answer", "rate", "aborted_at"),
+    [
+        (1 << 20, 0, 30),
+        (1 << 20, 1_024, 30),
+        (1 << 20, 16_000, 30),
+        (1 << 20, 17_000, None),
+        (40 << 20, 17_000, None),
+        (100_000, 4_096, None),
+    ],
+)
+def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
+    answer: int, rate: int, aborted_at: float | None
+) -> None:
+    async def main() -> None:
+        loop = HandLoop()
+        transport = Trickle(loop, answer, rate)
+        in_hand: Any = loop
+        connection = HubProtocol(Config(Response()), ServerState(), {}, in_hand)
+        connection.connection_made(transport)
+        connection.pause_writing()
+        # asyncio resumes when little is left, in whatever second that is.
+        while transport.aborted_at is None and transport.get_write_buffer_size() > 16_384:
+            loop.let_pass(1)
+        assert transport.aborted_at == aborted_at
+
+    run(main())

@@ -260,7 +260,7 @@ class Accounts:
     async def belongings(self, user_id: str) -> Belongings | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
         now = self._now()
-        return await self._store.read(lambda tx: people.belongings(tx, user_id, now))
+        return await self._store.read(lambda tx: people.belongings(tx, user_id, now), long=True)
 
     def _is_free(self, handle: str) -> bool:
         return handle not in RESERVED and not self._reserved(handle)

@@ -31,7 +31,9 @@ def check_profile(given: dict[str, str | None]) -> dict[str, SqlValue]:
         elif field == "privacy" and value not in PRIVACY_LEVELS:
             raise PrivacyInvalid
         elif field == "client_public_key":
-            check_public_key(field, value)
+            # An empty one withdraws the key, for whoever has lost its other half.
+            changes[field] = check_public_key(field, value) if value else None
+            continue
         changes[field] = value
     if not changes:
         raise NothingToUpdate

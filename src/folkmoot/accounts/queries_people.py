@@ -12,8 +12,8 @@ from folkmoot.core.ports import Row, Tx
 BLOCKS = "EXISTS (SELECT 1 FROM blocks b WHERE b.user_id = u.id AND b.blocked_id = ?)"
 KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_id = ?)"
 
-PROBE = 1_000
-"""How far the users of a gram are counted to find the rarest one."""
+MOST_COUNTED = 800
+"""How many users are counted to find the rarest of a few grams: some 7,000 steps of SQLite's."""
 
 
 class Place(NamedTuple):
@@ -128,11 +128,12 @@ async def rarest_first(tx: Tx, grams: Sequence[str]) -> list[str]:
     """The grams in the order of how many users have them, as far as they are counted."""
     if len(grams) == 1:
         return list(grams)
+    most = MOST_COUNTED // len(grams)
     counts: dict[str, int] = {}
     for gram in grams:
         row = await tx.fetch_one(
             "SELECT COUNT(*) FROM (SELECT 1 FROM user_grams WHERE gram = ? LIMIT ?) AS probed",
-            (gram, PROBE),
+            (gram, most),
         )
         counts[gram] = row[0] if row else 0
     return sorted(grams, key=counts.__getitem__)

@@ -1,8 +1,9 @@
 """Who is found by a part of a handle or display name.
 
 What it costs, by the number of accounts: a query of up to three characters reads one range of the
-index and stops at fifty. A longer one reads the users of its rarest gram (among eight, counted up
-to a thousand each) and stops at fifty matches; it grows with that gram, never with all accounts.
+index and stops at fifty. A longer one reads the users of its rarest gram (among eight at most, each
+counted to a hundred or more) and stops at fifty matches; it grows with that gram, never with all
+accounts. So a name that many have is as short a read as a few characters of it.
 Private users are not indexed: they are looked for among those who have the viewer in their
 contacts, so that part grows with the number of those.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from folkmoot.accounts.grams import LONGEST, fold, grams_in_query
+from folkmoot.accounts.grams import fold, grams_in_query
 from folkmoot.accounts.handles import parse_handle
 from folkmoot.accounts.model import Account, Found
 from folkmoot.accounts.queries import by_handle
@@ -26,7 +27,6 @@ from folkmoot.core.ports import Tx
 
 MOST_FOUND = 50
 LONGEST_QUERY = TEXTS["display_name"].most
-PAGE = 200
 
 
 async def search(tx: Tx, viewer: Account, query: str) -> list[Found]:
@@ -46,9 +46,9 @@ async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
     """The matching private users who may be seen by the viewer, and the viewer."""
 
     async def page(after: str) -> list[Account]:
-        return await private_who_know(tx, viewer.id, after=after, limit=PAGE)
+        return await private_who_know(tx, viewer.id, after=after, limit=MOST_FOUND)
 
-    found = await matching(page, wanted, PAGE)
+    found = await matching(page, wanted)
     return [viewer, *found] if matches(viewer, wanted) else found
 
 
@@ -60,29 +60,28 @@ async def everyone(tx: Tx, wanted: str) -> list[Account]:
     exact = await by_handle(tx, handle, now=NO_REDIRECTS) if handle else None
     first = [exact] if exact and exact.privacy != "private" else []
     grams = await rarest_first(tx, grams_in_query(wanted))
-    # Up to three characters every row is a match, so that no more are read than are wanted.
-    size = MOST_FOUND if len(wanted) <= LONGEST else PAGE
 
     async def page(after: str) -> list[Account]:
-        return await with_grams(tx, grams, after=after, limit=size)
+        return await with_grams(tx, grams, after=after, limit=MOST_FOUND)
 
-    return first + await matching(page, wanted, size)
+    return first + await matching(page, wanted)
 
 
 NO_REDIRECTS = 1 << 62
 """So late that no redirect is active any more."""
 
 
-async def matching(
-    page: Callable[[str], Awaitable[list[Account]]], wanted: str, size: int
-) -> list[Account]:
-    """Up to fifty of the users, read page by page, whose names contain what is wanted."""
+async def matching(page: Callable[[str], Awaitable[list[Account]]], wanted: str) -> list[Account]:
+    """Up to fifty of the users, read by fifties, whose names contain what is wanted.
+
+    Nearly all who have its grams match, so that more at once would be read for nothing.
+    """
     found: list[Account] = []
     after = ""
     while True:
         candidates = await page(after)
         found += [account for account in candidates if matches(account, wanted)]
-        if len(found) >= MOST_FOUND or len(candidates) < size:
+        if len(found) >= MOST_FOUND or len(candidates) < MOST_FOUND:
             return found[:MOST_FOUND]
         after = candidates[-1].id
 

@@ -2,8 +2,8 @@
 
 The box is symmetric: sender and recipient reach the same shared key, each with their own private
 key and the other's public key. The key of a pair costs one X25519, a box with a known key a
-twentieth of it, so keys are kept for a while. All of this runs in the store's threads, within
-units: the loop never waits for a large body.
+twentieth of it, so keys are kept for a while. All of this runs within units of the store: what is
+long in its threads, so that the loop waits for short boxes alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Each statement enters by an index at the place asked for and reads as many rows as are asked for, so
 the cost of a page does not depend on what is stored. `CROSS JOIN` keeps SQLite to the order in
-which the tables are written.
+which the tables are written. A box of more than 8 KiB does not come with its row: it is read once
+its page is known to have room for it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class CopyRow(NamedTuple):
     reply_to: str | None
     priority: Priority
     mode: Mode
-    ciphertext: str
+    ciphertext: str | None
     nonce: str
     sender_key: str
     recipient_key: str
@@ -57,10 +58,16 @@ class ThreadRow(NamedTuple):
     sender_key: str | None
     recipient_key: str | None
 
+    @property
+    def seq(self) -> int:
+        """The member's last copy."""
+        return self.last_seq
+
 
 COPIES = (
     "SELECT c.seq, c.thread_id, c.incoming, c.unread, x.id, x.reply_to, x.priority, x.mode, "
-    "x.ciphertext, x.nonce, x.sender_key, x.recipient_key, x.created_at, u.handle, m.last_read_at "
+    "CASE WHEN octet_length(x.ciphertext) <= 8192 THEN x.ciphertext END, "
+    "x.nonce, x.sender_key, x.recipient_key, x.created_at, u.handle, m.last_read_at "
     "FROM copies c CROSS JOIN messages x CROSS JOIN members m "
     "LEFT JOIN users u ON u.id = m.other_id "
     "WHERE x.seq = c.seq AND m.thread_id = c.thread_id AND m.user_id = c.user_id "
@@ -74,7 +81,8 @@ UNREAD_OF_THREAD = COPIES.format("c.thread_id = ? AND c.unread = 1")
 THREADS = (
     "SELECT t.id, t.subject, t.created_at, t.updated_at, m.state, m.last_read_at, m.unread, "
     "m.last_seq, m.last_at, m.hidden_seq, u.handle, u.display_name, c.incoming, x.mode, "
-    "x.ciphertext, x.nonce, x.sender_key, x.recipient_key "
+    "CASE WHEN octet_length(x.ciphertext) <= 8192 THEN x.ciphertext END, "
+    "x.nonce, x.sender_key, x.recipient_key "
     "FROM members m CROSS JOIN threads t LEFT JOIN users u ON u.id = m.other_id "
     "LEFT JOIN copies c ON c.user_id = m.user_id AND c.seq = m.last_seq "
     "LEFT JOIN messages x ON x.seq = c.seq "
@@ -119,6 +127,15 @@ async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
     """One of someone's threads."""
     row = await tx.fetch_one(ONE_THREAD, (user_id, thread_id))
     return None if row is None else ThreadRow(*row)
+
+
+async def box_within(tx: Tx, seq: int, most: int) -> str | None:
+    """The box of a message unless it has more bytes than this; then it is not even read."""
+    row = await tx.fetch_one(
+        "SELECT ciphertext FROM messages WHERE seq = ? AND octet_length(ciphertext) <= ?",
+        (seq, most),
+    )
+    return None if row is None else str(row[0])
 
 
 class Unread(NamedTuple):

@@ -22,6 +22,7 @@ from folkmoot.mail.model import (
     Thread,
     ThreadPage,
 )
+from folkmoot.mail.paging import LIST_BYTES, PAGE_BYTES, fitting
 from folkmoot.mail.queries_pages import CopyRow, ThreadRow
 from folkmoot.mail.subjects import Subjects
 
@@ -73,9 +74,9 @@ class Reader:
         limit: int,
         now: int,
     ) -> Page:
-        shown = rows[:limit]
+        shown = await fitting(tx, rows[:limit], PAGE_BYTES)
         cursor = None
-        if len(rows) > limit:
+        if len(rows) > len(shown):
             cursor = self._cursors.make(reader, thread_id or INBOX, shown[-1].seq)
         # Reading again within the second in which all was read changes nothing.
         marks = any(row.unread or row.last_read_at < now for row in shown)
@@ -93,10 +94,10 @@ class Reader:
     ) -> ThreadPage:
         """Threads whose last message came before a place, newest first."""
         rows = await queries_pages.threads_before(tx, reader.id, state, before, limit + 1)
-        shown = rows[:limit]
+        shown = await fitting(tx, rows[:limit], LIST_BYTES)
         cursor = None
-        if len(rows) > limit:
-            cursor = self._cursors.make(reader, THREADS, shown[-1].last_seq)
+        if len(rows) > len(shown):
+            cursor = self._cursors.make(reader, THREADS, shown[-1].seq)
         return ThreadPage([await self._thread(tx, reader, row) for row in shown], cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
@@ -105,7 +106,8 @@ class Reader:
         row = await queries_pages.one_thread(tx, reader.id, thread_id)
         if row is None:
             raise ThreadNotFound
-        return await self._thread(tx, reader, row)
+        [whole] = await fitting(tx, [row], LIST_BYTES)
+        return await self._thread(tx, reader, whole)
 
     async def _thread(self, tx: Tx, reader: Account, row: ThreadRow) -> Thread:
         subject = self._subjects.open(row.id, row.subject)
@@ -140,7 +142,7 @@ def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
     payload: EncryptedPayload | UnsetType = UNSET
     error: str | UnsetType = UNSET
     if row.mode == E2E:
-        payload = EncryptedPayload(row.ciphertext, row.nonce, row.sender_key)
+        payload = EncryptedPayload(row.ciphertext or "", row.nonce, row.sender_key)
     elif body is None:
         error = UNREADABLE
     return Message(

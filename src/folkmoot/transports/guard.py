@@ -31,21 +31,28 @@ BODY_BYTES_A_SECOND = 1024
 MOST_KNOWN, LONGEST_KNOWN = 256, 255
 """How many hosts are remembered that were found to be ours, and how long they may be."""
 
-_HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|[0-9a-f:.]+(?:%[a-z0-9._-]+)?")
-"""What a name or an address is made of; anything else could be read as two hosts, or as markup."""
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f:.]+(?:%[a-z0-9._-]+)?)\]|(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?))"
+    r"(?::(?P<port>[0-9]{0,5}))?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A name or an address, and a port; anything else could be read as two hosts, or as markup."""
+MOST_PORT = 65_535
 
 
 def host_of(netloc: str) -> str:
     """The host of `host[:port]` in one spelling, or an empty string when it is not one."""
+    # Read here and not by `urlsplit`, which passes over what stands around brackets.
+    parts = _HOST.fullmatch(netloc)
+    if parts is None or int(parts["port"] or 0) > MOST_PORT:
+        return ""
+    if parts["name"] is not None:
+        return _one_spelling(parts["name"])
     try:
-        parts = urlsplit(f"//{netloc}")
-        _ = parts.port
+        ipaddress.IPv6Address(parts["address"])
     except ValueError:
         return ""
-    host = parts.hostname or ""
-    if parts.netloc != netloc or "@" in netloc or not _HOST.fullmatch(host):
-        return ""
-    return _one_spelling(host)
+    return _one_spelling(parts["address"])
 
 
 def _one_spelling(host: str) -> str:

@@ -24,7 +24,7 @@ HEAD_SECONDS = 20.0
 HEAD_BYTES = 65_536
 """Also how much may arrive after a head that is neither body nor the next head: trailers."""
 WRITE_SECONDS = 30.0
-WRITE_BYTES_A_SECOND = 1024
+WRITE_BYTES_A_SECOND = 16_384
 """An answer may take longer than `WRITE_SECONDS` only if it is read at least this fast."""
 STOP_WRITE_SECONDS = 1.0
 """The same while the hub stops."""

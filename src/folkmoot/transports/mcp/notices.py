@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from folkmoot.core.errors import FolkmootError
 from folkmoot.core.ports import Missed
 from folkmoot.mail import subject_of_mailbox
 from folkmoot.tools.patience import unless
@@ -57,15 +58,19 @@ class Notices:
         if self._tasks is None:
             raise RuntimeError("notices are not running")
         self.unsubscribe(session)
-        subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
-        task = self._tasks.create_task(self._follow(session, holder, subscription, notify))
+        if session.ended:
+            return
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = self._tasks.create_task(self._follow(session, user_id, holder, notify, ready))
         self._of_session[session.id] = task
 
         def done(ended: asyncio.Task[None]) -> None:
+            settle(ready)
             if self._of_session.get(session.id) is ended:
                 del self._of_session[session.id]
 
         task.add_done_callback(done)
+        await ready
 
     def unsubscribe(self, session: Session) -> None:
         """Notify a session no more."""
@@ -73,8 +78,20 @@ class Notices:
             task.cancel()
 
     async def _follow(
-        self, session: Session, holder: str, subscription: Subscription, notify: Notify
+        self,
+        session: Session,
+        user_id: str,
+        holder: str,
+        notify: Notify,
+        ready: asyncio.Future[None],
     ) -> None:
+        """Subscribe and tell; a task that is cancelled before it begins leaves nothing open."""
+        try:
+            subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
+        except FolkmootError as error:
+            settle(ready, error)
+            return
+        settle(ready)
         try:
             async for event in subscription:
                 if session.ended or session.holder != holder or not await self._is_valid(holder):
@@ -117,6 +134,16 @@ class Listening:
 
     async def _next(self) -> Event | Missed | None:
         return await anext(self._events, None)
+
+
+def settle(ready: asyncio.Future[None], error: Exception | None = None) -> None:
+    """Let whoever waits go on, unless they went away already."""
+    if ready.done():
+        return
+    if error is None:
+        ready.set_result(None)
+    else:
+        ready.set_exception(error)
 
 
 def is_notice(event: Event | Missed) -> bool:

@@ -1,0 +1,161 @@
+"""The loaded program: each order on its socket starts a process, or tells how one has ended.
+
+It runs one thread and reaps no process before it is asked how that ended, so that the number of a
+process is its own for as long as a test may signal it. When whoever ordered is gone, it ends them
+all, and then itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import io
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import redirect_stdout, suppress
+from typing import Any
+
+from tests.forge import fresh
+
+LOADED = (
+    "folkmoot.app",
+    "folkmoot.cli.program",
+    "folkmoot.control.export",
+    "folkmoot.control.keys",
+    "http.client",
+    "rich.console",
+    "rich.padding",
+    "rich.progress",
+    "rich.table",
+    "ssl",
+)
+"""What the commands load, most of them only when it is needed."""
+
+START = 5
+"""The descriptors that come with an order to start: where to answer, a sign of life, streams."""
+
+
+class Orders:
+    """The socket on which orders come: a byte each, and with it the socket of that order."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._running: set[int] = set()
+
+    def follow(self) -> list[str] | None:
+        """Do what is ordered; the arguments of a command in its own process, or none at the end."""
+        while True:
+            sign, descriptors, _, _ = socket.recv_fds(self._socket, 1, START)
+            if not sign:
+                self._end()
+                return None
+            answer, *others = descriptors
+            with socket.socket(fileno=answer) as channel:
+                order = heard(channel)
+                if order is None:
+                    pass
+                elif not others:
+                    tell(channel, self._reap(order))
+                elif pid := os.fork():
+                    self._running.add(pid)
+                else:
+                    self._socket.close()
+                    return become(channel, fresh.Surroundings(*order), others)
+            for descriptor in others:
+                os.close(descriptor)
+
+    def _reap(self, pid: int) -> int:
+        self._running.remove(pid)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def _end(self) -> None:
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+
+
+def become(
+    channel: socket.socket, surroundings: fresh.Surroundings, descriptors: list[int]
+) -> list[str]:
+    """Be the process that was ordered; the sign of life is open for as long as it lives."""
+    _life, *streams = descriptors
+    fresh.take(surroundings, streams)
+    # Only now: a signal that comes from here on does what it would to any process.
+    tell(channel, os.getpid())
+    return surroundings.arguments
+
+
+def heard(channel: socket.socket) -> Any:
+    """The order, or nothing if whoever gave it was stopped amid it."""
+    with channel.makefile("rb") as reader, suppress(ConnectionError):
+        line = reader.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+
+def tell(channel: socket.socket, number: int) -> None:
+    with suppress(ConnectionError):
+        channel.sendall(f"{number}\n".encode())
+
+
+class End:
+    """Ends a command as Python does, but for taking apart what was loaded, which costs the most."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        # The first to be registered is the last to be run, after every thread and handler:
+        # nothing of the program is loaded before.
+        atexit.register(self._reached)
+
+    def _reached(self) -> None:
+        if self.code is not None:
+            # What nobody holds any more may have something to say.
+            gc.collect()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
+
+
+def perform(arguments: list[str], end: End) -> None:
+    from folkmoot.cli import main as command
+
+    try:
+        command()
+    except SystemExit as error:
+        # A hub is taken apart: it has threads, loops and sockets.
+        if isinstance(error.code, int) and arguments[1:2] != ["serve"]:
+            end.code = error.code
+        raise
+
+
+def rehearse() -> None:
+    """Load what the parser of commands loads when it is used."""
+    from typer.main import get_command
+
+    from folkmoot.cli.program import app
+
+    with redirect_stdout(io.StringIO()):
+        get_command(app).main(["serve", "--help"], standalone_mode=False)
+
+
+def main(descriptor: int) -> None:
+    end = End()
+    # Ctrl-C is for the tests, which have something left to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in LOADED:
+        importlib.import_module(name)
+    rehearse()
+    assert threading.active_count() == 1, "a thread would be lost in the fork"
+    gc.collect()
+    # What is loaded stays as it is, so that forks share its memory.
+    gc.freeze()
+    arguments = Orders(descriptor).follow()
+    if arguments is not None:
+        perform(arguments, end)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

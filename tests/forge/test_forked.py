@@ -1,0 +1,123 @@
+"""A forked command is like one that was started from nothing."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forge import forked
+from tests.forge.forked import Forked
+from tests.process import environment, serving
+
+HAS_PROC = Path("/proc/self/status").exists()
+READS = ["recover", "ada", "--url", "http://127.0.0.1:1"]
+"""A command that waits for its input, and then for a hub where there is none."""
+PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+
+
+def executed(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "folkmoot", *arguments], text=True, **options)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["config", "show"], READS, ["statu"]],
+    ids=" ".join,
+)
+def test_a_forked_command_says_and_ends_like_one_started_from_nothing(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    kept = str(tmp_path / "kept.json")
+    names = {"FOLKMOOT_TELEMETRY_SERVICE_NAME": "Grüße", "FOLKMOOT_CREDENTIALS": kept}
+    env = environment(COLUMNS="60", **names)
+    with executed(arguments, env=env, cwd=tmp_path, **PIPES) as child:
+        out, err = child.communicate("a code")
+    done = forked.run(arguments, env=env, cwd=tmp_path, input="a code")
+    assert (done.returncode, done.stdout, done.stderr) == (child.returncode, out, err)
+    assert out + err
+
+
+def inside(pid: int) -> dict[str, object]:
+    """What the system knows of a process, as far as two of a kind share it."""
+    root = Path(f"/proc/{pid}")
+    status = dict(line.split(":\t", 1) for line in (root / "status").read_text().splitlines())
+    shared = ("Umask", "SigBlk", "SigIgn", "SigCgt")
+    return {
+        **{name: status[name] for name in shared},
+        "cwd": (root / "cwd").readlink(),
+        "limits": (root / "limits").read_text(),
+        "streams": [(root / f"fd/{number}").readlink().name[:4] for number in range(3)],
+    }
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
+def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path: Path) -> None:
+    env = environment(FOLKMOOT_CREDENTIALS=str(tmp_path / "kept.json"))
+    options: dict[str, Any] = {"env": env, "cwd": tmp_path, **PIPES}
+    with Forked(READS, **options) as child, executed(READS, **options) as other:
+        # Both come to wait for their input, each at its own pace.
+        while inside(child.pid) != inside(other.pid):
+            assert child.poll() is None
+            assert other.poll() is None
+        folder = Path(f"/proc/{child.pid}/fd")
+        while len(list(folder.iterdir())) != 4:
+            assert child.poll() is None
+
+
+def test_a_process_keeps_its_number_until_its_end_is_told() -> None:
+    child = Forked(["--version"], env=environment(), stdout=subprocess.DEVNULL)
+    select.select([child._life], [], [])
+    child.kill()
+    os.kill(child.pid, 0)
+    assert child.poll() == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(child.pid, 0)
+    child.kill()
+
+
+def test_how_a_process_was_ended_is_told(tmp_path: Path) -> None:
+    child = Forked(
+        serving(tmp_path), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0)
+    child.kill()
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    assert "stopped" not in out
+
+
+def test_variables_that_only_a_start_from_nothing_would_heed_are_refused() -> None:
+    with pytest.raises(AssertionError, match="python -m folkmoot"):
+        forked.run(["--version"], env=environment(PYTHONIOENCODING="ascii"))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
+def test_every_process_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    program = textwrap.dedent("""
+        import os, subprocess, sys
+        from pathlib import Path
+        from tests.forge.forked import Forked
+        from tests.process import environment, serving
+
+        child = Forked(serving(Path(sys.argv[1])), env=environment(), stdout=subprocess.PIPE)
+        child.stdout.readline()
+        print(child.pid, flush=True)
+        os.kill(os.getpid(), 9)
+    """)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    # The hub writes its log to the same pipe, which thus ends when the hub does.
+    with subprocess.Popen(
+        command, cwd=forked.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as starter:
+        out, _ = starter.communicate(timeout=60)
+    assert not Path(f"/proc/{int(out)}/fd/0").exists()

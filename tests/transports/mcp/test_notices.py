@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from folkmoot.bus import MemoryBus
+from folkmoot.core.errors import BusClosed
+from folkmoot.core.ports import Subscription
+from folkmoot.transports.mcp.notices import Notices
+from folkmoot.transports.mcp.sessions import Session
+from tests.harness import run
+
+
+class SlowBus(MemoryBus):
+    """A bus that is asked over a network."""
+
+    async def subscribe(self, pattern: str) -> Subscription:
+        await asyncio.sleep(0)
+        return await super().subscribe(pattern)
+
+
+async def notify() -> None:
+    raise AssertionError("there is nothing to tell")
+
+
+def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> None:
+    async def main() -> tuple[int, int]:
+        bus = SlowBus()
+        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+        session = Session("one", "mark", 0.0)
+        async with notices.running():
+            asked = (notices.subscribe(session, "user", "mark", notify) for _ in range(10))
+            await asyncio.gather(*asked)
+            while bus.subscriptions > 1:  # noqa: ASYNC110 - the ended ones are closing
+                await asyncio.sleep(0)
+            held = bus.subscriptions
+        return held, bus.subscriptions
+
+    assert run(main(), 20) == (1, 0)
+
+
+def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
+    async def main() -> int:
+        bus = SlowBus()
+        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+        session = Session("one", "mark", 0.0)
+        async with notices.running():
+            asking = asyncio.ensure_future(notices.subscribe(session, "user", "mark", notify))
+            await asyncio.sleep(0)
+            session.ended = True
+            notices.unsubscribe(session)
+            await asking
+            await notices.subscribe(session, "user", "mark", notify)
+            return bus.subscriptions
+
+    assert run(main(), 20) == 0
+
+
+def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
+    async def main() -> None:
+        bus = SlowBus()
+        await bus.close()
+        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+        async with notices.running():
+            with pytest.raises(BusClosed):
+                await notices.subscribe(Session("one", "mark", 0.0), "user", "mark", notify)
+
+    run(main(), 20)
