@@ -14,7 +14,7 @@ from msgspec import Struct
 from folkmoot.core.capability import Capability, Rights, Source, capability
 from folkmoot.core.equality import same
 from folkmoot.core.errors import GrantExceedsRights, GrantUnknown, PayloadInvalid, TooManyOpen
-from folkmoot.rooms.model import Role, RoomBounds, RoomSettings
+from folkmoot.rooms.machine.model import Role, RoomBounds, RoomSettings
 
 MOST_AT_ONCE: Final = 64
 MAX_REASON: Final = 1024

@@ -6,10 +6,10 @@ from typing import Final
 
 from folkmoot.core import chat
 from folkmoot.core.kinds import Kind
-from folkmoot.rooms.asking import about_request, propose, reject, request, respond, say, withdraw
-from folkmoot.rooms.requests import CANCELLED, PROGRESS
-from folkmoot.rooms.ruling import give, invite, kick, take_back
-from folkmoot.rooms.turn import Act
+from folkmoot.rooms.machine.asking import about_request, propose, reject, request, respond, say, withdraw
+from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
+from folkmoot.rooms.machine.ruling import give, invite, kick, take_back
+from folkmoot.rooms.machine.turn import Act
 
 ACTS: Final[dict[tuple[str, str], Act]] = {
     ("mcp", "request"): request,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.rooms.playbook import SETTINGS, Play
+from tests.rooms.machine.playbook import SETTINGS, Play
 
 
 @pytest.fixture

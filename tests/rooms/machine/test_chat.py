@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.policy import PrincipalType
 from folkmoot.ratelimits import Limit
-from tests.rooms.playbook import (
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     attached,

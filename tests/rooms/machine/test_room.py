@@ -20,8 +20,8 @@ from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import encode
-from folkmoot.rooms import Append, Attach, Role, Room, Tell
-from tests.rooms.playbook import (
+from folkmoot.rooms.machine import Append, Attach, Role, Room, Tell
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     answer,

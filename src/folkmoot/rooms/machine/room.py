@@ -19,12 +19,12 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal, decide
-from folkmoot.rooms.acts import RIGHT_OF_THEIR_OWN, act_for
-from folkmoot.rooms.deadlines import Event
-from folkmoot.rooms.deeds import take_step
-from folkmoot.rooms.ids import Older
-from folkmoot.rooms.members import Member
-from folkmoot.rooms.model import (
+from folkmoot.rooms.machine.acts import RIGHT_OF_THEIR_OWN, act_for
+from folkmoot.rooms.machine.deadlines import Event
+from folkmoot.rooms.machine.deeds import take_step
+from folkmoot.rooms.machine.ids import Older
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import (
     GATEWAY,
     Append,
     Attach,
@@ -36,13 +36,13 @@ from folkmoot.rooms.model import (
     RoomSettings,
     Tell,
 )
-from folkmoot.rooms.proposals import Proposal
-from folkmoot.rooms.rebuild import replay, take_snapshot
-from folkmoot.rooms.rights import Grant
-from folkmoot.rooms.ruling import depart, presence, put_out
-from folkmoot.rooms.state import State
-from folkmoot.rooms.turn import Turn
-from folkmoot.rooms.wire import readable, refusal
+from folkmoot.rooms.machine.proposals import Proposal
+from folkmoot.rooms.machine.rebuild import replay, take_snapshot
+from folkmoot.rooms.machine.rights import Grant
+from folkmoot.rooms.machine.ruling import depart, presence, put_out
+from folkmoot.rooms.machine.state import State
+from folkmoot.rooms.machine.turn import Turn
+from folkmoot.rooms.machine.wire import readable, refusal
 
 
 class Room:

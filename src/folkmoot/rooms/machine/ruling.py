@@ -16,12 +16,12 @@ from folkmoot.core.errors import (
     RecipientUnknown,
     TargetLeft,
 )
-from folkmoot.rooms.deeds import Granted, apply, grant
-from folkmoot.rooms.members import Member
-from folkmoot.rooms.model import Append, Close, Effect, Expel, Invite, Role
-from folkmoot.rooms.rights import all_rights, read_grant, read_revoke
-from folkmoot.rooms.state import State
-from folkmoot.rooms.turn import Turn, accept, audit, check_no_deny
+from folkmoot.rooms.machine.deeds import Granted, apply, grant
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Role
+from folkmoot.rooms.machine.rights import all_rights, read_grant, read_revoke
+from folkmoot.rooms.machine.state import State
+from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 
 MAX_HANDLE: Final = 128
 

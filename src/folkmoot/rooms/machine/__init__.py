@@ -13,8 +13,8 @@ messages and replayed ones alike; `wire.py` writes the bytes.
 
 from __future__ import annotations
 
-from folkmoot.rooms.ids import Older, Used
-from folkmoot.rooms.model import (
+from folkmoot.rooms.machine.ids import Older, Used
+from folkmoot.rooms.machine.model import (
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
     GATEWAY,
@@ -31,9 +31,9 @@ from folkmoot.rooms.model import (
     RoomSettings,
     Tell,
 )
-from folkmoot.rooms.proposals import TRANSITIONS, Proposal, State
-from folkmoot.rooms.rights import Grant
-from folkmoot.rooms.room import Room
+from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, State
+from folkmoot.rooms.machine.rights import Grant
+from folkmoot.rooms.machine.room import Room
 
 __all__ = [
     "DEFAULT_CHAT",

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from folkmoot.core.strict import Limits
-from folkmoot.rooms import Room, Tell
-from tests.rooms.playbook import (
+from folkmoot.rooms.machine import Room, Tell
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     attached,

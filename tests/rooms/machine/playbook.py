@@ -19,7 +19,7 @@ import msgspec
 
 from folkmoot.core import strict
 from folkmoot.core.policy import Principal, PrincipalType
-from folkmoot.rooms import (
+from folkmoot.rooms.machine import (
     Append,
     Attach,
     Audit,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.rooms.playbook import (
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     answer,

@@ -12,15 +12,15 @@ from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
-from folkmoot.rooms.chat import ChatRates
-from folkmoot.rooms.deadlines import Deadlines
-from folkmoot.rooms.ids import Ids, Older
-from folkmoot.rooms.members import Member, Members
-from folkmoot.rooms.model import GATEWAY, Append, Role, RoomSettings, Tell
-from folkmoot.rooms.proposals import Proposals
-from folkmoot.rooms.requests import OpenRequest, Requests
-from folkmoot.rooms.rights import Grants, all_rights, own_rights
-from folkmoot.rooms.wire import Stamper
+from folkmoot.rooms.machine.chat import ChatRates
+from folkmoot.rooms.machine.deadlines import Deadlines
+from folkmoot.rooms.machine.ids import Ids, Older
+from folkmoot.rooms.machine.members import Member, Members
+from folkmoot.rooms.machine.model import GATEWAY, Append, Role, RoomSettings, Tell
+from folkmoot.rooms.machine.proposals import Proposals
+from folkmoot.rooms.machine.requests import OpenRequest, Requests
+from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
+from folkmoot.rooms.machine.wire import Stamper
 
 
 class State:

@@ -28,8 +28,8 @@ from folkmoot.core.errors import (
     RejectedAlready,
     TooManyOpen,
 )
-from folkmoot.rooms.deadlines import Deadlines
-from folkmoot.rooms.model import RoomBounds
+from folkmoot.rooms.machine.deadlines import Deadlines
+from folkmoot.rooms.machine.model import RoomBounds
 
 
 class State(Enum):

@@ -11,12 +11,12 @@ from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import Limits
-from folkmoot.rooms.deeds import DEEDS, apply
-from folkmoot.rooms.model import GATEWAY, Append, Role
-from folkmoot.rooms.proposals import Proposal
-from folkmoot.rooms.requests import OpenRequest
-from folkmoot.rooms.rights import Grant
-from folkmoot.rooms.state import State
+from folkmoot.rooms.machine.deeds import DEEDS, apply
+from folkmoot.rooms.machine.model import GATEWAY, Append, Role
+from folkmoot.rooms.machine.proposals import Proposal
+from folkmoot.rooms.machine.requests import OpenRequest
+from folkmoot.rooms.machine.rights import Grant
+from folkmoot.rooms.machine.state import State
 
 _ANY_SIZE: Final = Limits(message_bytes=2**40, nesting=2**16)
 _PRESENCE: Final = ("system", "presence")

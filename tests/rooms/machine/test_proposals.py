@@ -9,8 +9,8 @@ import pytest
 
 from folkmoot.core.errors import ProposalClosed
 from folkmoot.core.strict import encode
-from folkmoot.rooms import TRANSITIONS, Role, State
-from tests.rooms.playbook import (
+from folkmoot.rooms.machine import TRANSITIONS, Role, State
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     answer,

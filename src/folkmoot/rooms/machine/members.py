@@ -10,9 +10,9 @@ from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
 from folkmoot.core.policy import MAX_TOLD, Principal
 from folkmoot.ratelimits import Limit
-from folkmoot.rooms.likeness import check_name, skeleton
-from folkmoot.rooms.model import ConnectionId, Role, RoomBounds
-from folkmoot.rooms.wire import sender_member
+from folkmoot.rooms.machine.likeness import check_name, skeleton
+from folkmoot.rooms.machine.model import ConnectionId, Role, RoomBounds
+from folkmoot.rooms.machine.wire import sender_member
 
 
 class Member:

@@ -20,8 +20,8 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId
-from folkmoot.rooms.deadlines import Deadlines
-from folkmoot.rooms.model import RoomBounds
+from folkmoot.rooms.machine.deadlines import Deadlines
+from folkmoot.rooms.machine.model import RoomBounds
 
 Key: TypeAlias = tuple[str, str, type, MessageId]
 

@@ -7,9 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.rooms.deadlines import Deadlines
-from folkmoot.rooms.ids import Ids
-from folkmoot.rooms.likeness import skeleton
+from folkmoot.rooms.machine.deadlines import Deadlines
+from folkmoot.rooms.machine.ids import Ids
+from folkmoot.rooms.machine.likeness import skeleton
 
 
 def test_deadlines_come_due_in_order_and_once() -> None:

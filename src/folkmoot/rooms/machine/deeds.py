@@ -13,12 +13,12 @@ import msgspec
 from folkmoot.core.capability import Source
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.rooms.model import GATEWAY, Append
-from folkmoot.rooms.proposals import Proposal, Step, digest, expiry
-from folkmoot.rooms.proposals import State as ProposalState
-from folkmoot.rooms.requests import CANCELLED, OpenRequest
-from folkmoot.rooms.rights import Grant, read_revoke
-from folkmoot.rooms.state import State
+from folkmoot.rooms.machine.model import GATEWAY, Append
+from folkmoot.rooms.machine.proposals import Proposal, Step, digest, expiry
+from folkmoot.rooms.machine.proposals import State as ProposalState
+from folkmoot.rooms.machine.requests import CANCELLED, OpenRequest
+from folkmoot.rooms.machine.rights import Grant, read_revoke
+from folkmoot.rooms.machine.state import State
 
 Accounts: TypeAlias = Collection[str]
 Deed: TypeAlias = Callable[[State, Append, McpxMessage, str], Accounts]

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from folkmoot.core.policy import Principal
-from folkmoot.rooms import DEFAULT_RIGHTS, Role, Room
-from tests.rooms.playbook import (
+from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role, Room
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     attached,

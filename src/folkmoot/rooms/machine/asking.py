@@ -15,12 +15,12 @@ from folkmoot.core.errors import (
     RecipientUnknown,
 )
 from folkmoot.core.kinds import Kind
-from folkmoot.rooms import chat
-from folkmoot.rooms.deeds import apply, fulfilled_by, request_of
-from folkmoot.rooms.model import GATEWAY, Append, Effect
-from folkmoot.rooms.proposals import Proposal, expiry
-from folkmoot.rooms.state import State
-from folkmoot.rooms.turn import Turn, accept, audit, check_no_deny
+from folkmoot.rooms.machine import chat
+from folkmoot.rooms.machine.deeds import apply, fulfilled_by, request_of
+from folkmoot.rooms.machine.model import GATEWAY, Append, Effect
+from folkmoot.rooms.machine.proposals import Proposal, expiry
+from folkmoot.rooms.machine.state import State
+from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 
 
 def say(state: State, turn: Turn) -> list[Effect]:

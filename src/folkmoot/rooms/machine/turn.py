@@ -10,10 +10,10 @@ from msgspec import Struct
 from folkmoot.core.errors import CapabilityDenied, PolicyError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.rooms.deeds import apply
-from folkmoot.rooms.members import Member
-from folkmoot.rooms.model import Append, Audit, ConnectionId, Effect
-from folkmoot.rooms.state import State
+from folkmoot.rooms.machine.deeds import apply
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import Append, Audit, ConnectionId, Effect
+from folkmoot.rooms.machine.state import State
 
 
 class Turn(Struct, gc=False):

@@ -16,7 +16,7 @@ from folkmoot.core import strict
 from folkmoot.core.errors import FolkmootError, MessageError
 from folkmoot.core.mcpx import PROTOCOL, SET_BY_GATEWAY, McpxMessage
 from folkmoot.core.strict import Limits
-from folkmoot.rooms.model import GATEWAY
+from folkmoot.rooms.machine.model import GATEWAY
 
 _HEAD: Final = b'{"seq":%d,"ts":"%b",%b'
 _BRACE: Final = ord("{")

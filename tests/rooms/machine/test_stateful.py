@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.rooms import Append
-from tests.rooms.playbook import (
+from folkmoot.rooms.machine import Append
+from tests.rooms.machine.playbook import (
     SETTINGS,
     Envelope,
     Play,
