@@ -10,12 +10,12 @@ fails the sender.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights
-from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.equality import same
 from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.mcpx import McpxMessage
@@ -23,8 +23,13 @@ from folkmoot.core.message import members, replace
 from folkmoot.core.policy import Principal, decide
 from folkmoot.core.ports import Admitted, Bus, Clock, Interceptor, Outcome, Service
 from folkmoot.core.strict import Limits
+from folkmoot.core.timing import TimingContext
+from folkmoot.core.transport import TransportContext
 
 logger = logging.getLogger(__name__)
+
+VISITOR = "folkmoot/visitor"
+"""The extension of an envelope's context that holds who speaks in a room."""
 
 
 class Pipeline:
@@ -46,7 +51,7 @@ class Pipeline:
     ) -> Outcome:
         """Carry one message through; a refusal at any step is raised as its error."""
         timing = envelope.context.timing.start_processing(self._clock.monotonic())
-        envelope = await self._intercept(envelope.with_timing(timing))
+        envelope = await intercept(self._interceptors, envelope.with_timing(timing))
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
             raise verdict.error
@@ -54,14 +59,6 @@ class Pipeline:
         outcome = await self._service.perform(admitted)
         await self._publish(outcome)
         return outcome
-
-    async def _intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
-        if not self._interceptors:
-            return envelope
-        sent = envelope.message
-        for interceptor in self._interceptors:
-            envelope = await interceptor.intercept(envelope)
-        return envelope.with_message(_settle(sent, envelope.message))
 
     async def _publish(self, outcome: Outcome) -> None:
         for event in outcome.events:
@@ -74,6 +71,38 @@ class Pipeline:
                 )
 
 
+async def intercept(
+    interceptors: Sequence[Interceptor], envelope: MessageEnvelope[Any]
+) -> MessageEnvelope[Any]:
+    """What the interceptors leave of a message; one that stops it raises its error."""
+    if not interceptors:
+        return envelope
+    sent = envelope.message
+    for interceptor in interceptors:
+        envelope = await interceptor.intercept(envelope)
+    return envelope.with_message(_settle(sent, envelope.message))
+
+
+def show_to(
+    interceptors: Sequence[Interceptor], clock: Clock
+) -> Callable[[McpxMessage, object, TransportContext], Awaitable[None]]:
+    """The first step alone, for rooms: they judge a message when its turn comes in their order.
+
+    Who sent it is in the envelope's extensions, under `VISITOR`.
+    """
+
+    async def show(message: McpxMessage, visitor: object, transport: TransportContext) -> None:
+        context = MessageContext(
+            TimingContext(clock.monotonic(), clock.now()),
+            MessageDirection.CLIENT_TO_SERVER,
+            transport=transport,
+            extensions={VISITOR: visitor},
+        )
+        await intercept(interceptors, MessageEnvelope(message, context))
+
+    return show
+
+
 def _settle(sent: Any, message: Any) -> Any:
     """The message to go on with: its bytes and its members say the same.
 
@@ -81,7 +110,8 @@ def _settle(sent: Any, message: Any) -> Any:
     what policy saw would not be what is passed on.
     """
     if isinstance(sent, McpxMessage):
-        if message is not sent or not same(sent.members, _read(sent.raw)):
+        # Of a message only the payload can be changed in place.
+        if message is not sent or not same(sent.payload, sent.members.get("payload")):
             raise RewriteRefused("An interceptor tried to rewrite a room's message.")
         return message
     if message.raw is not None and not same(members(message), _read(message.raw)):

@@ -16,6 +16,7 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     DuplicateKey,
     FolkmootError,
+    RequestFailed,
 )
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
@@ -74,3 +75,11 @@ def test_a_tools_error_says_its_own_sentence_unless_told_another() -> None:
     assert str(AuthenticationRequired()) == "Authentication required."
     assert str(AuthenticationRequired("Who are you?")) == "Who are you?"
     assert ArgumentInvalid("limit: too large.", field="limit").data == {"field": "limit"}
+
+
+def test_a_failed_request_has_the_answers_error_and_the_hubs_reason_if_it_was_the_hubs() -> None:
+    error = {"code": -32600, "message": "Gone.", "data": {"code": "target_left"}}
+    failed = RequestFailed("Gone.", error=error)
+    assert (failed.error, failed.reason) == (error, "target_left")
+    for other in ({"code": 1, "message": "No.", "data": 2}, {"code": 1, "data": {"code": 3}}, {}):
+        assert RequestFailed("No.", error=other).reason is None

@@ -63,9 +63,16 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
 
     def covers(self, other: Capability) -> bool:
         """Whether everything the other speaks of is spoken of here."""
-        return all(a.covers(b) for a, b in zip(self._globs(), other._globs(), strict=True)) and (
-            self.constraint is None
-            or (other.constraint is not None and self.constraint.covers(other.constraint))
+        # One by one: what grants hang on is found by many of these.
+        return (
+            self.method.covers(other.method)
+            and self.operation.covers(other.operation)
+            and self.protocol.covers(other.protocol)
+            and self.context.covers(other.context)
+            and (
+                self.constraint is None
+                or (other.constraint is not None and self.constraint.covers(other.constraint))
+            )
         )
 
     def intersects(self, other: Capability) -> bool:
@@ -150,7 +157,7 @@ class Rights:
     Rights never change: other rights are another object.
     """
 
-    __slots__ = ("_cache", "_chat_denies", "_index", "capabilities")
+    __slots__ = ("_cache", "_chat_denies", "_denying", "_index", "capabilities")
 
     def __init__(self, sources: Iterable[Source | Capability] = ()) -> None:
         compiled: list[Capability] = []
@@ -165,6 +172,7 @@ class Rights:
                     f"{MAX_CONSTRAINED} values in their payload constraints."
                 )
         self.capabilities = tuple(compiled)
+        self._denying = any(held.denies for held in self.capabilities)
         self._chat_denies = tuple(
             held
             for held in self.capabilities
@@ -192,9 +200,10 @@ class Rights:
 
     def denies(self, kind: Kind, payload: Any = None) -> bool:
         """Whether a deny speaks of the message, in whichever spelling."""
-        return any(
-            held.denies and held.matches(kind, payload) for held in self._about(kind)
-        ) or self._denies_chat(kind, payload)
+        return self._denying and (
+            any(held.denies and held.matches(kind, payload) for held in self._about(kind))
+            or self._denies_chat(kind, payload)
+        )
 
     def covers(self, source: Source | Capability) -> bool:
         """Whether all that a capability allows is held: nobody grants what they do not have.
@@ -220,7 +229,7 @@ class Rights:
         )
 
     def _about(self, kind: Kind) -> Iterator[Capability]:
-        for key in (kind.base, f"{kind.protocol}.{kind.operation}", kind.protocol, ""):
+        for key in (kind.base, kind.root, kind.protocol, ""):
             yield from self._index.get(key, ())
 
     def _judge(self, kind: Kind) -> bool | _Undecided:

@@ -28,17 +28,20 @@ PATTERNS: Final = (
 )
 """Everything that is chat, as patterns; the first two are the equal spellings."""
 
+SHORT: Final = {word: parse(f"chat.message.{word}") for word in FORMATS}
+"""The short form by what is said of the format."""
+
 _NOTIFICATION: Final = parse(f"mcp.notification.{METHOD}")
-_SHORT: Final = {word: parse(f"chat.message.{word}") for word in FORMATS}
 
 
-def check_body(body: Any) -> None:
-    """Refuse a body without text or with a format that is none."""
+def check_body(body: Any) -> str | None:
+    """Refuse a body without text or with a format that is none; what it says of its format."""
     if type(body) is not dict or type(body.get("text")) is not str:
         raise PayloadInvalid("A chat message needs a text that is a string.")
     said = body.get("format")
     if said is not None and (type(said) is not str or said not in FORMATS):
         raise PayloadInvalid('The format of a chat message is "plain" or "markdown".')
+    return said
 
 
 def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
@@ -51,7 +54,7 @@ def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
     notified = {"jsonrpc": "2.0", "method": METHOD, "params": body}
     return [
         (_NOTIFICATION, notified),
-        *((short, body) for word, short in _SHORT.items() if said in (None, FORMATS[word])),
+        *((short, body) for word, short in SHORT.items() if said in (None, FORMATS[word])),
     ]
 
 
@@ -79,7 +82,7 @@ def _arguments(payload: Body) -> Body:
 
 _BODIES: Final[dict[str, Callable[[Body], Body]]] = {
     "chat.message": _itself,
-    **{short.base: _itself for short in _SHORT.values()},
+    **{short.base: _itself for short in SHORT.values()},
     _NOTIFICATION.base: _params,
     "mcp.request.tools/call": _arguments,
     "mcp.proposal.tools/call": _arguments,

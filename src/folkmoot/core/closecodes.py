@@ -36,7 +36,7 @@ CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.OVER_RATE: "Too many messages in too short a time.",
     CloseCode.BAD_REQUEST: "The request or message could not be understood.",
     CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
-    CloseCode.NOT_ALLOWED: "The participant may not do this.",
+    CloseCode.NOT_ALLOWED: "You may not be in this room, or no longer.",
     CloseCode.NO_SUCH_ROOM: "There is no such room.",
     CloseCode.PONG_TIMEOUT: "No pong came in time.",
 }

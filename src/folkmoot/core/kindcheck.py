@@ -54,7 +54,7 @@ def check(
     correlation_id: Sequence[str] = (),
 ) -> Kind:
     """Check a participant's message against its kind and answer its effective kind."""
-    rule = _RULES.get((kind.protocol, kind.operation))
+    rule = _RULES.get(kind.root)
     if rule is None:
         if is_reserved(kind):
             raise ReservedKind(f"{kind.base} belongs to the gateway.", attempted_kind=str(kind))
@@ -211,13 +211,13 @@ def _about_proposal(kind: Kind, about: Sequence[str]) -> Kind:
 
 
 def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
-    _check_no_disguise(kind, payload)
-    chat.check_body(payload)
+    if "jsonrpc" in payload:
+        raise _disguised(kind)
+    said = chat.check_body(payload)
     if kind.context is not None:
         raise ContextNotAllowed("A chat message takes no context.")
-    said = payload.get("format")
     if kind.method is None:
-        return kind if said is None else parse(f"{kind.base}.{said}")
+        return kind if said is None else chat.SHORT[said]
     if kind.method not in chat.FORMATS:
         raise UnknownOperation(f"There is no chat format {kind.method}.")
     if said is not None and chat.FORMATS[said] != chat.FORMATS[kind.method]:
@@ -227,15 +227,15 @@ def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str
 
 def _carry(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str]) -> Kind:
     """Nothing more is asked than that the kind is the table's and the payload no MCP message."""
-    _check_no_disguise(kind, payload)
+    if "jsonrpc" in payload:
+        raise _disguised(kind)
     if kind.method is not None:
         raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes no method.")
     return kind
 
 
-def _check_no_disguise(kind: Kind, payload: Payload) -> None:
-    if "jsonrpc" in payload:
-        raise PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
+def _disguised(kind: Kind) -> PayloadInvalid:
+    return PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
 
 
 def _named(params: Any) -> str:
@@ -269,21 +269,21 @@ CONTEXTS: Final[dict[str, Callable[[Any], str]]] = {
 }
 """Where the context of a method stands in its params; a method that is not here takes none."""
 
-_MADE_FOR: Final[dict[tuple[str, str], Rule]] = {
-    ("mcp", "request"): _request,
-    ("mcp", "response"): _response,
-    ("mcp", "notification"): _notification,
-    ("mcp", "proposal"): _proposal,
-    ("mcpx", "withdraw"): _withdraw,
-    ("mcpx", "reject"): _reject,
-    ("chat", "message"): _chat,
+_MADE_FOR: Final[dict[str, Rule]] = {
+    "mcp.request": _request,
+    "mcp.response": _response,
+    "mcp.notification": _notification,
+    "mcp.proposal": _proposal,
+    "mcpx.withdraw": _withdraw,
+    "mcpx.reject": _reject,
+    "chat.message": _chat,
 }
 
-_RULES: Final[dict[tuple[str, str], Rule]] = {
-    (protocol, operation): _MADE_FOR.get((protocol, operation), _carry)
+_RULES: Final[dict[str, Rule]] = {
+    root: _MADE_FOR.get(root, _carry)
     for known in KNOWN_KINDS
     if known.sender == "participant"
-    for protocol, operation in [known.kind.split(".")[:2]]
+    for root in [".".join(known.kind.split(".")[:2])]
 }
 _WITHOUT_PAYLOAD: Final = (_carry, _withdraw)
-_INTERPRETED: Final = frozenset(protocol for protocol, _ in _RULES) - OPEN_PROTOCOLS
+_INTERPRETED: Final = frozenset(root.split(".")[0] for root in _RULES) - OPEN_PROTOCOLS

@@ -25,17 +25,21 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
-    """What a message is. Made by `parse` or `make`, which keep `base` true to the parts."""
+    """What a message is. Made by `parse` or `make`, which keep the texts true to the parts."""
 
     protocol: str
     operation: str
     method: str | None
     context: str | None
+    root: str
+    """Protocol and operation: what tables are looked up by."""
     base: str
     """The kind without its context."""
+    text: str
+    """All of it, as it is written."""
 
     def __str__(self) -> str:
-        return self.base if self.context is None else f"{self.base}:{self.context}"
+        return self.text
 
 
 @lru_cache(maxsize=4096)
@@ -50,7 +54,7 @@ def parse(text: str) -> Kind:
     if kind.method is None:
         raise KindSyntax("Only a kind with a method can have a context.")
     check_context(context)
-    return Kind(kind.protocol, kind.operation, kind.method, context, base)
+    return Kind(kind.protocol, kind.operation, kind.method, context, kind.root, base, text)
 
 
 def make(
@@ -98,7 +102,7 @@ def _parse_base(base: str) -> Kind:
             raise KindTooLong(f"A method has at most {MAX_METHOD} characters.")
     elif protocol == "mcp":
         raise KindNeedsMethod("A kind of the protocol mcp needs a method: mcp.operation.method.")
-    return Kind(protocol, operation, method, None, base)
+    return Kind(protocol, operation, method, None, f"{protocol}.{operation}", base, base)
 
 
 class KnownKind(msgspec.Struct, frozen=True):
@@ -157,9 +161,7 @@ OPEN_PROTOCOLS: Final = frozenset(("stream",))
 def is_reserved(kind: Kind) -> bool:
     """Whether only the gateway may send it: `system.*`, every `*-ack` and what the table says."""
     return (
-        kind.protocol == "system"
-        or kind.operation.endswith("-ack")
-        or f"{kind.protocol}.{kind.operation}" in _GATEWAY_KINDS
+        kind.protocol == "system" or kind.operation.endswith("-ack") or kind.root in _GATEWAY_KINDS
     )
 
 

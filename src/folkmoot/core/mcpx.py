@@ -6,14 +6,15 @@ rewritten: the bytes stay beside the message, and what a gateway adds is added a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from folkmoot.core import strict
 from folkmoot.core.errors import InvalidEnvelope, UnsupportedProtocol
 from folkmoot.core.kinds import Kind, migrate, parse
-from folkmoot.core.strict import DEFAULT_LIMITS, Limits
+from folkmoot.core.strict import DEFAULT_LIMITS, Limits, ShallowObject, learnt
 
 PROTOCOL: Final = "mcpx/v1"
 SET_BY_GATEWAY: Final = ("seq", "ts")
@@ -23,6 +24,7 @@ Identifier: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=128
 Identifiers: TypeAlias = Annotated[tuple[Identifier, ...], msgspec.Meta(max_length=64)]
 
 
+@learnt
 class Sent(msgspec.Struct, frozen=True, gc=False):
     """The shape of what a participant may send."""
 
@@ -37,6 +39,20 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     payload: dict[str, Any] | None = None
 
 
+class Common(Sent, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """What most send: nothing is null or spelled in another way, so reading it once is enough."""
+
+    protocol: Literal["mcpx/v1"]
+    to: Identifiers = ()
+    correlation_id: Identifiers = ()
+    payload: ShallowObject | None = None
+
+
+_members = msgspec.json.Decoder(dict[str, Any]).decode
+_read_common = msgspec.json.Decoder(Common).decode
+
+
+@final
 class McpxMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A room's message. `sender` is the member `from`; absent lists are empty."""
 
@@ -47,9 +63,14 @@ class McpxMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
     correlation_id: tuple[str, ...]
     context: str | None
     payload: dict[str, Any] | None
-    members: dict[str, Any]
-    """Everything that was sent, unknown members included."""
     raw: bytes
+    verbatim: bool
+    """Whether the bytes are known to hold nothing that a gateway would have to change."""
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """Everything that was sent, unknown members included."""
+        return _members(self.raw)
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -57,20 +78,37 @@ class McpxMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
 
         They are the gateway's own that the sender filled in, and a kind in its old spelling.
         """
-        claimed = tuple(name for name in SET_BY_GATEWAY if name in self.members)
-        return claimed if self.members["kind"] == str(self.kind) else ("kind", *claimed)
+        members = self.members
+        claimed = tuple(name for name in SET_BY_GATEWAY if name in members)
+        return claimed if members["kind"] == self.kind.text else ("kind", *claimed)
 
     def __repr__(self) -> str:
         return f"McpxMessage({self.kind}, id={self.id!r}, sender={self.sender!r}, to={self.to!r})"
 
 
 def decode_mcpx(
-    raw: bytes, limits: Limits = DEFAULT_LIMITS, *, accept_old_spellings: bool = False
+    raw: bytes,
+    limits: Limits = DEFAULT_LIMITS,
+    accept_old_spellings: bool = False,  # noqa: FBT001, FBT002 - by name it would cost more
 ) -> McpxMessage:
     """Decode a participant's message; with `accept_old_spellings` old kinds are migrated."""
-    members = strict.decode_object(raw, limits)
+    sent = strict.decode_whole(raw, limits, _read_common)
+    if (
+        sent is None
+        or not (sent.id is None or sent.id.isprintable())
+        or (accept_old_spellings and sent.kind != migrate(sent.kind))
+    ):
+        return _decode_any(raw, limits, migrate if accept_old_spellings else str)
+    kind, to, about = parse(sent.kind), sent.to, sent.correlation_id
+    return McpxMessage(
+        kind, sent.id, sent.sender, to, about, sent.context, sent.payload, raw, verbatim=True
+    )
+
+
+def _decode_any(raw: bytes, limits: Limits, spell: Callable[[str], str]) -> McpxMessage:
+    """Decode a message of which nothing is known yet, and say what is wrong with it."""
     try:
-        sent = msgspec.convert(members, Sent)
+        sent = msgspec.convert(strict.decode_object(raw, limits), Sent)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         member = where.rstrip("`")
@@ -79,21 +117,9 @@ def decode_mcpx(
         raise UnsupportedProtocol(f'"protocol" must be "{PROTOCOL}".')
     if sent.id is not None and not sent.id.isprintable():
         raise InvalidEnvelope("id: Expected printable characters.", member="id")
-    kind = parse(migrate(sent.kind) if accept_old_spellings else sent.kind)
+    kind, to, about = parse(spell(sent.kind)), sent.to or (), sent.correlation_id or ()
+    if isinstance(about, str):
+        about = (about,)
     return McpxMessage(
-        kind,
-        sent.id,
-        sent.sender,
-        _listed(sent.to),
-        _listed(sent.correlation_id),
-        sent.context,
-        members.get("payload"),
-        members,
-        raw,
+        kind, sent.id, sent.sender, to, about, sent.context, sent.payload, raw, verbatim=False
     )
-
-
-def _listed(value: tuple[str, ...] | str | None) -> tuple[str, ...]:
-    if type(value) is tuple:
-        return value
-    return () if value is None else (value,)  # type: ignore[return-value]

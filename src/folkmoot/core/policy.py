@@ -54,20 +54,25 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     error: PolicyError | None = None
 
 
+# To look a member of an enumeration up costs more than the decision itself.
+_GATEWAY: Final = PrincipalType.GATEWAY
+_ALLOW: Final = Decision.ALLOW
+
+
 def decide(principal: Principal, rights: Rights, message: ProtocolMessage | McpxMessage) -> Verdict:
     """Judge a whole message: its kind is checked against its payload first.
 
     A kind that does not fit is a `KindError`. What the gateway itself sends is not checked. The
     answer to a plain MCP request has no kind of its own: whoever tracks the requests decides.
     """
-    if isinstance(message, McpxMessage):
-        if principal.type is PrincipalType.GATEWAY:
-            return Verdict(Decision.ALLOW, message.kind)
+    if type(message) is McpxMessage:
+        if principal.type is _GATEWAY:
+            return Verdict(_ALLOW, message.kind)
         kind = check(message.kind, message.payload, message.to, message.correlation_id)
         return judge(principal, rights, kind, message.payload)
     effective = kind_of(message)
     if effective is None:
-        return Verdict(Decision.ALLOW)
+        return Verdict(_ALLOW)
     return judge(principal, rights, effective, members(message))
 
 
@@ -77,8 +82,8 @@ def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None)
     The gateway may do everything. An open request is the right to answer it, so a response needs
     no capability. Whoever may propose what they may not do is told so.
     """
-    if principal.type is PrincipalType.GATEWAY or rights.allows(kind, payload):
-        return Verdict(Decision.ALLOW, kind)
+    if principal.type is _GATEWAY or rights.allows(kind, payload):
+        return Verdict(_ALLOW, kind)
     if kind.protocol == "mcp":
         if kind.operation == "response" and not rights.denies(kind, payload):
             return Verdict(Decision.ALLOW, kind)
@@ -86,7 +91,8 @@ def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None)
             sentence = f"{kind} is not yours to do, but you may propose it."
             error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
             return Verdict(Decision.PROPOSE, kind, error)
-    sentence = f"None of your capabilities covers {kind}."
+    which = "A deny among" if rights.denies(kind, payload) else "None of"
+    sentence = f"{which} your capabilities covers {kind}."
     return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
 
 

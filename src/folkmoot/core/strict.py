@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -35,8 +36,58 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
 
 DEFAULT_LIMITS: Final = Limits()
 
+T = TypeVar("T")
+
+SHALLOW: Final = 8
+"""How deep most messages are at most, the message itself and an object in it included."""
+
+
+def _nested(scalar: Any, levels: int) -> Any:
+    """The type of a value that is nested no deeper than so many levels."""
+    value = scalar
+    for _ in range(levels):
+        value = scalar | list[value] | dict[str, value]  # type: ignore[valid-type]
+    return value
+
+
+if TYPE_CHECKING:
+    ShallowObject: TypeAlias = dict[str, Any]
+else:
+    ShallowObject = dict[str, _nested(None | bool | int | str, SHALLOW - 2)]
+    """An object inside a message that reading proves to be shallow and to hold no fractions."""
+
 _decode = msgspec.json.Decoder().decode
+_decode_shallow = msgspec.json.Decoder(_nested(None | bool | int | float | str, SHALLOW - 2)).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def learnt(shape: type[T]) -> type[T]:
+    """Have msgspec learn a type that `convert` makes, as a decorator.
+
+    It would else do so at the first use, and two threads that use a type first at the same moment
+    crash the process.
+    """
+    msgspec.json.Decoder(shape)
+    return shape
+
+
+def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | None:
+    """Decode one strict JSON object into a struct if that proves to leave nothing out.
+
+    None is no refusal: the message must be read in another way. `read` is the decoder of a struct
+    that omits its defaults and whose members are strings, lists of them and `ShallowObject`s.
+    Encoding makes no string and no whole number longer, so where the length is the same nothing
+    was dropped: no duplicate, and no member that the struct does not know.
+    """
+    if len(raw) > limits.message_bytes or limits.nesting < SHALLOW:
+        return None
+    try:
+        value = read(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    encoded = _encode(value)
+    whole = len(encoded) == len(raw) or _kept_every_string(raw, encoded)
+    return value if whole else None
 
 
 def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
@@ -46,13 +97,11 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
         )
     try:
-        value = _decode(raw)
-    except RecursionError:
-        raise _too_deep(limits) from None
+        value = _decode_shallow(raw) if limits.nesting >= SHALLOW else _decode_deep(raw, limits)
+    except msgspec.ValidationError:
+        value = _decode_deep(raw, limits)
     except (msgspec.DecodeError, UnicodeDecodeError) as refusal:
         _explain(raw, limits, refusal)
-    if raw.count(b"{") + raw.count(b"[") > limits.nesting and _depth(value) > limits.nesting:
-        raise _too_deep(limits)
     encoded = _encode(value)
     if encoded != raw and not _kept_every_string(raw, encoded):
         _read_slowly(raw, limits)
@@ -72,6 +121,18 @@ def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]
 def encode(value: Any) -> bytes:
     """Encode a value compactly, members in their order."""
     return _encode(value)
+
+
+def _decode_deep(raw: bytes, limits: Limits) -> Any:
+    try:
+        value = _decode(raw)
+    except RecursionError:
+        raise _too_deep(limits) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as refusal:
+        _explain(raw, limits, refusal)
+    if raw.count(b"{") + raw.count(b"[") > limits.nesting and _depth(value) > limits.nesting:
+        raise _too_deep(limits)
+    return value
 
 
 def _kept_every_string(raw: bytes, encoded: bytes) -> bool:

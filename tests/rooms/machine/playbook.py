@@ -6,7 +6,8 @@
 
 `>>` puts something in, `<<` names the next effect that must have come out, in order. Nothing may
 come out that the script does not name. After every step the room is also rebuilt from what it
-appended, and from a snapshot, and must know the same as the one that runs.
+appended, from a snapshot, and from the snapshot before the step with what came after it; it must
+know the same as the one that runs.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Play:
 
     def __rshift__(self, step: Step) -> Play:
         self.done()
-        self._take(step(self))
+        earlier = self.room.snapshot() if self.rebuilds else None
+        self._take(step(self), earlier)
         return self
 
     def __lshift__(self, expectation: Expectation) -> Play:
@@ -82,7 +84,7 @@ class Play:
         """Nothing came out that the script did not name."""
         assert not self.waiting, f"also came out: {self.waiting}"
 
-    def _take(self, effects: list[Effect]) -> None:
+    def _take(self, effects: list[Effect], earlier: bytes | None = None) -> None:
         self.waiting = list(effects)
         for effect in effects:
             if isinstance(effect, Append):
@@ -93,6 +95,15 @@ class Play:
         if self.rebuilds:
             assert known(self.rebuilt()) == known(self.room)
             assert known(self.rebuilt(snapshot=self.room.snapshot())) == known(self.room)
+            if earlier is not None:
+                assert known(self.resumed(earlier)) == known(self.room)
+
+    def resumed(self, snapshot: bytes, **more: Any) -> Room:
+        """The room as it would be after a restart, from what was said after a snapshot."""
+        after = msgspec.json.decode(snapshot)["seq"]
+        ids = [(one.id, one.seq, one.account) for one in self.stored]
+        options = {"snapshot": snapshot, "ids": ids, "first_seq": 1, **more}
+        return Room.rebuild(self.settings, self.new_id, self.stored[after:], self.now, **options)
 
     def rebuilt(self, **more: Any) -> Room:
         """The room as it would be after a restart."""

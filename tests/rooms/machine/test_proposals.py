@@ -196,7 +196,7 @@ def test_a_rejection_closes_someone_elses_proposal(proposed: Play) -> None:
     proposed >> says("alice", reject("p1", " ")) << refused("alice", "reason_required")
     proposed >> says("files", reject("p1")) << refused("files", "capability_denied")
     proposed >> says("alice", reject("p1", "not now")) << stored(kind, "alice")
-    proposed << logged("proposal.rejected", "alice", "p1", state="rejected", reason="not now")
+    proposed << logged("proposal.rejected", "alice", "p1", state="rejected")
     proposed >> says("alice", reject("p1")) << refused("alice", "proposal_closed", state="rejected")
 
 
@@ -300,3 +300,11 @@ def test_the_number_of_proposals_is_bounded(stage: Any) -> None:
         play << logged("proposal.withdrawn", "bob")
     play >> says("bob", withdraw("p2")) << refused("bob", "proposal_closed")
     play >> says("bob", withdraw("p1")) << refused("bob", "proposal_unknown")
+
+
+def test_a_proposal_never_stands_in_place_of_another_whose_message_is_gone(play: Play) -> None:
+    play >> says("bob", proposal(), id="p1") << stored("mcp.proposal.tools/call", "bob")
+    play << logged("proposal.open", "bob", "p1")
+    play.rebuilds = False
+    play.room.trim(play.room.seq + 1)
+    play >> says("files", proposal("delete"), id="p1") << refused("files", "id_used", "p1")

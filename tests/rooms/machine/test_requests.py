@@ -295,3 +295,19 @@ def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Pl
     )
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
     play >> says("bob", call("files", "write", n=2)) << refused("bob", "proposal_required")
+
+
+def test_an_open_request_keeps_nothing_large(play: Play) -> None:
+    asked = call("files", n="x" * 1_025)
+    play >> says("alice", asked) << refused("alice", "payload_id_invalid")
+    for token in ("x" * 1_025, ["x"], {"x": 1}, True, 1.5):
+        asked = call("files")
+        asked["payload"]["params"]["_meta"] = {"progressToken": token}
+        play >> says("alice", asked) << refused("alice", "payload_invalid")
+
+
+def test_a_request_never_stands_in_place_of_an_open_one_whose_message_is_gone(play: Play) -> None:
+    play >> says("alice", call("files"), id="r1") << stored("mcp.request.tools/call", "alice")
+    play.rebuilds = False
+    play.room.trim(play.room.seq + 1)
+    play >> says("alice", call("bob"), id="r1") << refused("alice", "id_used", "r1")

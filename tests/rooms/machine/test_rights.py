@@ -305,3 +305,28 @@ def test_grants_outlive_a_restart_that_trimmed_their_messages(chain: Play) -> No
     again = Room.rebuild(SETTINGS, chain.new_id, kept, chain.now, snapshot=snapshot)
     assert list(again.grants()) == list(chain.room.grants()) != []
     assert again.seq == chain.room.seq
+
+
+def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, granted=5, granted_each=3)
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    gives(play, "alice", "bob", "x.a", "x.b", "x.c", id_="r1")
+    play >> says("alice", grant("bob", "x.d")) << refused("alice", "too_many_open")
+    gives(play, "alice", "files", "x.a", "x.b", id_="r2")
+    play >> says("alice", grant("files", "x.c")) << refused("alice", "too_many_open")
+
+
+def test_what_is_granted_is_bounded_by_its_bytes(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, granted_bytes=2_000)
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    long = "x.y.z:" + "*a" * 500
+    gives(play, "alice", "bob", long, id_="r1")
+    play >> says("alice", grant("bob", long)) << refused("alice", "too_many_open")
+    play >> says("alice", grant("bob", *[long] * 9)) << refused("alice", "payload_invalid")
+
+
+def test_a_grant_never_stands_in_place_of_another_whose_message_is_gone(play: Play) -> None:
+    gives(play, "alice", "bob", READ, id_="r1")
+    play.rebuilds = False
+    play.room.trim(play.room.seq + 1)
+    play >> says("alice", grant("files", READ), id="r1") << refused("alice", "id_used", "r1")

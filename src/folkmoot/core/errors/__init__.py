@@ -30,6 +30,9 @@ FolkmootError
 │   ├── RejectedAlready, GrantUnknown, TooManyOpen
 │   └── AdmissionRefused    someone cannot come in
 │       └── NameRefused, RoomFull, TooManyConnections
+├── RoomDoorError           a room cannot be reached, made or changed as was asked
+│   ├── RoomNotFound, RoomForbidden, RoomNameInvalid, RoomNameTaken, TooManyRooms
+│   └── InvitationInvalid, RoomUnavailable
 ├── SettingsError           the configuration cannot be used
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
@@ -45,11 +48,12 @@ FolkmootError
 │   └── PortTaken, AddressUnusable
 ├── ControlError            the control socket cannot do what it was asked
 │   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed, ExportFailed
-├── ClientError             the command line cannot do what it was asked, as a client of a hub
+├── ClientError             a client of a hub cannot do what it was asked
 │   ├── HubUnreachable, AnswerInvalid, ToolRefused
-│   └── NotSignedIn, CredentialsUnusable, ClientFileUnusable
+│   ├── NotSignedIn, CredentialsUnusable, ClientFileUnusable
+│   └── RequestFailed, ToolFailed, AnswerLost, MessageRefused, Replaced, RoomLeft
 ├── RequestError            the HTTP request cannot be served
-│   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout
+│   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping
 │   ├── UpgradeRequired, HandshakeInvalid
 │   └── QueryInvalid, TokensDiffer, SessionNotFound, TooManySessions

@@ -26,6 +26,10 @@ class BodyTimeout(RequestError, code="body_timeout", http=408):
     """The rest of the request's body did not arrive in time."""
 
 
+class MediaTypeUnsupported(RequestError, code="media_type_unsupported", http=415):
+    """The request's body is not of a type that the address reads."""
+
+
 class HostNotAllowed(RequestError, code="host_not_allowed", http=421, close=CloseCode.NOT_ALLOWED):
     """The request is addressed to a host name this hub does not answer to."""
 

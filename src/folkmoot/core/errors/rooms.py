@@ -104,3 +104,41 @@ class RoomFull(AdmissionRefused, code="room_full", http=429):
 
 class TooManyConnections(AdmissionRefused, code="too_many_connections", http=429):
     """The participant has as many connections to the room as one may have."""
+
+
+class RoomDoorError(FolkmootError, jsonrpc=INVALID_PARAMS, http=404, close=CloseCode.NOT_ALLOWED):
+    """A room cannot be reached, made or changed as was asked."""
+
+
+class RoomNotFound(RoomDoorError, code="room_not_found", close=CloseCode.NO_SUCH_ROOM):
+    """There is no such room, or none that the asker may know of."""
+
+
+class RoomForbidden(RoomDoorError, code="room_forbidden", jsonrpc=NOT_ALLOWED, http=403):
+    """The room is there, and the asker may not come in or not do this."""
+
+
+class RoomNameInvalid(
+    RoomDoorError, code="room_name_invalid", http=400, close=CloseCode.BAD_REQUEST
+):
+    """The name is not one that a room can have."""
+
+
+class RoomNameTaken(RoomDoorError, code="room_name_taken", http=409):
+    """Another room has this name."""
+
+
+class TooManyRooms(RoomDoorError, code="too_many_rooms", jsonrpc=NOT_ALLOWED, http=429):
+    """The account owns as many rooms as one may own."""
+
+
+class InvitationInvalid(
+    RoomDoorError, code="invitation_invalid", http=401, close=CloseCode.NOT_AUTHENTICATED
+):
+    """The invitation was used before, has expired, or was never made for this room."""
+
+
+class RoomUnavailable(
+    RoomDoorError, code="room_unavailable", jsonrpc=-32603, http=503, close=CloseCode.INTERNAL
+):
+    """What was said could not be stored; the room starts anew from what is stored."""

@@ -13,11 +13,12 @@ messages and replayed ones alike; `wire.py` writes the bytes.
 
 from __future__ import annotations
 
-from folkmoot.rooms.machine.ids import Older, Used
+from folkmoot.rooms.machine.ids import Older, Remembered, Used
 from folkmoot.rooms.machine.model import (
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
     GATEWAY,
+    Absent,
     Append,
     Attach,
     Audit,
@@ -26,6 +27,7 @@ from folkmoot.rooms.machine.model import (
     Effect,
     Expel,
     Invite,
+    Known,
     Role,
     RoomBounds,
     RoomSettings,
@@ -40,6 +42,7 @@ __all__ = [
     "DEFAULT_RIGHTS",
     "GATEWAY",
     "TRANSITIONS",
+    "Absent",
     "Append",
     "Attach",
     "Audit",
@@ -49,8 +52,10 @@ __all__ = [
     "Expel",
     "Grant",
     "Invite",
+    "Known",
     "Older",
     "Proposal",
+    "Remembered",
     "Role",
     "Room",
     "RoomBounds",

@@ -25,11 +25,12 @@ from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 
 def say(state: State, turn: Turn) -> list[Effect]:
     """Chat, in either spelling."""
-    payload = turn.message.payload or {}
-    chat.check_body(payload if turn.kind.protocol == "chat" else payload["params"])
-    member = turn.member
-    state.rates.take(member.account, member.chat_limit, turn.now)
-    return [state.append(member, turn.message, turn.kind, turn.now)]
+    member, message, kind, now = turn.member, turn.message, turn.kind, turn.now
+    payload = message.payload or {}
+    chat.check_body(payload if kind.protocol == "chat" else payload["params"])
+    if member.chat_limit is not None:
+        state.rates.take(member.account, member.chat_limit, now)
+    return [state.append(member, message, kind, now)]
 
 
 def request(state: State, turn: Turn) -> list[Effect]:
@@ -45,7 +46,7 @@ def request(state: State, turn: Turn) -> list[Effect]:
         target = state.members.named(name)
         if target is None:
             raise RecipientUnknown(f"{name} is not in the room.")
-        state.requests.check_new(member.account, target.account, payload["id"])
+        state.requests.check_new(member.account, target.account, payload, turn.message.id)
         effects = [accept(state, turn, about=target.account)]
     if proposal is not None:
         by = {"request": effects[0].id} if isinstance(effects[0], Append) else {}
@@ -65,7 +66,7 @@ def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:
 
 def _ask_gateway(state: State, turn: Turn) -> list[Effect]:
     """Answer a request to the gateway in the same turn."""
-    member, says = turn.member, str(turn.kind) == chat.SAY_KIND
+    member, says = turn.member, turn.kind.text == chat.SAY_KIND
     if says:
         state.rates.take(member.account, member.chat_limit, turn.now)
     appended = state.append(member, turn.message, turn.kind, turn.now, about=GATEWAY)
@@ -95,7 +96,7 @@ def _broadcast(state: State, turn: Turn, asked: Append, effects: list[Effect]) -
 
 
 def _known(kind: Kind) -> dict[str, Any]:
-    answer = _GATEWAY_ANSWERS.get(str(kind))
+    answer = _GATEWAY_ANSWERS.get(kind.text)
     if answer is None:
         raise MethodUnknown(f"The gateway has no {kind.context or kind.method}.")
     return answer
@@ -112,8 +113,8 @@ def respond(state: State, turn: Turn) -> list[Effect]:
     open_ = state.requests.check_response(turn.message, turn.member.account)
     turn.kind = open_.answer_kind
     check_no_deny(turn)
-    meant = None if {*turn.message.to} == {*open_.answer_to} else open_.answer_to
-    return [accept(state, turn, to=meant)]
+    to, meant = turn.message.to, open_.answer_to
+    return [accept(state, turn, to=None if to == meant or {*to} == {*meant} else meant)]
 
 
 def about_request(state: State, turn: Turn) -> list[Effect]:
@@ -126,7 +127,7 @@ def about_request(state: State, turn: Turn) -> list[Effect]:
 
 def propose(state: State, turn: Turn) -> list[Effect]:
     """Something that others are asked to do."""
-    state.proposals.check_new(turn.member.account)
+    state.proposals.check_new(turn.member.account, turn.message.id)
     seconds = expiry(turn.payload, state.settings.proposal_seconds)
     appended = accept(state, turn)
     detail = {"kind": appended.kind, "expires_at": turn.now + seconds}
@@ -149,6 +150,5 @@ def reject(state: State, turn: Turn) -> list[Effect]:
         "state": proposal.state.value,
         "rejections": len(proposal.rejected_by),
         "quorum": state.settings.quorum,
-        "reason": turn.payload["reason"][:256],
     }
     return [appended, audit(turn, "proposal.rejected", id_, **detail)]

@@ -41,7 +41,7 @@ _OPTIONAL: Final = ("thread_id", "reply_to")
 
 def check_body(body: dict[str, Any]) -> None:
     """Refuse what a chat's optional members may not be; the core has seen to text and format."""
-    if len(body) == 1:
+    if len(body) == 1 + ("format" in body):
         return
     for name in _OPTIONAL:
         if type(body.get(name, "")) is not str:

@@ -13,10 +13,11 @@ import msgspec
 from folkmoot.core.capability import Source
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.strict import learnt
 from folkmoot.rooms.machine.model import GATEWAY, Append
 from folkmoot.rooms.machine.proposals import Proposal, Step, digest, expiry
 from folkmoot.rooms.machine.proposals import State as ProposalState
-from folkmoot.rooms.machine.requests import CANCELLED, OpenRequest
+from folkmoot.rooms.machine.requests import CANCELLED, OpenRequest, progress_token
 from folkmoot.rooms.machine.rights import Grant, read_revoke
 from folkmoot.rooms.machine.state import State
 
@@ -35,14 +36,13 @@ def apply(state: State, kind: Kind, append: Append, message: McpxMessage, sender
 
 def fulfilled_by(state: State, message: McpxMessage) -> list[str]:
     """The proposals that a request correlates."""
-    named = dict.fromkeys(message.correlation_id)
-    return [id_ for id_ in named if state.proposals.get(id_) is not None]
+    named = message.correlation_id
+    return [id_ for id_ in dict.fromkeys(named) if state.proposals.get(id_)] if named else []
 
 
 def request_of(state: State, append: Append, message: McpxMessage, sender: str) -> OpenRequest:
     """A request as one that waits for its answer."""
     payload = _payload(message)
-    meta = payload.get("params", {}).get("_meta")
     proposals = [state.proposals.get(id_) for id_ in fulfilled_by(state, message)]
     return OpenRequest(
         id=append.id,
@@ -53,7 +53,7 @@ def request_of(state: State, append: Append, message: McpxMessage, sender: str) 
         target=append.about or "",
         target_name=message.to[0],
         deadline=append.at + state.settings.request_seconds,
-        progress_token=meta.get("progressToken") if type(meta) is dict else None,
+        progress_token=progress_token(payload),
         proposer_name=next((p.proposer_name for p in proposals if p is not None), None),
     )
 
@@ -111,6 +111,7 @@ def _closing(step: Step) -> Deed:
     return deed
 
 
+@learnt
 class Granted(msgspec.Struct, frozen=True):
     """The payload of a `capability.grant-ack`: what was given, and what of it was the granter's."""
 

@@ -11,6 +11,9 @@ from folkmoot.core.errors import IdUsed
 Used: TypeAlias = tuple[int, str | None]
 """The `seq` of the message and the account of its sender."""
 
+Remembered: TypeAlias = tuple[str, int, str | None]
+"""An id, the `seq` of its message and the account of its sender."""
+
 Older: TypeAlias = Callable[[str], Used | None]
 """Looks an id up in the store; asked only about ids that memory no longer holds."""
 
@@ -54,3 +57,10 @@ class Ids:
         """Forget what the history no longer holds."""
         while self._order and self._used[self._order[0]][0] < seq:
             del self._used[self._order.popleft()]
+        if self._order:
+            self._forgot = self._used[self._order[0]][0] > seq
+
+    def begin(self, first_seq: int, last_seq: int) -> None:
+        """The history reaches from here to there; what memory lacks of it must be looked up."""
+        oldest = self._used[self._order[0]][0] if self._order else last_seq + 1
+        self._forgot = oldest > first_seq

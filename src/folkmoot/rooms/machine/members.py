@@ -22,6 +22,7 @@ class Member:
         "account",
         "chat_limit",
         "connections",
+        "name",
         "own",
         "principal",
         "rights",
@@ -31,6 +32,8 @@ class Member:
 
     def __init__(self, principal: Principal, role: Role, own: Rights, rights: Rights) -> None:
         self.account = principal.account_id
+        self.name = principal.name
+        """What it is called in the room."""
         self.principal = principal
         self.role = role
         self.own = own
@@ -40,11 +43,6 @@ class Member:
         self.connections: dict[ConnectionId, str | None] = {}
         """Each with the id its client gave it, if any."""
         self.sender = sender_member(principal.name)
-
-    @property
-    def name(self) -> str:
-        """What it is called in the room."""
-        return self.principal.name
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -73,6 +71,8 @@ class Members:
         self._by_name: dict[str, Member] = {}
         self._by_skeleton: dict[str, Member] = {}
         self._by_connection: dict[ConnectionId, Member] = {}
+        self.on = self._by_connection.get
+        """The participant on a connection, or None."""
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._by_account.values())
@@ -88,20 +88,24 @@ class Members:
         """The participant with a name, if it is here."""
         return self._by_name.get(name)
 
-    def on(self, connection: ConnectionId) -> Member | None:
-        """The participant on a connection."""
-        return self._by_connection.get(connection)
-
-    def check_name(self, name: str, account: str | None) -> None:
-        """Refuse a name that is the hub's or another's, or could be mistaken for theirs."""
-        check_name(name)
+    def rival(self, name: str, account: str | None) -> Member | None:
+        """Another who is here and could be mistaken for someone of this name."""
         other = self._by_skeleton.get(skeleton(name))
-        if other is not None and other.account != account:
+        return None if other is None or other.account == account else other
+
+    def check_name(self, name: str, account: str | None, role: Role | None = None) -> None:
+        """Refuse a name that is the hub's or another's, or could be mistaken for theirs.
+
+        An owner is not refused: nobody keeps owners out of their room by a name like theirs.
+        """
+        check_name(name)
+        other = self.rival(name, account)
+        if other is not None and (role is not Role.OWNER or other.role is Role.OWNER):
             raise NameRefused(f"The name {name} could be mistaken for another participant.")
 
-    def check_new(self, principal: Principal, conn: str | None) -> None:
+    def check_new(self, principal: Principal, role: Role, conn: str | None) -> None:
         """Refuse someone who cannot come in, or not on another connection."""
-        self.check_name(principal.name, principal.account_id)
+        self.check_name(principal.name, principal.account_id, role)
         member = self._by_account.get(principal.account_id)
         if member is None:
             if len(self) >= self._bounds.participants:
@@ -140,6 +144,6 @@ class Members:
         """Let a participant have another name; its connections and rights stay."""
         del self._by_name[member.name]
         del self._by_skeleton[skeleton(member.name)]
-        member.principal = principal
+        member.principal, member.name = principal, principal.name
         member.sender = sender_member(principal.name)
         self.add(member)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -29,6 +29,16 @@ class Role(Enum):
     MEMBER = "member"
     GUEST = "guest"
 
+
+class Known(NamedTuple):
+    """Someone who may come into a room, and as what."""
+
+    account: str
+    role: Role
+
+
+Absent: TypeAlias = Callable[[str], Known | None]
+"""Looks up by name who may come in and is not here: also they can be put out."""
 
 CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
 
@@ -67,6 +77,11 @@ class RoomBounds(Struct, frozen=True):
     closed_proposals: int = 1_000
     grants: int = 1_000
     grants_each: int = 64
+    granted: int = 2_000
+    """Capabilities in all grants together: each may have to be looked for among others."""
+    granted_each: int = 128
+    granted_bytes: int = 32_768
+    """What they may have in JSON."""
     ids: int = 65_536
     listed: int = 256
     """Participants a welcome lists; how many there are is told beside them."""
@@ -80,6 +95,8 @@ class RoomSettings(Struct, frozen=True):
     history: bool = True
     """Whether what was said can be read again: the welcome tells."""
     rights: Mapping[Role, tuple[Source, ...]] = DEFAULT_RIGHTS
+    owner: str | None = None
+    """The account of the one who owns the room also while not here."""
     account_rights: Mapping[str, tuple[Source, ...]] = {}
     """What single accounts hold beside the rights of their role, by account id."""
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from folkmoot.core.errors import (
+    IdUsed,
     PayloadInvalid,
     ProposalAltered,
     ProposalClosed,
@@ -101,8 +102,10 @@ class Proposals:
         """The proposal with an id, open or closed."""
         return self._open.get(id_) or self._closed.get(id_)
 
-    def check_new(self, proposer: str) -> None:
-        """Refuse one proposal too many."""
+    def check_new(self, proposer: str, id_: str | None = None) -> None:
+        """Refuse one proposal too many, or one that would stand in place of another."""
+        if id_ is not None and self.get(id_) is not None:
+            raise IdUsed("Another proposal of the room has this id.")
         if (
             len(self._open) >= self._bounds.open_proposals
             or self._proposing.get(proposer, 0) >= self._bounds.open_proposals_each

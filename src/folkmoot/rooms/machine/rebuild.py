@@ -12,6 +12,7 @@ from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine.deeds import DEEDS, apply
+from folkmoot.rooms.machine.ids import Remembered
 from folkmoot.rooms.machine.model import GATEWAY, Append, Role
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest
@@ -64,21 +65,32 @@ def take_snapshot(state: State) -> bytes:
 
 
 def replay(
-    state: State, messages: Iterable[Append], now: float, snapshot: bytes | None = None
+    state: State,
+    messages: Iterable[Append],
+    now: float,
+    *,
+    snapshot: bytes | None = None,
+    ids: Iterable[Remembered] = (),
+    first_seq: int | None = None,
 ) -> None:
     """Bring an empty state to where its history left it."""
     here: dict[str, Here] = {}
     if snapshot is not None:
         here = _restore(state, _decode(snapshot))
-    known, first = state.seq, None
+    remembered = 0
+    for id_, seq, account in ids:
+        state.ids.add(id_, seq, account)
+        remembered = seq
+    known = state.seq
     for append in messages:
-        first = append.seq if first is None else first
-        state.ids.add(append.id, append.seq, append.account)
+        if append.seq > remembered:
+            state.ids.add(append.id, append.seq, append.account)
         if append.seq > known:
             state.seq = append.seq
             _again(state, append, here)
-    if first is not None:
-        state.first_seq = first
+    if first_seq is not None:
+        state.first_seq = first_seq
+    state.ids.begin(state.first_seq, state.seq)
     for who in here.values():
         principal = Principal(who.account, who.name, PrincipalType(who.type))
         state.members.add(state.member_for(principal, Role(who.role)))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from folkmoot.core.equality import same
 from folkmoot.core.errors import (
+    IdUsed,
     NotAsked,
     NotRequester,
+    PayloadIdInvalid,
+    PayloadInvalid,
     RecipientInvalid,
     RequestIdOpen,
     RequestNotOpen,
@@ -19,7 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import MessageId
+from folkmoot.core.message import MessageId, is_message_id
 from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.model import RoomBounds
 
@@ -27,6 +31,9 @@ Key: TypeAlias = tuple[str, str, type, MessageId]
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
+
+MAX_ID: Final = 1_024
+"""Characters of the id and the progress token that an open request is kept with."""
 
 
 class OpenRequest(Struct, frozen=True):
@@ -53,13 +60,13 @@ class OpenRequest(Struct, frozen=True):
     @property
     def answer_kind(self) -> Kind:
         """The effective kind of its answer."""
-        return parse(f"mcp.response{self.kind.removeprefix('mcp.request')}")
+        return _answer_to(self.kind)
 
     @property
     def answer_to(self) -> tuple[str, ...]:
         """Whom the answer is for: the requester, and the proposer of what is being fulfilled."""
-        names = (self.requester_name, self.proposer_name or self.requester_name)
-        return tuple(dict.fromkeys(names))
+        asked, proposed = self.requester_name, self.proposer_name
+        return (asked,) if proposed is None or proposed == asked else (asked, proposed)
 
 
 class Requests:
@@ -79,8 +86,18 @@ class Requests:
     def __len__(self) -> int:
         return len(self._open)
 
-    def check_new(self, requester: str, target: str, payload_id: MessageId) -> None:
-        """Refuse a request that could be taken for an open one, or that is one too many."""
+    def check_new(
+        self, requester: str, target: str, payload: Mapping[str, Any], id_: str | None = None
+    ) -> None:
+        """Refuse a request that could be taken for an open one, or that is too much to keep."""
+        payload_id = payload["id"]
+        if id_ in self._open:
+            raise IdUsed("An open request of the room has this id.")
+        if type(payload_id) is str and len(payload_id) > MAX_ID:
+            raise PayloadIdInvalid(f'"payload.id" may have at most {MAX_ID:,} characters.')
+        token = progress_token(payload)
+        if token is not None and (not is_message_id(token) or len(str(token)) > MAX_ID):
+            raise PayloadInvalid("A progressToken is a string that is not too long, or an integer.")
         if (requester, target, type(payload_id), payload_id) in self._keys:
             raise RequestIdOpen("You have an open request to this participant with the same id.")
         if (
@@ -125,8 +142,9 @@ class Requests:
             raise ResponseMismatch("The response names another method or context than its request.")
         if not _same_id(message.payload, "id", request.payload_id):
             raise ResponseMismatch("The response has another id than its request.")
-        if not {request.requester_name} <= {*message.to} <= {*request.answer_to}:
-            raise RecipientInvalid("A response is for the one who asked.", to=request.answer_to)
+        to = request.answer_to
+        if message.to != to and not {request.requester_name} <= {*message.to} <= {*to}:
+            raise RecipientInvalid("A response is for the one who asked.", to=to)
         return request
 
     def check_about(self, message: McpxMessage, account: str) -> tuple[OpenRequest, str]:
@@ -151,10 +169,22 @@ class Requests:
         return request, other
 
     def _correlated(self, message: McpxMessage) -> OpenRequest:
-        found = [self._open[id_] for id_ in {*message.correlation_id} if id_ in self._open]
+        named = message.correlation_id
+        found = [*filter(None, map(self._open.get, named if len(named) == 1 else {*named}))]
         if len(found) != 1:
             raise RequestNotOpen("It must correlate exactly one open request.")
         return found[0]
+
+
+def progress_token(payload: Mapping[str, Any]) -> Any:
+    """What a request asks its progress to be told by."""
+    meta = payload.get("params", {}).get("_meta")
+    return meta.get("progressToken") if type(meta) is dict else None
+
+
+@lru_cache(maxsize=1024)
+def _answer_to(kind: str) -> Kind:
+    return parse(f"mcp.response{kind.removeprefix('mcp.request')}")
 
 
 def _same_id(holder: dict[str, Any] | None, name: str, wanted: MessageId) -> bool:

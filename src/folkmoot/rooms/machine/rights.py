@@ -6,18 +6,27 @@ role or settings, or on grants the granter had received before. When those go, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from folkmoot.core.capability import Capability, Rights, Source, capability
 from folkmoot.core.equality import same
-from folkmoot.core.errors import GrantExceedsRights, GrantUnknown, PayloadInvalid, TooManyOpen
+from folkmoot.core.errors import (
+    GrantExceedsRights,
+    GrantUnknown,
+    IdUsed,
+    PayloadInvalid,
+    TooManyOpen,
+)
 from folkmoot.rooms.machine.model import Role, RoomBounds, RoomSettings
 
 MOST_AT_ONCE: Final = 64
 MAX_REASON: Final = 1024
+MAX_BYTES: Final = 8_192
+"""What the capabilities of one grant may have in JSON."""
 
 
 class Grant(Struct, frozen=True):
@@ -44,6 +53,8 @@ def read_grant(payload: Mapping[str, Any] | None) -> Asked:
     asked = _read(payload or {})
     if asked.recipient is None or not asked.capabilities:
         raise PayloadInvalid('A grant needs a "recipient" and "capabilities".')
+    if _size(asked.capabilities) > MAX_BYTES:
+        raise PayloadInvalid(f'"payload.capabilities" may have at most {MAX_BYTES:,} bytes.')
     return asked
 
 
@@ -82,17 +93,31 @@ class Grants:
         """What was granted to an account and not taken back."""
         return self._held.get(account, [])
 
-    def check(self, asked: Asked, held: Rights, own: Rights, recipient: str) -> tuple[bool, ...]:
+    def check(
+        self, asked: Asked, held: Rights, own: Rights, recipient: str, id_: str | None = None
+    ) -> tuple[bool, ...]:
         """Refuse a grant of more than the granter holds; else, which of it is the granter's own."""
+        if id_ in self._grants:
+            raise IdUsed("Another grant of the room has this id.")
         sources = asked.capabilities or ()
+        self._check_bounds(sources, recipient)
         compiled = [capability(source) for source in sources]
         for given in compiled:
             if not held.covers(given):
                 raise GrantExceedsRights("You can grant only what you hold.", pattern=given.source)
-        received = sum(grant.recipient == recipient for grant in self._grants.values())
-        if len(self._grants) >= self._bounds.grants or received >= self._bounds.grants_each:
-            raise TooManyOpen("There are as many grants as there can be.")
         return tuple(own.covers(given) for given in compiled)
+
+    def _check_bounds(self, sources: tuple[Source, ...], recipient: str) -> None:
+        bounds, given = self._bounds, [*self._grants.values()]
+        if (
+            len(given) >= bounds.grants
+            or sum(grant.recipient == recipient for grant in given) >= bounds.grants_each
+            or len(self.held(recipient)) + len(sources) > bounds.granted_each
+            or sum(map(len, self._held.values())) + len(sources) > bounds.granted
+            or sum(_size(grant.capabilities) for grant in given) + _size(sources)
+            > bounds.granted_bytes
+        ):
+            raise TooManyOpen("There are as many grants as there can be.")
 
     def add(self, grant: Grant) -> None:
         """Let a grant that was checked hold."""
@@ -122,18 +147,25 @@ class Grants:
         lost = {grant.recipient for grant in found}
         return lost | self._settle()
 
+    def review(self, own_of: Callable[[str], Rights]) -> set[str]:
+        """Own rights changed: drop what hung on those that are gone; the accounts that lost."""
+        for grant in [*self._grants.values()]:
+            if any(grant.own):
+                own = own_of(grant.granter)
+                still = zip(grant.own, grant.capabilities, strict=True)
+                kept = tuple(had and own.covers(source) for had, source in still)
+                self._grants[grant.id] = msgspec.structs.replace(grant, own=kept)
+        return self._settle()
+
     def _keep(self, grant: Grant, keeps: list[bool]) -> None:
         if not any(keeps):
             del self._grants[grant.id]
             return
         kept = [(s, o) for s, o, k in zip(grant.capabilities, grant.own, keeps, strict=True) if k]
-        self._grants[grant.id] = Grant(
-            grant.id,
-            grant.granter,
-            grant.recipient,
-            grant.recipient_name,
-            tuple(source for source, _ in kept),
-            tuple(own for _, own in kept),
+        self._grants[grant.id] = msgspec.structs.replace(
+            grant,
+            capabilities=tuple(source for source, _ in kept),
+            own=tuple(own for _, own in kept),
         )
 
     def _settle(self) -> set[str]:
@@ -158,6 +190,10 @@ class Grants:
             if kept:
                 self._held.setdefault(grant.recipient, []).extend(kept)
         return lost
+
+
+def _size(sources: tuple[Source, ...]) -> int:
+    return len(msgspec.json.encode(sources))
 
 
 def _among(wanted: tuple[Source, ...]) -> Any:

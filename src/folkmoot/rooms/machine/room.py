@@ -7,25 +7,29 @@ from what is stored, so the machine may run ahead of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
+    NameRefused,
     RecipientInvalid,
     RequestTimedOut,
     SenderForged,
 )
+from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.policy import Principal, decide
-from folkmoot.rooms.machine.acts import RIGHT_OF_THEIR_OWN, act_for
+from folkmoot.core.policy import Principal, judge
+from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.deadlines import Event
 from folkmoot.rooms.machine.deeds import take_step
-from folkmoot.rooms.machine.ids import Older
+from folkmoot.rooms.machine.ids import Older, Remembered
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
+    Absent,
     Append,
     Attach,
     Audit,
@@ -38,20 +42,30 @@ from folkmoot.rooms.machine.model import (
 )
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
-from folkmoot.rooms.machine.rights import Grant
+from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
 from folkmoot.rooms.machine.ruling import depart, presence, put_out
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn
 from folkmoot.rooms.machine.wire import readable, refusal
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
 
 class Room:
-    """One room. `now` is seconds since the epoch; `new_id` makes ids nobody can guess."""
+    """One room. `now` is seconds since the epoch.
+
+    `new_id` makes ids that nobody can guess, of letters, digits and hyphens.
+    """
 
     def __init__(
-        self, settings: RoomSettings, new_id: Callable[[], str], *, older: Older | None = None
+        self,
+        settings: RoomSettings,
+        new_id: Callable[[], str],
+        *,
+        older: Older | None = None,
+        absent: Absent | None = None,
     ) -> None:
-        self._state = State(settings, new_id, older)
+        self._state = State(settings, new_id, older, absent)
 
     @classmethod
     def rebuild(
@@ -62,15 +76,20 @@ class Room:
         now: float,
         *,
         snapshot: bytes | None = None,
+        ids: Iterable[Remembered] = (),
+        first_seq: int | None = None,
         older: Older | None = None,
+        absent: Absent | None = None,
     ) -> Room:
         """A room from its stored messages, in order; with a snapshot, from what came after it.
 
-        Messages the snapshot knows of are read for their ids alone. Whoever was here counts as
-        here for the settings' `return_seconds`, so that a restart disturbs nobody.
+        `ids` are those of the latest messages, also of ones that are not given; messages the
+        snapshot knows of are read for their ids alone. The history begins at `first_seq`, or where
+        the snapshot says. Whoever was here counts as here for the settings' `return_seconds`, so
+        that a restart disturbs nobody.
         """
-        room = cls(settings, new_id, older=older)
-        replay(room._state, messages, now, snapshot)
+        room = cls(settings, new_id, older=older, absent=absent)
+        replay(room._state, messages, now, snapshot=snapshot, ids=ids, first_seq=first_seq)
         return room
 
     @property
@@ -84,9 +103,19 @@ class Room:
         return self._state.seq
 
     @property
+    def first_seq(self) -> int:
+        """The `seq` of the first message that is kept."""
+        return self._state.first_seq
+
+    @property
     def due(self) -> float:
         """When `tick` has something to do next; infinity for never."""
         return self._state.deadlines.next
+
+    @property
+    def present(self) -> int:
+        """How many are here."""
+        return len(self._state.members)
 
     def participants(self) -> list[dict[str, Any]]:
         """Everyone who is here, as others are told of them."""
@@ -114,15 +143,24 @@ class Room:
         conn: str | None = None,
         after: int | None = None,
         epoch: str | None = None,
+        more: Mapping[str, Any] = _NOTHING,
     ) -> list[Effect]:
-        """Let someone in on a new connection; an `AdmissionRefused` says why not."""
+        """Let someone in on a new connection; an `AdmissionRefused` says why not.
+
+        `more` is told in the welcome beside the rest, to this connection alone.
+        """
         state = self._state
-        state.members.check_new(principal, conn)
+        state.members.check_new(principal, role, conn)
+        # Made before anything changes: it raises where someone would hold too much.
+        newcomer = state.member_for(principal, role)
         effects = self.tick(now)
+        rival = state.members.rival(principal.name, principal.account_id)
+        if rival is not None:
+            effects += put_out(state, rival, CloseCode.NOT_ALLOWED, now)
         member = state.members.by_account(principal.account_id)
         came = member is None
         if member is None:
-            member = state.member_for(principal, role)
+            member = newcomer
             state.members.add(member)
         else:
             gone = member.replaced_by(conn)
@@ -135,19 +173,33 @@ class Room:
         state.deadlines.drop("ghost", member.account)
         resume = self._resume(after, epoch)
         complete = resume.get("resume", {}).get("complete", False)
-        welcome = state.welcome(member, now, **resume)
+        welcome = state.welcome(member, now, **resume, **more)
         effects.append(Attach(connection, welcome, after if complete else None, state.seq))
         if came:
             effects.append(presence(state, "join", member, now))
         return effects
+
+    def rename(self, principal: Principal, now: float) -> list[Effect]:
+        """Someone who may be here has another name now; one like another's puts them out."""
+        members = self._state.members
+        member = members.by_account(principal.account_id)
+        if member is None:
+            return []
+        try:
+            members.check_name(principal.name, principal.account_id, member.role)
+        except NameRefused:
+            return put_out(self._state, member, CloseCode.NOT_ALLOWED, now)
+        rival = members.rival(principal.name, principal.account_id)
+        gone = [] if rival is None else put_out(self._state, rival, CloseCode.NOT_ALLOWED, now)
+        return gone + self._renamed(member, principal, now)
 
     def _renamed(self, member: Member, principal: Principal, now: float) -> list[Effect]:
         if member.principal == principal:
             return []
         left = presence(self._state, "leave", member, now)
         self._state.members.rename(member, principal)
-        self._state.refresh(member)
-        return [left, presence(self._state, "join", member, now)]
+        joined = presence(self._state, "join", member, now)
+        return [left, joined, *self._state.rewelcome((member.account,), now)]
 
     def _changed_role(self, member: Member, role: Role, now: float) -> list[Effect]:
         if member.role is role:
@@ -192,17 +244,17 @@ class Room:
         if member is None:
             return effects or []
         try:
-            if not isinstance(message, McpxMessage):
-                message = self._decode(message)
+            if type(message) is not McpxMessage:
+                message = self.decode(message)
             done = self._accept(member, connection, message, now)
         except FolkmootError as error:
             done = [Tell(connection, self._refusal(member, message, error, now))]
         return effects + done if effects else done
 
-    def _decode(self, raw: bytes) -> McpxMessage:
+    def decode(self, raw: bytes) -> McpxMessage:
+        """A message as the room reads it, or an error that says what is wrong with its bytes."""
         settings = self._state.settings
-        old = settings.accept_old_spellings
-        return decode_mcpx(raw, settings.limits, accept_old_spellings=old)
+        return decode_mcpx(raw, settings.limits, settings.accept_old_spellings)
 
     def post(
         self, principal: Principal, role: Role, message: bytes | McpxMessage, now: float
@@ -212,9 +264,9 @@ class Room:
         The first effect is the message as it is to be stored.
         """
         state = self._state
-        state.members.check_name(principal.name, principal.account_id)
-        if not isinstance(message, McpxMessage):
-            message = self._decode(message)
+        state.members.check_name(principal.name, principal.account_id, role)
+        if type(message) is not McpxMessage:
+            message = self.decode(message)
         member = state.members.by_account(principal.account_id)
         if member is None or member.principal != principal or member.role is not role:
             member = state.member_for(principal, role)
@@ -223,21 +275,22 @@ class Room:
     def _accept(
         self, member: Member, connection: ConnectionId | None, message: McpxMessage, now: float
     ) -> list[Effect]:
-        state, principal = self._state, member.principal
-        if message.sender is not None and message.sender != principal.name:
-            raise SenderForged(f"You are {principal.name}; a message is from its sender.")
+        state, payload, to = self._state, message.payload, message.to
+        if message.sender is not None and message.sender != member.name:
+            raise SenderForged(f"You are {member.name}; a message is from its sender.")
         if message.id is not None:
-            state.ids.check(message.id, principal.account_id)
-        if len(message.to) > 1 and len({*message.to}) < len(message.to):
+            state.ids.check(message.id, member.account)
+        if len(to) > 1 and len({*to}) < len(to):
             raise RecipientInvalid("A recipient is named twice.")
-        verdict = decide(principal, member.rights, message)
-        kind = verdict.kind or message.kind
-        act = act_for(kind)
-        if verdict.error is not None and act not in RIGHT_OF_THEIR_OWN:
-            raise verdict.error
+        kind = check(message.kind, payload, to, message.correlation_id)
+        act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
+        if not member.rights.allows(kind, payload):
+            denied = judge(member.principal, member.rights, kind, payload).error
+            if denied is not None and act not in RIGHT_OF_THEIR_OWN:
+                raise denied
         if act is None:
             return [state.append(member, message, kind, now)]
-        return act(state, Turn(member, message, kind, now, connection, verdict.error))
+        return act(state, Turn(member, message, kind, now, connection, denied))
 
     def _refusal(
         self, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float
@@ -245,7 +298,7 @@ class Room:
         id_: str | None
         kind: str | None
         if isinstance(message, McpxMessage):
-            id_, kind = message.id, str(message.kind)
+            id_, kind = message.id, message.kind.text
         else:
             id_, kind = readable(message, self._state.settings.limits)
         payload = refusal(error, error.data.get("attempted_kind") or kind, member.told)
@@ -272,12 +325,32 @@ class Room:
             return []
         return [Tell(connection, self._state.say("room.invite-ack", payload, now, (id_,)))]
 
+    def check_settings(self, settings: RoomSettings) -> None:
+        """Refuse settings by which someone would hold more than anyone can, grants included."""
+        grants = self._state.grants
+        for account in {grant.recipient for grant in grants}:
+            all_rights(
+                own_rights(settings, self._role(settings, account), account), grants.held(account)
+            )
+
     def configure(self, settings: RoomSettings, now: float) -> list[Effect]:
-        """Set the room anew; whoever has other rights now is told. Store a snapshot with it."""
+        """Set the room anew; whoever has other rights now is told. Store a snapshot with it.
+
+        Grants of what their granters no longer hold go. The settings were checked before.
+        """
         state = self._state
         state.settings = settings
+        state.grants.review(
+            lambda account: own_rights(settings, self._role(settings, account), account)
+        )
         changed = [member.account for member in state.members if state.refresh(member)]
         return list(state.rewelcome(changed, now))
+
+    def _role(self, settings: RoomSettings, account: str) -> Role:
+        member = self._state.members.by_account(account)
+        if member is not None:
+            return member.role
+        return Role.OWNER if account == settings.owner else Role.MEMBER
 
     def assign(self, account: str, role: Role, now: float) -> list[Effect]:
         """Give someone who is here another role."""

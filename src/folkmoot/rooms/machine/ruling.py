@@ -18,7 +18,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.rooms.machine.deeds import Granted, apply, grant
 from folkmoot.rooms.machine.members import Member
-from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Role
+from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Known, Role
 from folkmoot.rooms.machine.rights import all_rights, read_grant, read_revoke
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
@@ -32,7 +32,7 @@ def give(state: State, turn: Turn) -> list[Effect]:
     recipient = _present(state, asked.recipient)
     if recipient is member:
         raise RecipientInvalid("Nobody grants something to themselves.")
-    own = state.grants.check(asked, member.rights, member.own, recipient.account)
+    own = state.grants.check(asked, member.rights, member.own, recipient.account, turn.message.id)
     given = list(asked.capabilities or ())
     # Raises when it would be more than anyone can hold.
     all_rights(recipient.rights, map(capability, given))
@@ -79,19 +79,31 @@ def _granted_to(state: State, name: str) -> str:
 
 
 def kick(state: State, turn: Turn) -> list[Effect]:
-    """Someone is put out, and is to stay out."""
-    member = _present(state, turn.payload.get("participant"))
-    if member is turn.member:
+    """Someone is put out, whether here or not, and is to stay out."""
+    name: Any = turn.payload.get("participant")
+    account, role = _known(state, name)
+    if account == turn.member.account:
         raise RecipientInvalid("Nobody kicks themselves; leave instead.")
-    if member.role is Role.OWNER:
+    if role is Role.OWNER:
         raise CapabilityDenied("The owner of a room cannot be kicked.")
-    appended = accept(state, turn, about=member.account)
+    appended, member = accept(state, turn, about=account), state.members.by_account(account)
+    effects = [] if member is None else put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
     return [
         appended,
-        audit(turn, "room.kick", member.name),
-        Expel(member.account, member.name, turn.member.principal),
-        *put_out(state, member, CloseCode.NOT_ALLOWED, turn.now),
+        audit(turn, "room.kick", name),
+        Expel(account, name, turn.member.principal),
+        *effects,
     ]
+
+
+def _known(state: State, name: Any) -> Known:
+    """Someone who is here, or may come."""
+    if type(name) is str and 0 < len(name) <= MAX_HANDLE:
+        member = state.members.named(name)
+        known = state.absent(name) if member is None else Known(member.account, member.role)
+        if known is not None:
+            return known
+    raise RecipientUnknown("The participant who is named is not in the room.")
 
 
 def put_out(state: State, member: Member, code: CloseCode, now: float) -> list[Effect]:

@@ -16,7 +16,7 @@ from folkmoot.rooms.machine.chat import ChatRates
 from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.ids import Ids, Older
 from folkmoot.rooms.machine.members import Member, Members
-from folkmoot.rooms.machine.model import GATEWAY, Append, Role, RoomSettings, Tell
+from folkmoot.rooms.machine.model import GATEWAY, Absent, Append, Role, RoomSettings, Tell
 from folkmoot.rooms.machine.proposals import Proposals
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
@@ -27,7 +27,11 @@ class State:
     """What a room is at one moment. Whoever changes it has checked everything first."""
 
     def __init__(
-        self, settings: RoomSettings, new_id: Callable[[], str], older: Older | None = None
+        self,
+        settings: RoomSettings,
+        new_id: Callable[[], str],
+        older: Older | None = None,
+        absent: Absent | None = None,
     ) -> None:
         bounds = settings.bounds
         self.settings = settings
@@ -41,6 +45,7 @@ class State:
         self.grants = Grants(bounds)
         self.rates = ChatRates()
         self.ids = Ids(bounds.ids, older)
+        self.absent: Absent = absent or (lambda _name: None)
         self._stamper = Stamper()
 
     def append(
@@ -54,14 +59,14 @@ class State:
         to: Sequence[str] | None = None,
     ) -> Append:
         """Make a participant's message the next of the history."""
-        fresh = self.new_id() if message.id is None else None
-        id_ = message.id or fresh or ""
+        id_, fresh = message.id, None
+        if id_ is None:
+            id_ = fresh = self.new_id()
         self.seq = seq = self.seq + 1
         account = member.account
         self.ids.add(id_, seq, account)
         data = self._stamper.stamp(message, seq, now, member.sender, fresh, to)
-        text = kind.base if kind.context is None else str(kind)
-        return Append(seq, id_, now, text, data, account, about)
+        return Append(seq, id_, now, kind.text, data, account, about)
 
     def append_own(
         self,
@@ -95,7 +100,7 @@ class State:
         """Let the gateway answer a request, with a result or an error."""
         outcome = {"result": result} if error is None else {"error": error.as_jsonrpc()}
         return self.append_own(
-            str(request.answer_kind),
+            request.answer_kind.text,
             {"jsonrpc": JSONRPC, "id": request.payload_id, **outcome},
             now,
             to=request.answer_to,
@@ -142,6 +147,7 @@ class State:
                 "first_seq": self.first_seq,
                 "last_seq": self.seq,
             },
+            "quorum": settings.quorum,
             **more,
         }
         return self.say("system.welcome", payload, now)

@@ -18,7 +18,6 @@ from folkmoot.core.mcpx import PROTOCOL, SET_BY_GATEWAY, McpxMessage
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine.model import GATEWAY
 
-_HEAD: Final = b'{"seq":%d,"ts":"%b",%b'
 _BRACE: Final = ord("{")
 _NULLABLE: Final = ("id", "from", "to", "correlation_id", "context")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -30,30 +29,28 @@ MAX_SHOWN: Final = 1280
 class Stamper:
     """Writes `seq` and `ts`; the text of the present moment is kept."""
 
-    __slots__ = ("_now", "_second", "_text", "_whole")
+    __slots__ = ("_begins", "_ends", "_member", "_second", "_text")
 
     def __init__(self) -> None:
-        self._now, self._second = -1.0, -1
-        self._text = self._whole = b""
+        self._begins = self._ends = -1.0
+        self._member = ""
+        self._second = -1
+        self._text = ""
 
-    def ts(self, now: float) -> bytes:
+    def ts(self, now: float) -> str:
         """A moment as RFC 3339 writes it, in UTC, to the millisecond."""
-        if now != self._now:
-            second, milliseconds = divmod(int(now * 1000), 1000)
-            if second != self._second:
-                utc = datetime.fromtimestamp(second, UTC)
-                self._text = utc.strftime("%Y-%m-%dT%H:%M:%S").encode()
-                self._second = second
-            self._whole = b"%b.%03dZ" % (self._text, milliseconds)
-            self._now = now
-        return self._whole
+        second, milliseconds = divmod(int(now * 1000), 1000)
+        if second != self._second:
+            self._text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second = second
+        return f"{self._text}.{milliseconds:03d}Z"
 
     def stamp(
         self,
         message: McpxMessage,
         seq: int,
         now: float,
-        sender: bytes,
+        sender: str,
         fresh_id: str | None,
         to: Sequence[str] | None = None,
     ) -> bytes:
@@ -62,15 +59,19 @@ class Stamper:
         `sender` is the member `from` with its comma, `fresh_id` the id where the message has none,
         and `to` what stands in place of the message's own, if anything.
         """
-        head = _HEAD % (seq, self.ts(now), sender if message.sender is None else b"")
-        if fresh_id is not None:
-            head += b'"id":%b,' % _encode(fresh_id)
+        if not self._begins <= now < self._ends:
+            self._begins = int(now * 1000) / 1000
+            self._ends = self._begins + 0.001
+            self._member = f',"ts":"{self.ts(now)}",'
+        said_by = sender if message.sender is None else ""
+        named = "" if fresh_id is None else f'"id":"{fresh_id}",'
+        head = f'{{"seq":{seq}{self._member}{said_by}{named}'.encode()
         if to is not None:
             return head + b'"to":%b,' % _encode(to) + _rest(message, drop_to=True)
-        if _must_replace(message):
-            return head + _rest(message, drop_to=False)
-        raw = message.raw
-        return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
+        if message.verbatim or not _must_replace(message):
+            raw = message.raw
+            return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
+        return head + _rest(message, drop_to=False)
 
     def gateway(
         self,
@@ -86,7 +87,7 @@ class Stamper:
     ) -> bytes:
         """A message of the gateway's own, or one it sends for someone."""
         members: dict[str, Any] = {} if seq is None else {"seq": seq}
-        members |= {"ts": self.ts(now).decode(), "protocol": PROTOCOL, "id": id_, "from": sender}
+        members |= {"ts": self.ts(now), "protocol": PROTOCOL, "id": id_, "from": sender}
         if to:
             members["to"] = to
         members["kind"] = kind
@@ -96,17 +97,15 @@ class Stamper:
         return _encode(members)
 
 
-def sender_member(name: str) -> bytes:
+def sender_member(name: str) -> str:
     """The member `from`, ready to be put in front."""
-    return b'"from":%b,' % _encode(name)
+    return f'"from":{_encode(name).decode()},'
 
 
 def _must_replace(message: McpxMessage) -> bool:
     """Whether the sender's bytes hold a member that cannot stand as it is."""
-    members, kind = message.members, message.kind
-    if "seq" in members or "ts" in members:
-        return True
-    if members["kind"] != kind.base and members["kind"] != str(kind):
+    members = message.members
+    if "seq" in members or "ts" in members or members["kind"] != message.kind.text:
         return True
     if message.correlation_id and type(members["correlation_id"]) is str:
         return True
@@ -121,13 +120,13 @@ def _rest(message: McpxMessage, *, drop_to: bool) -> bytes:
     for name in SET_BY_GATEWAY:
         kept.pop(name, None)
     for name in _NULLABLE:
-        if message.members.get(name) is None:
-            kept.pop(name, None)
+        if name in kept and bytes(kept[name]) == b"null":
+            del kept[name]
     if drop_to:
         kept.pop("to", None)
     if "correlation_id" in kept:
         kept["correlation_id"] = message.correlation_id
-    kept["kind"] = str(message.kind)
+    kept["kind"] = message.kind.text
     return _encode(kept)[1:]
 
 

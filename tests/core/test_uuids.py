@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import secrets
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.uuids import MANY, Uuids
+
+MOMENTS = st.lists(st.floats(min_value=0, max_value=2**33), min_size=1, max_size=50)
+
+
+@given(moments=MOMENTS)
+def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments: list[float]) -> None:
+    clock = iter(moments)
+    new_id = Uuids(lambda: next(clock), secrets.token_bytes)
+    made = [new_id() for _ in moments]
+    assert made == sorted(set(made))
+    for id_ in map(UUID, made):
+        assert id_.version == 7
+        assert id_.variant == "specified in RFC 4122"
+
+
+def test_an_id_tells_its_moment() -> None:
+    assert UUID(Uuids(lambda: 1_700_000_000.123, secrets.token_bytes)()).int >> 80 == (
+        1_700_000_000_123
+    )
+
+
+def test_more_ids_than_a_millisecond_can_count_are_still_in_order() -> None:
+    new_id = Uuids(lambda: 1.0, secrets.token_bytes)
+    made = [new_id() for _ in range(10_000)]
+    assert made == sorted(set(made))
+
+
+def test_what_is_random_is_used_once() -> None:
+    new_id = Uuids(lambda: 1.0, secrets.token_bytes)
+    tails = {new_id()[-16:] for _ in range(3 * MANY)}
+    assert len(tails) == 3 * MANY
