@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import RateLimited
+from folkmoot.core.errors import InvitationInvalid, RateLimited, UserNotFound
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits, in_words
 
 
@@ -35,6 +35,24 @@ def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> None:
     counted.take("send", "bob")
     clock.time += 20
     counted.take("send", "alice")
+
+
+def test_of_guesses_only_the_wrong_ones_count() -> None:
+    counted = limits(Clock())
+    for _ in range(3):
+        with counted.guessing("send", "alice", InvitationInvalid):
+            pass
+    for _ in range(3):
+        with pytest.raises(UserNotFound), counted.guessing("send", "alice", InvitationInvalid):
+            raise UserNotFound
+    for _ in range(2):
+        with (
+            pytest.raises(InvitationInvalid),
+            counted.guessing("send", "alice", InvitationInvalid),
+        ):
+            raise InvitationInvalid("Not this one.")
+    with pytest.raises(RateLimited), counted.guessing("send", "alice", InvitationInvalid):
+        pytest.fail("There were too many.")
 
 
 def test_what_was_refused_does_not_count() -> None:

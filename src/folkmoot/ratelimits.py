@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from folkmoot.core.errors import RateLimited
+from folkmoot.core.errors import FolkmootError, RateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from folkmoot.core.ports import Clock
 
@@ -80,6 +81,21 @@ class RateLimits:
         window.count -= 1
         if window.count <= 0:
             del windows[key]
+
+    @contextmanager
+    def guessing(self, name: str, key: str, wrong: type[FolkmootError]) -> Iterator[None]:
+        """Around an attempt that counts only if it fails with this error."""
+        # Counted before, so that attempts at the same moment cannot all pass below the limit.
+        self.take(name, key)
+        counts = False
+        try:
+            yield
+        except wrong:
+            counts = True
+            raise
+        finally:
+            if not counts:
+                self.give_back(name, key)
 
     def keys(self, name: str) -> int:
         """How many keys a limit remembers."""

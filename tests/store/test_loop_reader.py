@@ -11,7 +11,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import DiskFailed, StatementFailed, StoreClosed, UnitSuspended
+from folkmoot.core.errors import (
+    DatabaseLocked,
+    DiskFailed,
+    StatementFailed,
+    StoreClosed,
+    UnitSuspended,
+)
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, loop_reader
 from tests.store.disk import Disk
@@ -349,3 +355,105 @@ def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(
 
     run(body())
     assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]
+
+
+def test_a_peek_answers_at_once_and_sees_what_was_committed(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            for number in range(20):
+                await store.write(insert(number))
+                assert store.peek(all_notes) == list(range(number + 1))
+            stats = store.stats()
+            assert (stats.reads, stats.loop_reads, stats.failed_reads) == (20, 20, 0)
+
+    run(body())
+
+
+def test_a_peek_keeps_no_view_of_the_database(tmp_path: Path) -> None:
+    async def first(tx: Tx) -> object:
+        return await tx.fetch_one("SELECT id FROM notes ORDER BY id")
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            for number in (3, 2, 1):
+                await store.write(insert(number))
+                await store.write(insert(number + 10))
+                assert store.peek(first) == (number,)
+            assert await store.read(first) == (1,)
+
+    run(body())
+
+
+def test_a_peek_is_never_given_up(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            assert store.peek(lambda tx: tx.fetch(LONG)) == ROWS
+            assert store.stats().given_up_reads == 0
+            assert await store.read(lambda tx: tx.fetch(LONG)) == ROWS
+            assert store.stats().given_up_reads == 1
+
+    run(body())
+
+
+def test_what_a_peek_raises_is_told_and_the_next_one_works(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise apsw.IOError
+
+    def busy() -> None:
+        raise apsw.BusyError
+
+    async def mistaken(tx: Tx) -> None:
+        raise KeyError("mine")
+
+    async def body() -> None:
+        disk = Disk()
+        async with opened(tmp_path, vfs=disk.name) as store:
+            await store.write(make_table)
+            await store.write(insert(1))
+            for before_read, error in ((fail, DiskFailed), (busy, DatabaseLocked)):
+                disk.before_read = before_read
+                with pytest.raises(error):
+                    store.peek(all_notes)
+            disk.before_read = lambda: None
+            with pytest.raises(KeyError, match="mine"):
+                store.peek(mistaken)
+            with pytest.raises(StatementFailed):
+                store.peek(lambda tx: tx.fetch("SELECT nothing"))
+            with pytest.raises(StatementFailed):
+                store.peek(lambda tx: tx.execute("BEGIN"))
+            assert store.peek(all_notes) == [1]
+            assert await store.read(all_notes) == [1]
+            assert store.stats().failed_reads == 5
+
+    run(body())
+
+
+def test_nobody_peeks_from_a_thread_or_within_a_unit(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+
+            async def nested(tx: Tx) -> bool:
+                return store.peek(where)
+
+            for ask in (store.read, in_thread(store), store.write):
+                with pytest.raises(UnitSuspended):
+                    await ask(nested)
+            with pytest.raises(UnitSuspended):
+                store.peek(nested)
+            with pytest.raises(UnitSuspended):
+                await asyncio.to_thread(store.peek, where)
+            assert store.peek(where)
+
+    run(body())
+
+
+def test_a_peek_is_refused_once_the_store_is_closed(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+        await store.close()
+        with pytest.raises(StoreClosed):
+            store.peek(where)
+
+    run(body())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
 from folkmoot.accounts.cache import KnownTokens
 from folkmoot.accounts.credentials import (
@@ -33,6 +37,9 @@ from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
 
+Changed: TypeAlias = Callable[[str], Awaitable[None]]
+"""Told the id of an account that has changed."""
+
 
 def nothing_more(_handle: str) -> bool:
     """Reserve no further names."""
@@ -59,6 +66,16 @@ class Accounts:
         self._reserved = reserved
         self._max_message_characters = max_message_characters
         self._known = KnownTokens()
+        self._watchers: list[Changed] = []
+
+    def watch(self, changed: Changed) -> None:
+        """Have it called after every change of an account: its token, its handle, its end."""
+        self._watchers.append(changed)
+
+    async def _tell(self, user_id: str) -> None:
+        # The change is committed: whoever asked for it may go, and still all are told.
+        for changed in self._watchers:
+            await asyncio.shield(changed(user_id))
 
     @property
     def policy(self) -> Policy:
@@ -103,6 +120,7 @@ class Accounts:
             account = await self._store.write(
                 lambda tx: registration.do_recover(tx, found.id, code, token, now)
             )
+        await self._tell(found.id)
         return Recovered(account, token)
 
     async def authenticate(self, token: str) -> Account | None:
@@ -136,6 +154,13 @@ class Accounts:
     async def recipient(self, tx: Tx, sender: Account, handle: str) -> Account:
         """Within a unit: the user a handle leads to, if they take mail from the sender."""
         return await people.access_recipient(tx, sender, handle, self._now())
+
+    async def reachable(self, tx: Tx, viewer_id: str, handle: str) -> Account:
+        """Within a unit: the user a handle leads to, if the viewer may write to them."""
+        account = await self.resolve(tx, handle)
+        if account.id != viewer_id and not await queries_people.may_reach(tx, viewer_id, account):
+            raise UserNotFound
+        return account
 
     async def fetch(self, tx: Tx, user_id: str) -> Account:
         """Within a unit: the user with this id, or `UserNotFound`."""
@@ -247,15 +272,18 @@ class Accounts:
         handle = profiles.check_new_handle(new_handle)
         now, free = self._now(), self._is_free(handle)
         with self._known.changing(viewer.id):
-            return await self._store.write(
+            change = await self._store.write(
                 lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, free=free)
             )
+        await self._tell(viewer.id)
+        return change
 
     async def delete(self, viewer: Account, *, also: Farewell | None = None) -> None:
         """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
         now = self._now()
         with self._known.changing(viewer.id):
             await self._store.write(lambda tx: registration.do_delete(tx, viewer.id, now, also))
+        await self._tell(viewer.id)
 
     async def belongings(self, user_id: str) -> Belongings | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""

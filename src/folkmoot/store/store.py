@@ -126,6 +126,14 @@ class SqliteStore:
                 return self._loop_reader.read(query)
         return await self._reads.ask(query)
 
+    def peek(self, query: Unit[T]) -> T:
+        """Run a query in the loop while it waits: only for one index read of a short row.
+
+        It sees what is committed. Whatever is larger belongs to `read`, which knows when to stop.
+        """
+        self._reads.require_open()
+        return self._loop_reader.peek(query)
+
     async def ready(self) -> None:
         """Write a mark and read it back; raises a `StoreError` when the database does not work."""
         self._writes.require_open()

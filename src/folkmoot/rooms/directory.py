@@ -1,0 +1,269 @@
+"""The rooms there are: who may know of which, and how they are made, changed and removed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from folkmoot.accounts import Accounts
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    RoomForbidden,
+    RoomNameTaken,
+    RoomNotFound,
+    TooManyRooms,
+    UserNotFound,
+)
+from folkmoot.core.ports import Clock, Tx
+from folkmoot.rooms import queries
+from folkmoot.rooms.access import check_known, require_owner, role_in
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.loading import LiveRooms
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
+from folkmoot.rooms.options import RoomOptions, settings_of
+from folkmoot.rooms.ports import PeekingStore
+from folkmoot.rooms.spec import RoomPatch, RoomSpec, check_name, check_rights
+from folkmoot.rooms.views import room_view
+
+MOST_LISTED = 100
+
+T = TypeVar("T")
+
+Listed: TypeAlias = list[queries.Seen]
+Handles: TypeAlias = list[str]
+Owners: TypeAlias = dict[RoomId, Handles]
+
+
+class Directory:
+    """All rooms of a hub, as records. A `visitor` is whoever asks."""
+
+    def __init__(
+        self,
+        store: PeekingStore,
+        clock: Clock,
+        accounts: Accounts,
+        options: RoomOptions,
+        live: LiveRooms,
+        epoch: str,
+    ) -> None:
+        self.options = options
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+        self._live = live
+        self._epoch = epoch
+
+    async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
+        """The room with this name, and what the visitor is to it."""
+        check_name(name)
+        account = visitor.principal.account_id
+
+        async def query(tx: Tx) -> tuple[RoomRecord | None, Membership | None]:
+            record = await queries.room_by_name(tx, name)
+            if record is None or visitor.account is None:
+                return record, None
+            return record, await queries.membership(tx, record.id, account)
+
+        record, membership = await self._store.read(query)
+        if record is None:
+            raise RoomNotFound("There is no such room.")
+        check_known(record, membership, visitor)
+        return record, membership
+
+    async def find_in(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Role]:
+        """A room the visitor may come into, and as what."""
+        record, membership = await self.find(visitor, name)
+        return record, role_in(record, membership, visitor)
+
+    async def remember(
+        self, record: RoomRecord, membership: Membership | None, visitor: Visitor, role: Role
+    ) -> None:
+        """Let an account that comes in be a member from now on."""
+        if visitor.account is None or (membership is not None and membership.state == "member"):
+            return
+        account = visitor.principal.account_id
+        joined = Membership(record.id, account, role, "member")
+
+        async def unit(tx: Tx) -> None:
+            now = await queries.membership(tx, record.id, account)
+            # Put out while it was at the door.
+            if now is not None and now.state == "banned":
+                raise RoomForbidden("You were put out of this room.")
+            if await queries.handles_of(tx, (account,)):
+                await queries.put_membership(tx, joined)
+
+        await self._store.write(unit)
+
+    async def list(
+        self, visitor: Visitor, *, limit: int = MOST_LISTED, cursor: str | None = None
+    ) -> RoomPage:
+        """The rooms a visitor may know of, by name."""
+        if not 1 <= limit <= MOST_LISTED:
+            raise ArgumentInvalid(f"limit must be from 1 to {MOST_LISTED}.", field="limit")
+        if cursor is not None and len(cursor) > MOST_LISTED:
+            raise ArgumentInvalid(
+                "cursor must be the next_cursor of an earlier answer.", field="cursor"
+            )
+        account = visitor.principal.account_id
+
+        async def query(tx: Tx) -> tuple[Listed, Owners]:
+            if visitor.room_id is not None:
+                record = await queries.room_by_id(tx, visitor.room_id)
+                seen = [queries.Seen(record, None)] if record and not cursor else []
+            else:
+                seen = await queries.rooms_seen_by(tx, account, cursor or "", limit + 1)
+            return seen, await queries.owners_by_room(tx, [each.room.id for each in seen])
+
+        seen, owners = await self._store.read(query)
+        views = [
+            self._view(room, owners[room.id], _role_shown(visitor, membership))
+            for room, membership in seen[:limit]
+        ]
+        return RoomPage(views, views[-1].name if len(seen) > limit else None)
+
+    async def create(self, visitor: Visitor, spec: RoomSpec) -> RoomView:
+        """Make a room, whose owner the visitor is."""
+        account = visitor.account
+        if account is None:
+            raise RoomForbidden("A guest cannot make rooms.")
+        now = int(self._clock.now())
+
+        async def unit(tx: Tx) -> RoomRecord:
+            if await queries.count_owned(tx, account.id) >= self.options.max_rooms_each:
+                raise TooManyRooms(f"You own {self.options.max_rooms_each} rooms already.")
+            grants = await self._resolve(tx, account.id, spec.grants)
+            record = RoomRecord(
+                id=0,
+                name=spec.name,
+                epoch=secrets.token_hex(4),
+                access=spec.access,
+                durable=spec.durable,
+                capabilities=spec.capabilities,
+                grants=grants,
+                policy=spec.policy,
+                first_seq=1,
+                created_by=account.id,
+                created_at=now,
+                updated_at=now,
+            )
+            made = await queries.insert_room(tx, record)
+            if made is None:
+                raise RoomNameTaken(f"There is a room called {spec.name} already.")
+            await queries.put_membership(tx, Membership(made.id, account.id, Role.OWNER, "member"))
+            await _invite(tx, made.id, grants)
+            return made
+
+        record = await self._store.write(unit)
+        return await self.shown(record, Role.OWNER)
+
+    async def get(self, visitor: Visitor, name: str) -> RoomView:
+        """A room the visitor may know of."""
+        record, membership = await self.find(visitor, name)
+        return await self.shown(record, _role_shown(visitor, membership))
+
+    async def change(self, visitor: Visitor, name: str, patch: RoomPatch) -> RoomView:
+        """Set a room anew; whoever is here and has other rights by it is told."""
+        record, role = await self.find_in(visitor, name)
+        require_owner(role)
+        live = await self._live.load(record)
+        async with live.changing:
+            # Read again: another change may have come first.
+            record, role = await self.find_in(visitor, name)
+            changed = await self._change(visitor, record, live, patch)
+        return await self.shown(changed, role)
+
+    async def _change(
+        self, visitor: Visitor, record: RoomRecord, live: LiveRoom, patch: RoomPatch
+    ) -> RoomRecord:
+        resolved = await self._store.read(
+            lambda tx: self._resolve(tx, visitor.principal.account_id, patch.grants)
+        )
+        grants = {**record.grants, **{id_: held for id_, held in resolved.items() if held}}
+        for id_, held in resolved.items():
+            if not held:
+                grants.pop(id_, None)
+        changed = msgspec.structs.replace(
+            record,
+            access=record.access if patch.access is msgspec.UNSET else patch.access,
+            capabilities=record.capabilities
+            if patch.capabilities is msgspec.UNSET
+            else patch.capabilities,
+            grants=grants,
+            policy=patch.change_policy(record.policy),
+            updated_at=int(self._clock.now()),
+        )
+        check_rights(changed.capabilities, changed.grants)
+
+        async def also(tx: Tx) -> None:
+            await queries.update_room(tx, changed)
+            await _invite(tx, record.id, [id_ for id_, held in resolved.items() if held])
+
+        epoch = live.machine.settings.epoch
+        kept = self.options.kept_messages(changed)
+        await live.configure(settings_of(changed, self.options, epoch), kept, also)
+        return changed
+
+    async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
+        """What handles are granted, by the accounts they lead to."""
+        resolved: dict[str, T] = {}
+        for handle, held in grants.items():
+            try:
+                resolved[(await self._accounts.reachable(tx, by, handle)).id] = held
+            except UserNotFound:
+                raise UserNotFound(f"grants: there is no user {handle}.") from None
+        return resolved
+
+    async def delete(self, visitor: Visitor, name: str) -> None:
+        """Remove a room with all that was said in it; whoever is here is put out."""
+        record, role = await self.find_in(visitor, name)
+        require_owner(role)
+        gone = RoomNotFound("The room was removed.")
+        self._live.end(record.id, gone)
+
+        async def unit(tx: Tx) -> None:
+            await queries.delete_room(tx, record.id)
+
+        await self._store.write(unit)
+        # Somebody may have come back before the record was gone.
+        await self._live.end_loaded(record.id, gone)
+
+    async def shown(self, record: RoomRecord, role: Role | None) -> RoomView:
+        """A room as one who is this to it is shown it."""
+        granted = list(record.grants) if role is Role.OWNER else None
+
+        async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None]:
+            owners = await queries.owners_of(tx, record.id)
+            return owners, None if granted is None else await queries.handles_of(tx, granted)
+
+        owners, handles = await self._store.read(query)
+        return self._view(record, owners, role, handles)
+
+    def _view(
+        self,
+        record: RoomRecord,
+        owners: Handles,
+        role: Role | None,
+        handles: dict[str, str] | None = None,
+    ) -> RoomView:
+        live = self._live.get(record.id)
+        epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
+        if live is not None:
+            epoch = live.machine.settings.epoch
+        return room_view(record, live, role, owners, self.options, epoch, handles)
+
+
+def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:
+    if visitor.room_id is not None:
+        return Role.GUEST
+    return None if membership is None or membership.state != "member" else membership.role
+
+
+async def _invite(tx: Tx, room_id: RoomId, accounts: Iterable[str]) -> None:
+    """Let those who are granted something come in, unless they were put out."""
+    for account in accounts:
+        if await queries.membership(tx, room_id, account) is None:
+            await queries.put_membership(tx, Membership(room_id, account, Role.MEMBER, "invited"))

@@ -1,0 +1,96 @@
+"""Invitations: an account becomes one who may come in, a guest gets a token that is told once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from folkmoot.accounts import Accounts
+from folkmoot.core.errors import InvitationInvalid, RoomNotFound
+from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.rooms import guests, queries
+from folkmoot.rooms.machine import Invite, Role
+from folkmoot.rooms.model import Guest, Invitation, Membership, RoomId, RoomRecord
+from folkmoot.rooms.spec import check_name
+from folkmoot.rooms.views import moment
+
+
+class Invited(NamedTuple):
+    """Someone may come into a room now; a guest has no account."""
+
+    room_id: RoomId
+    account: str | None
+    invitation: Invitation
+
+
+class Inviter:
+    """Makes invitations and takes them back in exchange for credentials."""
+
+    def __init__(self, store: Store, clock: Clock, accounts: Accounts) -> None:
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+
+    async def check(self, room_id: RoomId, by: str, handle: str | None, guest: str | None) -> None:
+        """Refuse an invitation that could not be made, before anyone hears of it."""
+        now = int(self._clock.now())
+
+        async def query(tx: Tx) -> None:
+            if guest is None:
+                await self._accounts.reachable(tx, by, handle or "")
+            else:
+                await guests.check_guest_name(tx, room_id, guest, now)
+
+        await self._store.read(query)
+
+    async def invite(self, name: str, asked: Invite) -> Invited:
+        """Do what an inviter asked for; whoever was put out before may come again."""
+        handle, guest, by = asked.handle, asked.guest, asked.by.account_id
+        if guest is not None:
+            return await self._invite_guest(name, guest, by)
+
+        async def unit(tx: Tx) -> Invited:
+            record = await _room(tx, name)
+            account = await self._accounts.reachable(tx, by, handle or "")
+            known = await queries.membership(tx, record.id, account.id)
+            if known is None or known.state == "banned":
+                invited = Membership(record.id, account.id, Role.MEMBER, "invited")
+                await queries.put_membership(tx, invited)
+            return Invited(record.id, account.id, Invitation(name, handle=account.handle))
+
+        return await self._store.write(unit)
+
+    async def _invite_guest(self, name: str, guest: str, by: str) -> Invited:
+        secret, now = guests.new_invitation(), int(self._clock.now())
+
+        async def unit(tx: Tx) -> Invited:
+            record = await _room(tx, name)
+            someone = guests.new_guest(record.id, guest)
+            until = await guests.do_invite(tx, someone, by, secret.hash, now)
+            invitation = Invitation(name, guest=guest, token=secret.text, expires_at=moment(until))
+            return Invited(record.id, None, invitation)
+
+        return await self._store.write(unit)
+
+    async def exchange(self, name: str, token: str) -> tuple[Guest, guests.Secret]:
+        """A guest's credential for its invitation, once; void ones and void rooms look alike."""
+        hashed, secret, now = (
+            guests.hash_invitation(token),
+            guests.new_credential(),
+            int(self._clock.now()),
+        )
+        check_name(name)
+
+        async def unit(tx: Tx) -> Guest:
+            record = await queries.room_by_name(tx, name)
+            if record is None:
+                raise InvitationInvalid(guests.VOID)
+            return await guests.do_exchange(tx, record.id, hashed, secret.hash, now)
+
+        return await self._store.write(unit), secret
+
+
+async def _room(tx: Tx, name: str) -> RoomRecord:
+    record = await queries.room_by_name(tx, name)
+    if record is None:
+        raise RoomNotFound("There is no such room.")
+    return record

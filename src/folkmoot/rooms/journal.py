@@ -1,0 +1,243 @@
+"""How a room's effects become so: stored first where the room is durable, and then carried out.
+
+What one call of the machine asked for is kept together and in its order. A durable room commits
+everything that came while the last commit ran in one transaction, so many share one sync; nothing
+of it is carried out before. The cost of a message does not depend on what is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.errors import FolkmootError, InternalError
+from folkmoot.core.ports import Store, Tx, Unit
+from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms.machine import Append, Effect, Expel, Room
+from folkmoot.rooms.model import RoomId
+
+SNAPSHOT_MESSAGES = 2_000
+SNAPSHOT_BYTES = 8_388_608
+"""After so much a snapshot is stored with the next commit, so that loading stays short."""
+
+MOST_WAITING = 4_096
+MOST_WAITING_BYTES = 8_388_608
+"""What may wait for its commit; whoever sends more is not read until it is stored."""
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Done(Struct, frozen=True, eq=False):
+    """Not an effect, but a place in their order: everything before it has been carried out."""
+
+    call: Callable[[FolkmootError | None], None]
+    """Told that it is so, or why it never will be."""
+
+    @classmethod
+    def of(cls, future: asyncio.Future[None]) -> Done:
+        """One that ends the waiting for a future."""
+
+        def settle(error: FolkmootError | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        return cls(settle)
+
+
+Item: TypeAlias = Effect | Done
+CarryOut: TypeAlias = Callable[[Sequence[Item]], None]
+Change: TypeAlias = Callable[[], Sequence[Item]]
+"""Changes the machine, and answers what that asks for."""
+
+
+class Journal(Protocol):
+    """Takes what is to be done with a room."""
+
+    @property
+    def waiting(self) -> int:
+        """How many things wait for their commit."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits that no more should be taken."""
+        ...
+
+    @property
+    def perform(self) -> CarryOut:
+        """Stores what must be stored, then carries it out, after all that came before."""
+        ...
+
+    def expelled(self, account: str) -> None:
+        """Someone was put out."""
+        ...
+
+    async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
+        """Make a change that no message tells of, and wait until it is so.
+
+        `also` is what it changes of the room's record; when that fails, nothing is changed.
+        """
+        ...
+
+
+class StoredJournal:
+    """The journal of a durable room."""
+
+    def __init__(
+        self,
+        store: Store,
+        room_id: RoomId,
+        machine: Room,
+        *,
+        snapshot_seq: int,
+        carry_out: CarryOut,
+        fail: Callable[[FolkmootError], FolkmootError],
+        spawn: Spawn,
+    ) -> None:
+        self._store = store
+        self._room_id = room_id
+        self._machine = machine
+        self._snapshot_seq = snapshot_seq
+        self._carry_out = carry_out
+        self._fail = fail
+        self._spawn = spawn
+        self._waiting: list[Item] = []
+        self._under_way: list[Item] = []
+        self._also: list[Unit[None]] = []
+        self._committing = False
+        self._altered = False
+        self._bytes = 0
+        self._waiting_bytes = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many things wait for their commit."""
+        return len(self._waiting) + len(self._under_way)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits that no more should be taken."""
+        return len(self._waiting) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES
+
+    def perform(self, items: Sequence[Item]) -> None:
+        """Store what must be stored, then carry it out, after all that came before."""
+        if not self._committing and not any(type(item) is Append for item in items):
+            self._carry_out(items)
+            return
+        self._waiting += items
+        self._waiting_bytes += sum(len(item.data) for item in items if type(item) is Append)
+        self._begin()
+
+    def expelled(self, account: str) -> None:
+        """It was stored with the rest."""
+
+    async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
+        """Store a snapshot with it: the messages alone would not tell of the change."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting += [*change(), Done.of(done)]
+        self._altered = True
+        if also is not None:
+            self._also.append(also)
+        self._begin()
+        await done
+
+    def _begin(self) -> None:
+        if not self._committing:
+            self._committing = True
+            self._spawn(self._commit())
+
+    async def _commit(self) -> None:
+        try:
+            while self._waiting or self._altered:
+                items, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                self._under_way = items
+                await self._store.write(self._unit(items))
+                self._carry_out(items)
+                self._under_way = []
+        except FolkmootError as error:
+            self._give_up(error)
+        except Exception:
+            self._give_up(InternalError("The hub failed to carry out what was stored."))
+            raise
+        finally:
+            self._committing = False
+
+    def _give_up(self, error: FolkmootError) -> None:
+        lost = [*self._under_way, *self._waiting]
+        self._under_way, self._waiting = [], []
+        self._also, self._altered = [], False
+        told = self._fail(error)
+        for item in lost:
+            if type(item) is Done:
+                item.call(told)
+
+    def _unit(self, items: Sequence[Item]) -> Unit[None]:
+        """All of it as one transaction; the machine is now where these items bring it."""
+        machine, room_id = self._machine, self._room_id
+        appends = [item for item in items if type(item) is Append]
+        expelled = [item.account for item in items if type(item) is Expel]
+        also, self._also = self._also, []
+        snapshot, seq = None, machine.seq
+        self._bytes += sum(len(append.data) for append in appends)
+        if (
+            self._altered
+            or seq - self._snapshot_seq >= SNAPSHOT_MESSAGES
+            or self._bytes >= SNAPSHOT_BYTES
+        ):
+            snapshot, self._altered = machine.snapshot(), False
+            self._snapshot_seq, self._bytes = seq, 0
+        first_seq = machine.first_seq
+
+        async def unit(tx: Tx) -> None:
+            if appends:
+                await queries_messages.insert(tx, room_id, appends)
+            for account in expelled:
+                await queries.expel(tx, room_id, account)
+            for more in also:
+                await more(tx)
+            if snapshot is not None:
+                await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq)
+
+        return unit
+
+
+class MemoryJournal:
+    """The journal of a room that is in memory alone: everything is carried out at once."""
+
+    is_full = False
+
+    def __init__(self, store: Store, room_id: RoomId, *, carry_out: CarryOut, spawn: Spawn) -> None:
+        self.waiting = 0
+        """How many wait to be stored as put out."""
+        self.perform = carry_out
+        self._store = store
+        self._room_id = room_id
+        self._spawn = spawn
+
+    def expelled(self, account: str) -> None:
+        """Store that someone was put out: they stay out also when the room is gone."""
+
+        async def unit(tx: Tx) -> None:
+            await queries.expel(tx, self._room_id, account)
+
+        async def store() -> None:
+            try:
+                await self._store.write(unit)
+            finally:
+                self.waiting -= 1
+
+        self.waiting += 1
+        self._spawn(store())
+
+    async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
+        """The room's record is stored first."""
+        if also is not None:
+            await self._store.write(also)
+        self.perform(change())

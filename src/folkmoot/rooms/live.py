@@ -1,0 +1,419 @@
+"""A live room: the machine with its journal, its connections and its clock.
+
+The machine says what is to be done, the journal when it may be, and here it is done: messages go to
+everyone who is attached, refusals to their sender, and whoever resumes first gets what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError, HubStopping, RoomForbidden, RoomUnavailable
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.policy import Principal
+from folkmoot.core.ports import Clock, Unit
+from folkmoot.rooms.history import History
+from folkmoot.rooms.journal import Done, Item, Journal, Spawn
+from folkmoot.rooms.machine import (
+    Append,
+    Attach,
+    Audit,
+    Close,
+    Effect,
+    Expel,
+    Invite,
+    Role,
+    Room,
+    RoomSettings,
+    Tell,
+)
+from folkmoot.rooms.model import RoomId, Visitor
+from folkmoot.rooms.ports import Crowd, Outlet
+
+logger = logging.getLogger("folkmoot.rooms")
+audit_logger = logging.getLogger("folkmoot.audit")
+
+LONGEST_NAP = 5.0
+"""Seconds between two looks at the clock on the wall, which may be set while we sleep."""
+STALL_SECONDS = 30.0
+"""How long one who catches up may take to read what it was sent."""
+
+Answer: TypeAlias = "Callable[[LiveRoom, Invite], Awaitable[dict[str, Any]]]"
+"""Makes an invitation, and answers what the inviter is told."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What all live rooms of a hub have in common."""
+
+    clock: Clock
+    spawn: Spawn
+    answer_invite: Answer
+    dropped: Callable[[LiveRoom], None]
+    """Told of a room that cannot go on."""
+
+
+class LiveRoom:
+    """One room while it is in use."""
+
+    def __init__(
+        self,
+        room_id: RoomId,
+        machine: Room,
+        crowd: Crowd,
+        history: History,
+        surroundings: Surroundings,
+        *,
+        durable: bool,
+        keep_messages: int,
+    ) -> None:
+        self.room_id = room_id
+        self.machine = machine
+        self.history = history
+        self.durable = durable
+        self.keep_messages = keep_messages
+        """How many messages are kept; a few more may be until the oldest go."""
+        self.delivered = machine.seq
+        """The `seq` of the last message that everyone got."""
+        self.used_at = surroundings.clock.monotonic()
+        self.journal: Journal
+        self._crowd = crowd
+        self._around = surroundings
+        # Bound once, since every message passes them.
+        self._now = surroundings.clock.now
+        self._accept = machine.receive
+        self._broadcast = crowd.broadcast
+        self._loop = asyncio.get_running_loop()
+        self._outlets: dict[Outlet, Visitor] = {}
+        self._expelled: set[str] = set()
+        self._held: set[Outlet] = set()
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._ended: FolkmootError | None = None
+        self._stopping = False
+        self.changing = asyncio.Lock()
+        """Held by whoever changes the room's record."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = math.inf
+        self._wind()
+
+    @property
+    def name(self) -> str:
+        """What the room is called."""
+        return self.machine.settings.name
+
+    @property
+    def outlets(self) -> Mapping[Outlet, Visitor]:
+        """The connections, and who is on each."""
+        return self._outlets
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is connected, waits, or has said something that is not stored."""
+        return not (self._outlets or self._waiters or self.journal.waiting)
+
+    def join(
+        self,
+        outlet: Outlet,
+        visitor: Visitor,
+        role: Role,
+        *,
+        conn: str | None = None,
+        after: int | None = None,
+        epoch: str | None = None,
+        credential: str | None = None,
+    ) -> None:
+        """Let someone in on a connection; an error says why not."""
+        self._require(visitor.principal)
+        more = {} if credential is None else {"credential": credential}
+        effects = self.machine.join(
+            outlet,
+            visitor.principal,
+            role,
+            self._now(),
+            conn=conn,
+            after=after,
+            epoch=epoch,
+            more=more,
+        )
+        self._outlets[outlet] = visitor
+        self.perform(effects)
+
+    def receive(self, outlet: Outlet, message: bytes | McpxMessage) -> None:
+        """A message came on a connection."""
+        effects = self._accept(outlet, message, self._now())
+        self.perform(effects)
+        if self.journal.is_full and outlet not in self._held:
+            self._held.add(outlet)
+            outlet.hold()
+
+    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
+        """Something before the room refused a message."""
+        self.perform(self.machine.refuse(outlet, message, error, self._now()))
+
+    def left(self, outlet: Outlet) -> None:
+        """A connection ended."""
+        self._crowd.remove(outlet)
+        self._outlets.pop(outlet, None)
+        self._held.discard(outlet)
+        if not self._stopping and self._ended is None:
+            self.perform(self.machine.disconnect(outlet, self._now()))
+
+    async def post(
+        self, principal: Principal, role: Role, message: bytes | McpxMessage
+    ) -> list[Effect]:
+        """A message from someone who need not be connected; a refusal is raised.
+
+        Answers, once it is stored and delivered, what came of it: the message first.
+        """
+        self._require(principal)
+        effects = self.machine.post(principal, role, message, self._now())
+        await self.settled(effects)
+        return effects
+
+    async def settled(self, effects: Sequence[Effect] = ()) -> None:
+        """Wait until these effects, and all before them, are carried out."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self.perform([*effects, Done.of(done)])
+        await done
+
+    async def configure(self, settings: RoomSettings, keep_messages: int, also: Unit[None]) -> None:
+        """Set the room anew, together with its record."""
+        self._require(None)
+        self.machine.check_settings(settings)
+        self.keep_messages = keep_messages
+        self.history.keep(keep_messages)
+        await self.journal.alter(lambda: self.machine.configure(settings, self._now()), also)
+
+    async def trim(self, first_seq: int) -> None:
+        """Let the history begin later."""
+        self._require(None)
+
+        def change() -> Sequence[Item]:
+            self.machine.trim(first_seq)
+            return ()
+
+        await self.journal.alter(change)
+
+    async def save(self) -> None:
+        """Store a snapshot, so that the room is quickly loaded again."""
+        self._require(None)
+        await self.journal.alter(tuple)
+
+    def assign(self, account: str, role: Role) -> None:
+        """Give someone who may be here another role."""
+        self._expelled.discard(account)
+        self.perform(self.machine.assign(account, role, self._now()))
+
+    def welcome_back(self, account: str) -> None:
+        """Someone who was put out has been invited again."""
+        self._expelled.discard(account)
+
+    def rename(self, principal: Principal) -> None:
+        """Someone who may be here is called something else now."""
+        self.perform(self.machine.rename(principal, self._now()))
+
+    def remove(self, account: str, code: CloseCode) -> None:
+        """Put someone out who may be here."""
+        self.perform(self.machine.remove(account, code, self._now()))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Wait until there is something after a `seq`, for so long at most."""
+        if self.delivered > after or self._ended is not None:
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.add(waiter)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def stop(self) -> None:
+        """The hub stops: nothing more is taken, and whoever is disconnected now has not left."""
+        self._stopping = True
+        for outlet in self._outlets:
+            outlet.hold()
+
+    def end(self, error: FolkmootError) -> None:
+        """Let nobody use this room any more; everyone is told by the error's close code."""
+        if self._ended is not None:
+            return
+        self._ended = error
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake()
+        for outlet in list(self._outlets):
+            outlet.close(error.close)
+        self._outlets.clear()
+
+    def fail(self, error: FolkmootError) -> FolkmootError:
+        """A commit failed: what is stored and what the machine thinks may differ now.
+
+        Answers what those are told who wait for it.
+        """
+        if self._ended is not None:
+            # It was removed while this was on its way to the disk.
+            return self._ended
+        logger.error(
+            "a room could not store what was said; it starts anew",
+            extra={"room": self.name, "error": error.code},
+        )
+        told = RoomUnavailable("What was said could not be stored; resume and go on.")
+        self.end(told)
+        self._around.dropped(self)
+        return told
+
+    def _require(self, principal: Principal | None) -> None:
+        if self._ended is not None:
+            raise self._ended
+        if self._stopping:
+            raise HubStopping("The hub is stopping; try again in a moment.")
+        if principal is not None and principal.account_id in self._expelled:
+            raise RoomForbidden("You were put out of this room.")
+
+    def perform(self, effects: Sequence[Effect | Done]) -> None:
+        """Have done what the machine asks for."""
+        if self._ended is not None:
+            _settle_all(effects, self._ended)
+            return
+        if len(effects) > 1:
+            self._expelled.update(one.account for one in effects if type(one) is Expel)
+        self.journal.perform(effects)
+        if self.machine.due < self._alarm:
+            self._wind()
+
+    def carry_out(self, items: Sequence[Item]) -> None:
+        """Do what was asked for, in its order; what must be stored is."""
+        if self._ended is not None:
+            _settle_all(items, self._ended)
+            return
+        for item in items:
+            if type(item) is Append:
+                self.delivered = item.seq
+                self.history.add(item.data)
+                self._broadcast(item.data)
+            else:
+                CARRY_OUT[type(item)](self, item)
+        if self._waiters:
+            self._wake()
+        if self._held and not self.journal.is_full:
+            self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, set()
+        for outlet in held:
+            outlet.release()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _tell(self, item: Tell) -> None:
+        outlet: Any = item.connection
+        outlet.tell(item.data)
+
+    def _close(self, item: Close) -> None:
+        outlet: Any = item.connection
+        outlet.close(item.code)
+
+    def _attach(self, item: Attach) -> None:
+        outlet: Any = item.connection
+        if not outlet.is_open:
+            return
+        outlet.tell(item.welcome)
+        if item.after is None or item.after >= self.delivered:
+            self._crowd.add(outlet)
+        else:
+            self._around.spawn(self._catch_up(outlet, item.after))
+
+    async def _catch_up(self, outlet: Outlet, after: int) -> None:
+        """Tell a connection what it missed, a page at a time, until it can hear the rest live."""
+        try:
+            while outlet.is_open and self._ended is None:
+                if after >= self.delivered:
+                    # Nothing is awaited between the look and this, so nothing falls between.
+                    self._crowd.add(outlet)
+                    return
+                page = await self.history.after(after, self.delivered)
+                for data in page:
+                    outlet.tell(data)
+                after += len(page)
+                async with asyncio.timeout(STALL_SECONDS):
+                    await outlet.drained()
+                if not page:
+                    break
+        except TimeoutError:
+            pass
+        except FolkmootError as error:
+            logger.warning("a room's history was not read", extra={"error": error.code})
+        # It did not read, or history went on without it: it may come back and will be told.
+        outlet.close(CloseCode.TOO_SLOW)
+
+    def _log(self, item: Audit) -> None:
+        audit_logger.info(
+            item.action,
+            extra={
+                "room": self.name,
+                "by": item.by,
+                "account": item.account,
+                "about": item.about,
+                "detail": item.detail,
+            },
+        )
+
+    def _invite(self, item: Invite) -> None:
+        if item.connection is not None:
+            self._around.spawn(self._answer(item))
+
+    async def _answer(self, item: Invite) -> None:
+        payload = await self._around.answer_invite(self, item)
+        self.perform(self.machine.answer_invite(item.connection, item.id, payload, self._now()))
+
+    def _expel(self, item: Expel) -> None:
+        self.journal.expelled(item.account)
+
+    def _done(self, item: Done) -> None:
+        item.call(None)
+
+    def _wind(self) -> None:
+        """Wake up when the machine has something to do by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._alarm = due = self.machine.due
+        if due < math.inf:
+            delay = min(max(due - self._now(), 0.0), LONGEST_NAP)
+            self._timer = self._loop.call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._ended is None and not self._stopping:
+            self.perform(self.machine.tick(self._now()))
+            self._wind()
+
+
+CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
+    Tell: LiveRoom._tell,
+    Attach: LiveRoom._attach,
+    Close: LiveRoom._close,
+    Audit: LiveRoom._log,
+    Invite: LiveRoom._invite,
+    Expel: LiveRoom._expel,
+    Done: LiveRoom._done,
+}
+"""What is done with each effect, but for the messages themselves."""
+
+
+def _settle_all(items: Sequence[Item], error: FolkmootError) -> None:
+    for item in items:
+        if type(item) is Done:
+            item.call(error)

@@ -1,0 +1,193 @@
+"""The rooms that are live: each loaded once, when it is first needed, and let go when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
+from folkmoot.core.ports import Tx
+from folkmoot.core.uuids import Uuids
+from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
+from folkmoot.rooms.journal import MemoryJournal, StoredJournal
+from folkmoot.rooms.live import LiveRoom, Surroundings
+from folkmoot.rooms.machine import Absent, Known, Room, RoomBounds, Used
+from folkmoot.rooms.model import RoomId, RoomRecord
+from folkmoot.rooms.options import RoomOptions, settings_of
+from folkmoot.rooms.ports import Crowd, PeekingStore
+
+IDS_IN_MEMORY = RoomBounds().ids
+
+
+new_id: Final = Uuids(time.time, secrets.token_bytes)
+
+
+class LiveRooms:
+    """Every room that is in use, by its id."""
+
+    def __init__(
+        self,
+        store: PeekingStore,
+        options: RoomOptions,
+        surroundings: Surroundings,
+        crowd: Callable[[], Crowd],
+        epoch: str,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._around = surroundings
+        self._crowd = crowd
+        self._epoch = epoch
+        self._live: dict[RoomId, LiveRoom] = {}
+        self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
+        self._stopping = False
+
+    def stop(self) -> None:
+        """From now on no room is used; whoever is disconnected has not left."""
+        self._stopping = True
+        for live in self._live.values():
+            live.stop()
+
+    def __iter__(self) -> Iterator[LiveRoom]:
+        return iter(list(self._live.values()))
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, room_id: RoomId) -> LiveRoom | None:
+        """The room, if it is live."""
+        return self._live.get(room_id)
+
+    async def load(self, record: RoomRecord) -> LiveRoom:
+        """The live room of a record; those who ask at the same time get the same."""
+        live = self._live.get(record.id)
+        if live is None:
+            live = await self._load_once(record)
+        if self._stopping:
+            raise HubStopping("The hub is stopping; try again in a moment.")
+        live.used_at = self._around.clock.monotonic()
+        return live
+
+    async def _load_once(self, record: RoomRecord) -> LiveRoom:
+        while (loading := self._loading.get(record.id)) is not None:
+            try:
+                return await asyncio.shield(loading)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not loading.cancelled() or (task is not None and task.cancelling()):
+                    raise
+                # Whoever loaded it gave up, which is no reason for us to.
+        loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
+        try:
+            live = await (self._stored(record.id) if record.durable else self._fresh(record.id))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                loading.cancel()
+            else:
+                loading.set_exception(error)
+                loading.exception()
+            raise
+        finally:
+            del self._loading[record.id]
+        self._live[record.id] = live
+        loading.set_result(live)
+        return live
+
+    async def _fresh(self, room_id: RoomId) -> LiveRoom:
+        record = await self._store.read(lambda tx: _record(tx, room_id))
+        settings = settings_of(record, self._options, new_id())
+        machine = Room(settings, new_id, absent=self._absent(room_id))
+        history = MemoryHistory(self._options.kept_messages(record), machine.trim)
+        live = self._live_room(record, machine, history)
+        live.journal = MemoryJournal(
+            self._store, record.id, carry_out=live.carry_out, spawn=self._around.spawn
+        )
+        return live
+
+    async def _stored(self, room_id: RoomId) -> LiveRoom:
+        options, now = self._options, self._around.clock.now()
+
+        async def query(tx: Tx) -> tuple[RoomRecord, Room, int]:
+            record = await _record(tx, room_id)
+            snapshot = await queries.snapshot_of(tx, room_id)
+            machine = Room.rebuild(
+                settings_of(record, options, f"{record.epoch}.{self._epoch}"),
+                new_id,
+                await queries_messages.since(tx, room_id, snapshot.seq),
+                now,
+                snapshot=snapshot.data,
+                ids=await queries_messages.tail_ids(tx, room_id, IDS_IN_MEMORY),
+                first_seq=record.first_seq,
+                older=self._older(room_id),
+                absent=self._absent(room_id),
+            )
+            return record, machine, snapshot.seq
+
+        record, machine, snapshot_seq = await self._store.read(query, long=True)
+        live = self._live_room(record, machine, StoredHistory(self._store, room_id, machine.seq))
+        live.journal = StoredJournal(
+            self._store,
+            room_id,
+            machine,
+            snapshot_seq=snapshot_seq,
+            carry_out=live.carry_out,
+            fail=live.fail,
+            spawn=self._around.spawn,
+        )
+        return live
+
+    def _live_room(self, record: RoomRecord, machine: Room, history: History) -> LiveRoom:
+        return LiveRoom(
+            record.id,
+            machine,
+            self._crowd(),
+            history,
+            self._around,
+            durable=record.durable,
+            keep_messages=self._options.kept_messages(record),
+        )
+
+    def _older(self, room_id: RoomId) -> Callable[[str], Used | None]:
+        """How a machine looks up an id that its memory has lost: one index read, in the loop."""
+
+        def older(id_: str) -> Used | None:
+            return self._store.peek(lambda tx: queries_messages.used(tx, room_id, id_))
+
+        return older
+
+    def _absent(self, room_id: RoomId) -> Absent:
+        """How a machine finds someone who may come in and is not here: index reads, in the loop."""
+
+        def absent(name: str) -> Known | None:
+            return self._store.peek(lambda tx: queries.known_as(tx, room_id, name))
+
+        return absent
+
+    def end(self, room_id: RoomId, error: FolkmootError) -> None:
+        """Put everyone out of a room, if it is live, and let it go."""
+        live = self._live.pop(room_id, None)
+        if live is not None:
+            live.end(error)
+
+    async def end_loaded(self, room_id: RoomId, error: FolkmootError) -> None:
+        """The same once the room's record is gone, also where it was being loaded until then."""
+        loading = self._loading.get(room_id)
+        if loading is not None:
+            await asyncio.wait((loading,))
+        self.end(room_id, error)
+
+    def dropped(self, live: LiveRoom) -> None:
+        """A room has failed; whoever asks for it next gets it as it is stored."""
+        if self._live.get(live.room_id) is live:
+            del self._live[live.room_id]
+
+
+async def _record(tx: Tx, room_id: RoomId) -> RoomRecord:
+    record = await queries.room_by_id(tx, room_id)
+    if record is None:
+        raise RoomNotFound("There is no such room.")
+    return record

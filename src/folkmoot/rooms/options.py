@@ -1,0 +1,59 @@
+"""What a hub says about all its rooms, and how one room is set within that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from folkmoot.core.policy import PrincipalType
+from folkmoot.core.strict import DEFAULT_LIMITS, Limits
+from folkmoot.ratelimits import Limit
+from folkmoot.rooms.machine import DEFAULT_CHAT, DEFAULT_RIGHTS, Role, RoomSettings
+from folkmoot.rooms.model import RoomRecord
+
+
+class RoomOptions(Struct, frozen=True, kw_only=True):
+    """The bounds and defaults of every room of a hub."""
+
+    limits: Limits = DEFAULT_LIMITS
+    accept_old_spellings: bool = False
+    chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
+    request_seconds: float = 300.0
+    proposal_seconds: float = 3_600.0
+    keep_messages: int = 100_000
+    keep_days: int = 0
+    memory_messages: int = 10_000
+    max_rooms_each: int = 100
+    tool_presence_seconds: float = 600.0
+
+    def kept_messages(self, record: RoomRecord) -> int:
+        """How many messages a room keeps; it may ask for fewer than the hub would keep."""
+        most = self.keep_messages if record.durable else self.memory_messages
+        return min(record.policy.keep_messages or most, most)
+
+    def kept_days(self, record: RoomRecord) -> int:
+        """For how many days a room keeps its messages; 0 is for ever."""
+        asked = [days for days in (record.policy.keep_days, self.keep_days) if days]
+        return min(asked, default=0)
+
+
+def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSettings:
+    """How a room is set, from its record and what the hub says."""
+    rights = dict(DEFAULT_RIGHTS)
+    if record.capabilities is not None:
+        rights[Role.MEMBER] = rights[Role.GUEST] = record.capabilities
+    policy = record.policy
+    return RoomSettings(
+        name=record.name,
+        epoch=epoch,
+        rights=rights,
+        owner=record.created_by,
+        account_rights=record.grants,
+        chat=options.chat,
+        request_seconds=policy.request_seconds or options.request_seconds,
+        proposal_seconds=policy.proposal_seconds or options.proposal_seconds,
+        quorum=policy.quorum,
+        limits=options.limits,
+        accept_old_spellings=options.accept_old_spellings,
+    )

@@ -1,0 +1,141 @@
+"""The SQL of guests. A guest is a row from its invitation until it is put out or its time is over.
+
+An invitation or a credential is looked up by its hash, so how long that takes tells nothing of it.
+"""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from typing import Final
+
+from folkmoot.core.ports import Tx
+from folkmoot.rooms.machine.likeness import skeleton
+from folkmoot.rooms.model import Guest, RoomId
+
+PREFIX: Final = "guest:"
+"""What the id of a guest begins with; that of an account never does."""
+
+
+def is_guest(account_id: str) -> bool:
+    """Whether an account id is that of a guest."""
+    return account_id.startswith(PREFIX)
+
+
+async def insert(
+    tx: Tx,
+    guest: Guest,
+    likeness: str,
+    *,
+    invited_by: str,
+    invitation_hash: str,
+    now: int,
+    expires_at: int,
+) -> bool:
+    """Store someone who was invited, unless the room has a guest with such a name."""
+    inserted = await tx.execute(
+        "INSERT INTO room_guests (id, room_id, name, likeness, invited_by, invitation_hash, "
+        "created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (room_id, likeness) DO NOTHING",
+        (
+            guest.id,
+            guest.room_id,
+            guest.name,
+            likeness,
+            invited_by,
+            invitation_hash,
+            now,
+            expires_at,
+        ),
+    )
+    return inserted == 1
+
+
+async def exchange(
+    tx: Tx, room_id: RoomId, invitation_hash: str, credential_hash: str, now: int
+) -> Guest | None:
+    """Give a guest a credential for its invitation; nothing where that is void, or for elsewhere.
+
+    Of two who try at the same time the second finds no invitation.
+    """
+    rows = await tx.fetch(
+        "UPDATE room_guests SET invitation_hash = NULL, credential_hash = ?, expires_at = NULL "
+        "WHERE invitation_hash = ? AND room_id = ? AND expires_at > ? "
+        "RETURNING id, room_id, name",
+        (credential_hash, invitation_hash, room_id, now),
+    )
+    return Guest(*rows[0]) if rows else None
+
+
+async def by_credential(tx: Tx, credential_hash: str) -> Guest | None:
+    """The guest whose credential has this hash."""
+    row = await tx.fetch_one(
+        "SELECT credential_hash, id, room_id, name FROM room_guests WHERE credential_hash = ?",
+        (credential_hash,),
+    )
+    if row is None or not compare_digest(row[0], credential_hash):
+        return None
+    return Guest(*row[1:])
+
+
+async def named(tx: Tx, room_id: RoomId, name: str) -> str | None:
+    """The id of a room's guest with this name, also of one who has not come."""
+    row = await tx.fetch_one(
+        "SELECT id FROM room_guests WHERE room_id = ? AND likeness = ? AND name = ?",
+        (room_id, skeleton(name), name),
+    )
+    return None if row is None else str(row[0])
+
+
+async def count_in(tx: Tx, room_id: RoomId, most: int) -> int:
+    """How many guests a room has, counted up to so many."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE room_id = ? LIMIT ?) AS some",
+        (room_id, most),
+    )
+    return 0 if row is None else int(row[0])
+
+
+async def remove(tx: Tx, guest_id: str) -> bool:
+    """Forget a guest, with invitation and credential; whether there was one."""
+    return await tx.execute("DELETE FROM room_guests WHERE id = ?", (guest_id,)) == 1
+
+
+async def remove_waiting(tx: Tx, room_id: RoomId, likeness: str, by: str, now: int) -> None:
+    """Forget one who has not come: whoever invited it does so anew, or its time is over."""
+    await tx.execute(
+        "DELETE FROM room_guests WHERE room_id = ? AND likeness = ? "
+        "AND expires_at IS NOT NULL AND (invited_by = ? OR expires_at <= ?)",
+        (room_id, likeness, by, now),
+    )
+
+
+async def remove_invitations_by(tx: Tx, inviter: str) -> int:
+    """Forget those whom someone invited and who have not come."""
+    return await tx.execute(
+        "DELETE FROM room_guests WHERE invited_by = ? AND expires_at IS NOT NULL", (inviter,)
+    )
+
+
+async def any_expired(tx: Tx, now: int) -> bool:
+    """Whether there are some who did not come in time."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM room_guests WHERE expires_at IS NOT NULL AND expires_at <= ? LIMIT 1", (now,)
+    )
+    return row is not None
+
+
+async def remove_expired(tx: Tx, now: int, most: int) -> int:
+    """Forget some of those who did not come in time; how many it were."""
+    return await tx.execute(
+        "DELETE FROM room_guests WHERE id IN (SELECT id FROM room_guests "
+        "WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?)",
+        (now, most),
+    )
+
+
+async def is_handle(tx: Tx, name: str, now: int) -> bool:
+    """Whether a name is the handle of an account, leads to one, or is kept for one."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM handles WHERE handle = ? AND (kind = 'live' OR until > ?)", (name, now)
+    )
+    return row is not None

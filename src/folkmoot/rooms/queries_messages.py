@@ -1,0 +1,179 @@
+"""The SQL of what was said. Each statement enters by the key of a room and a `seq`, or an id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Final, NamedTuple
+
+from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.rooms.machine import Append, Remembered, Used
+from folkmoot.rooms.model import RoomId
+
+PAGE_BYTES: Final = 1_048_576
+"""What the messages of a page may have together, unless it is one alone."""
+
+ROWS_AT_ONCE: Final = (64, 8, 1)
+"""A statement gives the interpreter away however much it does, so one should do much."""
+
+WINDOW: Final = 2_000
+"""How many messages are looked at for those of one account, before others have their turn."""
+
+COLUMNS: Final = "seq, id, at, kind, data, account, about"
+
+_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = f"INSERT INTO room_messages (room_id, {COLUMNS}) VALUES "  # noqa: S608
+_INSERTS: Final = tuple((rows, _INSERT + ", ".join([_ROW] * rows)) for rows in ROWS_AT_ONCE)
+
+_SIZES: Final = (
+    "SELECT seq, length(data) FROM room_messages "
+    "WHERE room_id = ? AND seq > ? AND seq < ? ORDER BY seq {} LIMIT ?"
+)
+_FIRST_SIZES: Final = _SIZES.format("ASC")
+_LAST_SIZES: Final = _SIZES.format("DESC")
+_END: Final = 2**62
+"""A `seq` that no message reaches."""
+
+
+async def insert(tx: Tx, room_id: RoomId, appends: Sequence[Append]) -> None:
+    """Store messages, many with one statement."""
+    at = 0
+    for rows, sql in _INSERTS:
+        while len(appends) - at >= rows:
+            await tx.execute(sql, _values(room_id, appends[at : at + rows]))
+            at += rows
+
+
+def _values(room_id: RoomId, appends: Sequence[Append]) -> list[SqlValue]:
+    rows = (
+        (room_id, one.seq, one.id, one.at, one.kind, one.data, one.account, one.about)
+        for one in appends
+    )
+    return list(chain.from_iterable(rows))
+
+
+async def page(
+    tx: Tx,
+    room_id: RoomId,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int,
+) -> list[Append]:
+    """Messages in order: the first ones after a `seq`, or else the last ones before one.
+
+    With both, the first between them. A page has at most `limit` messages and about a mebibyte,
+    and one message if there is any.
+    """
+    sizes = await tx.fetch(
+        _LAST_SIZES if after is None else _FIRST_SIZES,
+        (room_id, -1 if after is None else after, _END if before is None else before, limit),
+    )
+    if not sizes:
+        return []
+    fitting = sum(total <= PAGE_BYTES for total in accumulate(row[1] for row in sizes))
+    first, last = sorted((sizes[0][0], sizes[max(fitting, 1) - 1][0]))
+    return await _between(tx, room_id, first, last)
+
+
+async def _between(tx: Tx, room_id: RoomId, first: int, last: int) -> list[Append]:
+    rows = await tx.fetch(
+        f"SELECT {COLUMNS} FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq >= ? AND seq <= ? ORDER BY seq",
+        (room_id, first, last),
+    )
+    return [Append(*row) for row in rows]
+
+
+async def since(tx: Tx, room_id: RoomId, seq: int) -> list[Append]:
+    """All messages after a snapshot's; how many that can be is up to whoever takes snapshots."""
+    return await _between(tx, room_id, seq + 1, _END)
+
+
+async def tail_ids(tx: Tx, room_id: RoomId, most: int) -> list[Remembered]:
+    """The ids of the last messages, in the order of the messages."""
+    rows = await tx.fetch(
+        "SELECT id, seq, account FROM room_messages WHERE room_id = ? ORDER BY seq DESC LIMIT ?",
+        (room_id, most),
+    )
+    rows.reverse()
+    return rows
+
+
+async def used(tx: Tx, room_id: RoomId, id_: str) -> Used | None:
+    """For which message an id was used last, and by which account."""
+    # Without the zero SQLite would walk all messages in their order instead of sorting these few.
+    row = await tx.fetch_one(
+        "SELECT seq, account FROM room_messages WHERE room_id = ? AND id = ? "
+        "ORDER BY seq + 0 DESC LIMIT 1",
+        (room_id, id_),
+    )
+    return None if row is None else (row[0], row[1])
+
+
+async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> int:
+    """Remove the oldest messages before a `seq`, so many at most; how many it were."""
+    return await tx.execute(
+        "DELETE FROM room_messages WHERE room_id = ? AND seq < ? AND seq < "
+        "(SELECT MIN(seq) + ? FROM room_messages WHERE room_id = ?)",
+        (room_id, first_seq, most, room_id),
+    )
+
+
+async def oldest_after(tx: Tx, room_id: RoomId, at: float) -> int | None:
+    """The `seq` of the first message that is not older than a time; None where all are.
+
+    It is found by halving, some twenty index reads among a million messages, as if times never ran
+    against the order. Where the clock was set back, what it finds may be off by that much.
+    """
+    # Asked for in one breath, the two would be found by reading all that lies between them.
+    row = await tx.fetch_one(
+        "SELECT (SELECT MIN(seq) FROM room_messages WHERE room_id = ?), "
+        "(SELECT MAX(seq) FROM room_messages WHERE room_id = ?)",
+        (room_id, room_id),
+    )
+    if row is None or row[0] is None:
+        return None
+    low, high = row[0], row[1] + 1
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        found = await tx.fetch_one(
+            "SELECT seq, at FROM room_messages WHERE room_id = ? AND seq >= ? ORDER BY seq LIMIT 1",
+            (room_id, middle),
+        )
+        if found is None or found[1] >= at:
+            high = middle
+        else:
+            low = found[0] + 1
+    return None if low == end else low
+
+
+class Said(NamedTuple):
+    """Some of what an account said, and after which `seq` there may be more; None at the end."""
+
+    messages: list[Append]
+    next: int | None
+
+
+async def said_in(tx: Tx, room_id: RoomId, account_id: str, after: int, limit: int) -> Said:
+    """What an account said in a room after a `seq`.
+
+    No index leads to it, since one more would slow every message that comes in. The room is walked
+    instead, a window at a time, so that nobody is kept waiting.
+    """
+    row = await tx.fetch_one(
+        "SELECT MAX(seq) FROM (SELECT seq FROM room_messages WHERE room_id = ? AND seq > ? "
+        "ORDER BY seq LIMIT ?) AS window_of_seqs",
+        (room_id, after, WINDOW),
+    )
+    through = None if row is None else row[0]
+    if through is None:
+        return Said([], None)
+    found = await tx.fetch(
+        f"SELECT {COLUMNS} FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq > ? AND seq <= ? AND account = ? ORDER BY seq LIMIT ?",
+        (room_id, after, through, account_id, limit),
+    )
+    messages = [Append(*row) for row in found]
+    return Said(messages, messages[-1].seq if len(messages) == limit else through)

@@ -1,0 +1,364 @@
+"""Rooms as transports and tools use them: who may come in, what is there, and what is said."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from folkmoot.accounts import Accounts, hash_token
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    AuthenticationRequired,
+    FolkmootError,
+    PayloadInvalid,
+)
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.ports import Clock, Tx
+from folkmoot.core.transport import TransportContext
+from folkmoot.rooms import guests, queries, queries_guests
+from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
+from folkmoot.rooms.directory import Directory
+from folkmoot.rooms.history import PAGE_BYTES
+from folkmoot.rooms.intake import Intake
+from folkmoot.rooms.inviting import Inviter
+from folkmoot.rooms.live import LiveRoom, Surroundings
+from folkmoot.rooms.loading import LiveRooms
+from folkmoot.rooms.machine import Append, Invite, Role
+from folkmoot.rooms.model import (
+    Invitation,
+    MessagePage,
+    ProposalView,
+    RoomView,
+    Visitor,
+)
+from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.ports import Crowd, Intercept, Outlet, PeekingStore
+from folkmoot.rooms.upkeep import Upkeep
+from folkmoot.rooms.views import proposal_view
+from folkmoot.rooms.visitors import guest_visitor, visitor_of
+from folkmoot.rooms.visits import Visits
+
+logger = logging.getLogger("folkmoot.rooms")
+
+MOST_READ = 500
+MOST_WAIT = 55.0
+"""Seconds; the same as for mail."""
+
+
+class Admission(NamedTuple):
+    """Someone may come in, as this."""
+
+    live: LiveRoom
+    role: Role
+
+
+class Rooms(Directory):
+    """All rooms of a hub. A `visitor` is whoever asks."""
+
+    def __init__(
+        self,
+        store: PeekingStore,
+        clock: Clock,
+        accounts: Accounts,
+        *,
+        epoch: str,
+        crowd: Callable[[], Crowd],
+        options: RoomOptions | None = None,
+        intercept: Intercept | None = None,
+    ) -> None:
+        options = options or RoomOptions()
+        surroundings = Surroundings(clock, self._spawn, self._answer_invite, self._dropped)
+        live = LiveRooms(store, options, surroundings, crowd, epoch)
+        super().__init__(store, clock, accounts, options, live, epoch)
+        self.intercept = intercept
+        self.changes = 0
+        """How often an account changed since the hub began."""
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._inviter = Inviter(store, clock, accounts)
+        self._visits = Visits(clock, options.tool_presence_seconds)
+        self._upkeep = Upkeep(store, clock, options, live, self._visits)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Rooms can be used meanwhile; on leaving, all that was said is stored."""
+        failure: BaseException | None = None
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._spawn(self._upkeep.run())
+            try:
+                yield
+            except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+                failure = error
+            self.stop()
+            await self._upkeep.finish()
+            self._tasks = None
+            for task in self._running:
+                task.cancel()
+        if failure is not None:
+            raise failure
+
+    def stop(self) -> None:
+        """From now on whoever is disconnected has not left: the hub is about to stop."""
+        self._live.stop()
+
+    @property
+    def live_rooms(self) -> int:
+        """How many rooms are in use."""
+        return len(self._live)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        if self._tasks is None:
+            work.close()
+            return
+        task = self._tasks.create_task(_guarded(work))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        # What was cancelled before it began is not left behind unawaited.
+        task.add_done_callback(lambda _: work.close())
+
+    def _dropped(self, live: LiveRoom) -> None:
+        self._live.dropped(live)
+
+    async def authenticate(self, token: str) -> Visitor:
+        """Whose token this is: an account's, or a guest's credential."""
+        account = await self._accounts.authenticate(token)
+        if account is not None:
+            return visitor_of(account, hash_token(token) or "")
+        credential = guests.hash_credential(token)
+        if credential is not None:
+            guest = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
+            if guest is not None:
+                return guest_visitor(guest, credential)
+        raise AuthenticationRequired
+
+    async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
+        """A guest's credential for the invitation it was sent; that is used up."""
+        guest, credential = await self._inviter.exchange(name, token)
+        return guest_visitor(guest, credential.hash), credential.text
+
+    async def enter(self, visitor: Visitor, name: str) -> Admission:
+        """Let someone come in; an account that was not a member of an open room becomes one."""
+        record, membership = await self.find(visitor, name)
+        role = role_in(record, membership, visitor)
+        await self.remember(record, membership, visitor, role)
+        return Admission(await self._live.load(record), role)
+
+    def receiver(self, live: LiveRoom, outlet: Outlet, visitor: Visitor) -> Callable[[bytes], None]:
+        """What is to be called with each message of a connection."""
+        if self.intercept is None:
+            return partial(live.receive, outlet)
+        return Intake(live, outlet, visitor, self.intercept, self._spawn).put
+
+    async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
+        """Who is here."""
+        record, _ = await self.find_in(visitor, name)
+        return (await self._live.load(record)).machine.participants()
+
+    async def messages(
+        self,
+        visitor: Visitor,
+        name: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 50,
+        wait: float = 0.0,
+    ) -> MessagePage:
+        """What was said: the first messages after a `seq`, or the last ones before one.
+
+        With `wait`, the answer comes when there is something after it, or when the time is over.
+        """
+        if not 1 <= limit <= MOST_READ:
+            raise ArgumentInvalid(f"limit must be from 1 to {MOST_READ}.", field="limit")
+        if not 0 <= wait <= MOST_WAIT:
+            raise ArgumentInvalid(f"wait must be from 0 to {MOST_WAIT:g} seconds.", field="wait")
+        record, _ = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        self._visits.touch(record.id, visitor.principal.account_id)
+        if wait and before is None:
+            after = live.delivered if after is None else after
+            await live.wait(after, wait)
+            # Put out, or gone with the room, while waiting.
+            await self.find_in(visitor, name)
+        first, last = live.machine.first_seq, live.delivered
+        if after is None:
+            end = last + 1 if before is None else min(before, last + 1)
+            # Rows before the first may still wait to be removed.
+            most = min(limit, end - first)
+            found = await live.history.before(end, most) if most > 0 else []
+        else:
+            through = last if before is None else min(before - 1, last)
+            start = max(after, first - 1)
+            found = await live.history.after(start, through, limit) if start < through else []
+        return MessagePage([Raw(data) for data in found], first, last)
+
+    async def post(self, visitor: Visitor, name: str, raw: bytes) -> bytes:
+        """Say something without being connected; the message as it is stored."""
+        message = self._decode(raw)
+        if (message.kind.protocol, message.kind.operation) == ("room", "invite"):
+            raise PayloadInvalid(
+                "The answer to an invitation is for the inviter alone: invite with "
+                "POST /v1/rooms/NAME/invites, room/invite, or on a WebSocket."
+            )
+        effects = await self._post(visitor, name, message)
+        return next(one.data for one in effects if type(one) is Append)
+
+    async def _post(self, visitor: Visitor, name: str, message: McpxMessage) -> list[Any]:
+        live, role = await self.enter(visitor, name)
+        self._visits.touch(live.room_id, visitor.principal.account_id)
+        if self.intercept is not None:
+            await self.intercept(message, visitor, TransportContext.unknown())
+            # As it came: whatever was done to the message that was shown does not count.
+            return await live.post(visitor.principal, role, message.raw)
+        return await live.post(visitor.principal, role, message)
+
+    def _decode(self, raw: bytes) -> McpxMessage:
+        options = self.options
+        old = options.accept_old_spellings
+        return decode_mcpx(raw, options.limits, accept_old_spellings=old)
+
+    async def proposals(
+        self,
+        visitor: Visitor,
+        name: str,
+        *,
+        id_: str | None = None,
+        state: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[ProposalView]:
+        """The proposals of a room, the latest first; with `before`, those with a smaller `seq`.
+
+        They end early, though never with the first, when they come to more than a page of bytes.
+        """
+        record, _ = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        asked = (
+            one
+            for one in live.machine.proposals()
+            if state in (None, one.state.value)
+            and id_ in (None, one.id)
+            and (before is None or one.seq < before)
+        )
+        found = sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
+        accounts = [one.closed_by for one in found if one.closed_by]
+        names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
+        views: list[ProposalView] = []
+        size = 0
+        for one in found:
+            kept = one.seq >= live.machine.first_seq
+            message = await live.history.after(one.seq - 1, one.seq, 1) if kept else []
+            views.append(proposal_view(one, names, message[0] if message else None))
+            size += sum(map(len, message))
+            if size > PAGE_BYTES and len(views) > 1:
+                break
+        return views
+
+    async def invite(
+        self,
+        visitor: Visitor,
+        name: str,
+        *,
+        handle: str | None = None,
+        guest: str | None = None,
+    ) -> Invitation:
+        """Ask someone in: an account by its handle, or a guest, who gets a token."""
+        record, _ = await self.find_in(visitor, name)
+        await self._inviter.check(record.id, visitor.principal.account_id, handle, guest)
+        payload = {"handle": handle} if guest is None else {"guest": guest}
+        kind = {"protocol": "mcpx/v1", "kind": "room.invite", "payload": payload}
+        effects = await self._post(visitor, name, self._decode(msgspec.json.encode(kind)))
+        asked = next(one for one in effects if type(one) is Invite)
+        return await self._make_invitation(name, asked)
+
+    async def _make_invitation(self, name: str, asked: Invite) -> Invitation:
+        invited = await self._inviter.invite(name, asked)
+        live = self._live.get(invited.room_id)
+        if live is not None and invited.account is not None:
+            live.welcome_back(invited.account)
+        return invited.invitation
+
+    async def _answer_invite(self, live: LiveRoom, asked: Invite) -> dict[str, Any]:
+        try:
+            invitation = await self._make_invitation(live.name, asked)
+        except FolkmootError as error:
+            return {"status": "refused", "error": error.code, "message": error.message}
+        told: dict[str, Any] = msgspec.to_builtins(invitation)
+        return {"status": "invited", **told}
+
+    async def visit(self, visitor: Visitor, name: str) -> RoomView:
+        """Be in a room without a connection, until one leaves or does nothing for long."""
+        record, membership = await self.find(visitor, name)
+        role = role_in(record, membership, visitor)
+        await self.remember(record, membership, visitor, role)
+        live = await self._live.load(record)
+        self._visits.begin(record.id, live, visitor, role)
+        await live.settled()
+        return await self.shown(record, role)
+
+    async def depart(self, visitor: Visitor, name: str) -> None:
+        """End a visit, and be a member no more; an owner stays one.
+
+        Who could not come in again does not stay on another connection either.
+        """
+        record, membership = await self.find(visitor, name)
+        account = visitor.principal.account_id
+        live = self._visits.end(record.id, account)
+        if live is not None:
+            await live.settled()
+        if membership is not None and membership.role is not Role.OWNER:
+
+            async def unit(tx: Tx) -> None:
+                current = await queries.membership(tx, record.id, account)
+                if current is not None and current.state != "banned":
+                    await queries.remove_membership(tx, record.id, account)
+
+            await self._store.write(unit)
+            live = self._live.get(record.id)
+            if live is not None and not STRANGERS_COME_IN[record.access]:
+                live.remove(account, CloseCode.NOT_ALLOWED)
+
+    async def recheck(self, account_id: str) -> None:
+        """An account changed: connections of a token that is no longer good end, names follow."""
+        self.changes += 1
+        await self._recheck(account_id)
+
+    def confirm(self, visitor: Visitor, changes: int) -> None:
+        """Someone came in who showed a token when there had been so many changes of accounts.
+
+        Where there were more meanwhile, one may have been theirs, and they were not here yet.
+        """
+        if self.changes != changes and visitor.account is not None:
+            self._spawn(self._recheck(visitor.principal.account_id))
+
+    async def _recheck(self, account_id: str) -> None:
+        account = await self._accounts.account(account_id)
+        for live in self._live:
+            if account is None:
+                live.remove(account_id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            for outlet, visitor in list(live.outlets.items()):
+                if visitor.principal.account_id != account_id or not visitor.token_hash:
+                    continue
+                if await self._accounts.authenticate_hash(visitor.token_hash) is None:
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
+            live.rename(visitor_of(account).principal)
+
+
+async def _guarded(work: Coroutine[Any, Any, Any]) -> None:
+    """Run work that nobody waits for; what goes wrong with it is told in the log."""
+    try:
+        await work
+    except FolkmootError as error:
+        logger.warning("work of a room failed", extra={"error": error.code})
+    except Exception:
+        logger.exception("work of a room failed")

@@ -1,0 +1,84 @@
+"""Rooms and proposals as those who ask are shown them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from folkmoot.core.capability import Source
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.machine import DEFAULT_RIGHTS, Proposal, Role
+from folkmoot.rooms.model import ProposalView, RoomPolicy, RoomRecord, RoomView
+from folkmoot.rooms.options import RoomOptions
+
+
+def moment(at: float) -> str:
+    """A time as RFC 3339 writes it, to the second."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
+    """The policy that holds, the hub's part in it included."""
+    asked = record.policy
+    return msgspec.structs.replace(
+        asked,
+        proposal_seconds=asked.proposal_seconds or options.proposal_seconds,
+        request_seconds=asked.request_seconds or options.request_seconds,
+        keep_messages=options.kept_messages(record),
+        keep_days=options.kept_days(record),
+    )
+
+
+def room_view(
+    record: RoomRecord,
+    live: LiveRoom | None,
+    role: Role | None,
+    owners: list[str],
+    options: RoomOptions,
+    epoch: str,
+    handles: dict[str, str] | None = None,
+) -> RoomView:
+    """A room; with the handles of those who were granted something, for its owners."""
+    capabilities = record.capabilities
+    if capabilities is None:
+        capabilities = DEFAULT_RIGHTS[Role.MEMBER]
+    grants: dict[str, list[Source]] | UnsetType = UNSET
+    if handles is not None:
+        held = record.grants.items()
+        grants = {handles[id_]: list(sources) for id_, sources in held if id_ in handles}
+    return RoomView(
+        name=record.name,
+        access=record.access,
+        durable=record.durable,
+        epoch=epoch,
+        role=None if role is None else role.value,
+        owners=owners,
+        capabilities=list(capabilities),
+        policy=policy_of(record, options),
+        participants=0 if live is None else live.machine.present,
+        first_seq=record.first_seq if live is None else live.machine.first_seq,
+        last_seq=record.last_seq if live is None else live.delivered,
+        created_at=moment(record.created_at),
+        grants=grants,
+    )
+
+
+def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | None) -> ProposalView:
+    """A proposal; accounts are told by the names they have here."""
+    closed_at = proposal.closed_at
+    return ProposalView(
+        id=proposal.id,
+        seq=proposal.seq,
+        kind=proposal.kind,
+        proposer=proposal.proposer_name,
+        to=proposal.to,
+        state=proposal.state.value,
+        created_at=moment(proposal.at),
+        expires_at=moment(proposal.deadline),
+        rejections=len(proposal.rejected_by),
+        closed_by=names.get(proposal.closed_by or ""),
+        closed_at=None if closed_at is None else moment(closed_at),
+        message=UNSET if message is None else Raw(message),
+    )

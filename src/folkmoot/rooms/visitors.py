@@ -1,0 +1,19 @@
+"""Who asks, as rooms know them."""
+
+from __future__ import annotations
+
+from folkmoot.accounts import Account
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.rooms.model import Guest, Visitor
+
+
+def visitor_of(account: Account, token_hash: str = "") -> Visitor:
+    """An account as a visitor."""
+    type_ = PrincipalType(account.account_type)
+    return Visitor(Principal(account.id, account.handle, type_), account, None, token_hash)
+
+
+def guest_visitor(guest: Guest, token_hash: str) -> Visitor:
+    """A guest as a visitor of its one room."""
+    principal = Principal(guest.id, guest.name, PrincipalType.GUEST)
+    return Visitor(principal, None, guest.room_id, token_hash)

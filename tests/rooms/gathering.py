@@ -1,0 +1,178 @@
+"""What the tests of live rooms share: a hub's rooms on a real store, and ears that hear them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from folkmoot.accounts import Account, Accounts
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.ports import Intercept
+from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
+from tests.mail.support import KEY, StillClock
+
+QUIET = RoomOptions(chat={})
+"""Without a limit on chat."""
+
+
+class Ear:
+    """A connection that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self.code: CloseCode | None = None
+        self.held = False
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self._news = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self.code is None
+
+    def tell(self, data: bytes) -> None:
+        self.heard.append(json.loads(data))
+        self._news.set()
+
+    def close(self, code: CloseCode) -> None:
+        if self.code is None:
+            self.code = code
+            self._news.set()
+
+    def hold(self) -> None:
+        self.held = True
+
+    def release(self) -> None:
+        self.held = False
+
+    async def drained(self) -> None:
+        await self.reads.wait()
+
+    @property
+    def seqs(self) -> list[int]:
+        return [message["seq"] for message in self.heard if "seq" in message]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [message["kind"] for message in self.heard]
+
+    @property
+    def texts(self) -> list[str]:
+        return [
+            message["payload"]["text"]
+            for message in self.heard
+            if message["kind"] == "chat.message"
+        ]
+
+    async def until_seq(self, seq: int) -> None:
+        """Wait until a message has been heard."""
+        await self._until(lambda: seq in self.seqs)
+
+    async def until_kind(self, kind: str) -> dict[str, Any]:
+        """Wait until a message of a kind has been heard, and answer the last of them."""
+        await self._until(lambda: kind in self.kinds)
+        return next(message for message in reversed(self.heard) if message["kind"] == kind)
+
+    async def until_closed(self) -> CloseCode:
+        await self._until(lambda: self.code is not None)
+        assert self.code is not None
+        return self.code
+
+    async def _until(self, seen: Any) -> None:
+        while not seen():
+            self._news.clear()
+            await self._news.wait()
+
+
+class Ears:
+    """Those who hear the same."""
+
+    def __init__(self) -> None:
+        self._ears: list[Any] = []
+
+    def add(self, outlet: Any) -> None:
+        self._ears.append(outlet)
+
+    def remove(self, outlet: Any) -> None:
+        if outlet in self._ears:
+            self._ears.remove(outlet)
+
+    def broadcast(self, data: bytes) -> None:
+        for ear in self._ears:
+            ear.tell(data)
+
+
+class Gathering(Struct):
+    """Rooms, and short ways to use them."""
+
+    store: SqliteStore
+    clock: StillClock
+    accounts: Accounts
+    rooms: Rooms
+
+    async def people(self, *handles: str) -> list[Visitor]:
+        return [visitor_of(await self.person(handle)) for handle in handles]
+
+    async def person(self, handle: str) -> Account:
+        return (await self.accounts.register(handle)).account
+
+    async def create(self, owner: Visitor, name: str = "square", **spec: Any) -> None:
+        await self.rooms.create(owner, read_spec({"name": name, **spec}))
+
+    async def join(
+        self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any
+    ) -> tuple[Ear, LiveRoom]:
+        """Come in, and wait for the welcome."""
+        ear = ear or Ear()
+        live, role = await self.rooms.enter(visitor, name)
+        live.join(ear, visitor, role, **how)
+        await ear.until_kind("system.welcome")
+        return ear, live
+
+
+def envelope(kind: str = "chat.message", payload: Any = None, **members: Any) -> bytes:
+    payload = {"text": "hello"} if payload is None else payload
+    return json.dumps({"protocol": "mcpx/v1", "kind": kind, "payload": payload, **members}).encode()
+
+
+def chat(text: str, **members: Any) -> bytes:
+    return envelope(payload={"text": text}, **members)
+
+
+@asynccontextmanager
+async def gathering(
+    folder: Path,
+    *,
+    options: RoomOptions = QUIET,
+    clock: StillClock | None = None,
+    vfs: str | None = None,
+    intercept: Intercept | None = None,
+) -> AsyncIterator[Gathering]:
+    """A hub's rooms, until the end of the test."""
+    clock = clock or StillClock()
+    store = await SqliteStore.open(folder / "hub.db", vfs=vfs)
+    try:
+        accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
+        rooms = Rooms(
+            store,
+            clock,
+            accounts,
+            epoch=store.identity.epoch,
+            crowd=Ears,
+            options=options,
+            intercept=intercept,
+        )
+        accounts.watch(rooms.recheck)
+        async with rooms.running():
+            yield Gathering(store, clock, accounts, rooms)
+    finally:
+        await store.close()

@@ -1,0 +1,115 @@
+"""What the tests of stored rooms share: a real store with accounts, and rooms to put into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from folkmoot.accounts import Account, Accounts
+from folkmoot.core.ports import Tx
+from folkmoot.rooms import queries
+from folkmoot.rooms.machine import Append, Role
+from folkmoot.rooms.model import Membership, MemberState, RoomPolicy, RoomRecord
+from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
+from tests.mail.support import KEY, NOON, SECONDS, StillClock
+
+T = TypeVar("T")
+
+
+class Storehouse(Struct):
+    """A store, the accounts in it, and short ways to use it."""
+
+    store: SqliteStore
+    accounts: Accounts
+
+    async def people(self, *handles: str) -> list[Account]:
+        return [(await self.accounts.register(handle)).account for handle in handles]
+
+    async def write(self, do: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
+        """Run one of the queries as a unit."""
+
+        async def unit(tx: Tx) -> T:
+            return await do(tx, *args, **options)
+
+        return await self.store.write(unit)
+
+    async def read(self, ask: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
+        async def query(tx: Tx) -> T:
+            return await ask(tx, *args, **options)
+
+        return await self.store.read(query)
+
+    async def room(self, name: str = "square", **parts: Any) -> RoomRecord:
+        room = await self.write(queries.insert_room, record(name, **parts))
+        assert room is not None
+        return room
+
+    async def put(
+        self,
+        room: RoomRecord,
+        account: Account,
+        role: Role = Role.MEMBER,
+        state: MemberState = "member",
+    ) -> None:
+        member = Membership(room.id, account.id, role, state)
+        await self.write(queries.put_membership, member)
+
+
+def record(name: str = "square", **parts: Any) -> RoomRecord:
+    """A room that is not stored yet."""
+    whole: dict[str, Any] = {
+        "id": 0,
+        "name": name,
+        "epoch": "e1",
+        "access": "open",
+        "durable": True,
+        "capabilities": None,
+        "grants": {},
+        "policy": RoomPolicy(),
+        "first_seq": 1,
+        "created_by": None,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return RoomRecord(**{**whole, **parts})
+
+
+def said(seq: int, **parts: Any) -> Append:
+    """The message with this number, a second after the one before."""
+    whole: dict[str, Any] = {
+        "seq": seq,
+        "id": f"m{seq}",
+        "at": NOON + seq + 0.25,
+        "kind": "chat.message",
+        "data": b'{"seq":%d}' % seq,
+        "account": "a1",
+    }
+    return Append(**{**whole, **parts})
+
+
+def numbers(messages: list[Append]) -> list[int]:
+    return [one.seq for one in messages]
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Storehouse]:
+    store = await SqliteStore.open(folder / "folkmoot.db", synchronous="normal")
+    try:
+        vault = await Vault.load(store, KEY)
+        yield Storehouse(store, Accounts(store, StillClock(), vault, policy="open"))
+    finally:
+        await store.close()
+
+
+def in_storehouse(folder: Path, body: Callable[[Storehouse], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(SECONDS), opened(folder) as house:
+            await body(house)
+
+    asyncio.run(run())

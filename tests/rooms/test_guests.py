@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import FolkmootError, InvitationInvalid, NameRefused, TooManyOpen
+from folkmoot.core.ports import Tx
+from folkmoot.rooms import guests, queries, queries_guests
+from folkmoot.rooms.guests import Secret
+from folkmoot.rooms.model import Guest, RoomId
+from tests.mail.support import NOON
+from tests.rooms.storehouse import Storehouse, in_storehouse
+
+DAY = 86_400
+
+
+async def invite(
+    house: Storehouse, room_id: RoomId, name: str = "kim", *, by: str = "a1", now: int = NOON
+) -> tuple[Guest, Secret]:
+    guest, secret = guests.new_guest(room_id, name), guests.new_invitation()
+    expires_at = await house.write(guests.do_invite, guest, by, secret.hash, now)
+    assert expires_at == now + 7 * DAY
+    return guest, secret
+
+
+async def exchange(
+    house: Storehouse, room_id: RoomId, invitation: str, *, now: int = NOON
+) -> tuple[Guest, Secret]:
+    hash_, credential = guests.hash_invitation(invitation), guests.new_credential()
+    guest = await house.write(guests.do_exchange, room_id, hash_, credential.hash, now)
+    return guest, credential
+
+
+async def authenticate(house: Storehouse, credential: str) -> Guest | None:
+    hash_ = guests.hash_credential(credential)
+    assert hash_ is not None
+    return await house.read(queries_guests.by_credential, hash_)
+
+
+async def refused(attempt: Any, error: type[FolkmootError], words: str | None = None) -> None:
+    with pytest.raises(error, match=words):
+        await attempt
+
+
+def is_stored(folder: Path, text: str) -> bool:
+    return any(text.encode() in file.read_bytes() for file in folder.iterdir())
+
+
+@pytest.mark.requirement("room.guest-once")
+def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room, other = [await house.room(name) for name in ("one", "two")]
+        invited, invitation = await invite(house, room.id)
+        await refused(exchange(house, other.id, invitation.text), InvitationInvalid)
+        guest, credential = await exchange(house, room.id, invitation.text)
+        assert guest == invited == Guest(invited.id, room.id, "kim")
+        assert guest.id.startswith("guest:")
+        await refused(exchange(house, room.id, invitation.text), InvitationInvalid, "used before")
+        assert await authenticate(house, credential.text) == guest
+
+    in_storehouse(tmp_path, body)
+
+
+def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, invitation = await invite(house, room.id)
+        outcomes = await asyncio.gather(
+            *(exchange(house, room.id, invitation.text) for _ in range(20)), return_exceptions=True
+        )
+        won = [one for one in outcomes if isinstance(one, tuple)]
+        lost = [one for one in outcomes if isinstance(one, InvitationInvalid)]
+        assert (len(won), len(lost)) == (1, 19)
+        assert await authenticate(house, won[0][1].text) == won[0][0]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, invitation = await invite(house, room.id)
+        _, credential = await exchange(house, room.id, invitation.text)
+        _, waiting = await invite(house, room.id, "lee")
+        assert guests.hash_invitation(invitation.text) == invitation.hash
+        assert guests.hash_credential(credential.text) == credential.hash
+        assert guests.hash_invitation(credential.text) is None
+        assert guests.hash_credential(invitation.text) is None
+        assert guests.hash_invitation(invitation.text + "\n") is None
+        for secret in (invitation, credential, waiting):
+            assert secret.text not in repr(secret)
+            assert not is_stored(tmp_path, secret.text[3:])
+        assert is_stored(tmp_path, waiting.hash)
+
+    in_storehouse(tmp_path, body)
+
+
+@pytest.mark.parametrize("shown", ["", "gi_short", "gk_" + "0" * 64, "gi_" + "0" * 64])
+def test_what_is_no_invitation_opens_nothing(tmp_path: Path, shown: str) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await invite(house, room.id)
+        await refused(exchange(house, room.id, shown), InvitationInvalid)
+
+    in_storehouse(tmp_path, body)
+
+
+def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, late = await invite(house, room.id, "lee")
+        _, early = await invite(house, room.id, "kim")
+        end = NOON + 7 * DAY
+        await refused(exchange(house, room.id, late.text, now=end), InvitationInvalid, "expired")
+        guest, credential = await exchange(house, room.id, early.text, now=end - 1)
+        assert await house.write(queries_guests.remove_expired, end - 1, 10) == 0
+        assert await house.write(queries_guests.remove_expired, end, 10) == 1
+        assert await house.write(queries_guests.remove_expired, end + 999 * DAY, 10) == 0
+        assert await authenticate(house, credential.text) == guest
+
+    in_storehouse(tmp_path, body)
+
+
+def test_what_has_expired_is_removed_a_few_at_a_time(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        for name in ("kim", "lee", "ben"):
+            await invite(house, room.id, name)
+        end = NOON + 7 * DAY
+        assert [await house.write(queries_guests.remove_expired, end, 2) for _ in range(3)] == [
+            2,
+            1,
+            0,
+        ]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, invitation = await invite(house, room.id)
+        guest, credential = await exchange(house, room.id, invitation.text)
+        await house.write(queries.expel, room.id, guest.id)
+        assert await authenticate(house, credential.text) is None
+        assert not await house.write(queries_guests.remove, guest.id)
+        again, invitation = await invite(house, room.id)
+        assert again.id != guest.id
+        _, credential = await exchange(house, room.id, invitation.text)
+        assert await authenticate(house, credential.text) == again
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_guest_who_was_invited_can_be_forgotten_before_coming(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        guest, invitation = await invite(house, room.id)
+        assert await house.write(queries_guests.remove, guest.id)
+        await refused(exchange(house, room.id, invitation.text), InvitationInvalid)
+
+    in_storehouse(tmp_path, body)
+
+
+def test_guests_go_with_their_room(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, invitation = await invite(house, room.id)
+        _, credential = await exchange(house, room.id, invitation.text)
+        await house.write(queries.delete_room, room.id)
+        assert await authenticate(house, credential.text) is None
+
+    in_storehouse(tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("alice", "handle of an account"),
+        ("old_bob", "handle of an account"),
+        ("bob", "handle of an account"),
+        ("carol", "handle of an account"),
+        ("a1ice", "another participant"),
+        ("al-ice", "another participant"),
+        ("gateway", "the hub itself"),
+        ("gatevvay", "the hub itself"),
+        ("system", "the hub itself"),
+        ("mmp", "reserved"),
+        ("r00m", "reserved"),
+        ("Kim", "lower-case"),
+        ("k", "lower-case"),
+        ("kim\n", "lower-case"),
+        ("ben", "another guest"),
+        ("be-n", "another guest"),
+    ],
+)
+def test_a_guest_has_a_name_that_is_nobody_elses(tmp_path: Path, name: str, words: str) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob, carol = await house.people("alice", "old_bob", "carol")
+        await house.accounts.change_handle(bob, "bob")
+        await house.accounts.delete(carol)
+        room = await house.room()
+        await house.put(room, alice)
+        _, invitation = await invite(house, room.id, "ben")
+        await exchange(house, room.id, invitation.text)
+        await refused(invite(house, room.id, name), NameRefused, words)
+        await invite(house, room.id, "anna")
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (carol,) = await house.people("carol")
+        await house.accounts.delete(carol)
+        room = await house.room()
+        await refused(invite(house, room.id, "carol"), NameRefused)
+        await invite(house, room.id, "carol", now=NOON + 30 * DAY)
+
+    in_storehouse(tmp_path, body)
+
+
+def test_two_rooms_may_have_guests_of_one_name(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        rooms = [await house.room(name) for name in ("one", "two")]
+        for room in rooms:
+            guest, invitation = await invite(house, room.id)
+            assert (await exchange(house, room.id, invitation.text))[0] == guest
+
+    in_storehouse(tmp_path, body)
+
+
+def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(
+    tmp_path: Path,
+) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        _, first = await invite(house, room.id, by="a1")
+        await refused(invite(house, room.id, by="a2"), NameRefused, "another guest")
+        _, second = await invite(house, room.id, by="a1")
+        await refused(exchange(house, room.id, first.text), InvitationInvalid)
+        guest, credential = await exchange(house, room.id, second.text)
+        await refused(invite(house, room.id, by="a1"), NameRefused, "another guest")
+        assert await authenticate(house, credential.text) == guest
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_name_is_free_again_when_its_invitation_has_expired(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await invite(house, room.id, by="a1")
+        await invite(house, room.id, by="a2", now=NOON + 7 * DAY)
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_room_has_so_many_guests_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guests, "MOST_GUESTS", 3)
+
+    async def body(house: Storehouse) -> None:
+        room, other = [await house.room(name) for name in ("one", "two")]
+        for name in ("kim", "lee", "ben"):
+            await invite(house, room.id, name)
+        await refused(invite(house, room.id, "anna"), TooManyOpen)
+        await invite(house, room.id, "kim")
+        await invite(house, other.id, "anna")
+
+    in_storehouse(tmp_path, body)
+
+
+def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (alice,) = await house.people("alice")
+        room = await house.room()
+        _, waiting = await invite(house, room.id, "kim", by=alice.id)
+        _, used = await invite(house, room.id, "lee", by=alice.id)
+        guest, credential = await exchange(house, room.id, used.text)
+        await house.write(queries.remove_account, alice.id)
+        await refused(exchange(house, room.id, waiting.text), InvitationInvalid)
+        assert await authenticate(house, credential.text) == guest
+
+    in_storehouse(tmp_path, body)
+
+
+def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def rows(tx: Tx) -> object:
+        return await tx.fetch("SELECT id FROM room_guests")
+
+    async def body(house: Storehouse) -> None:
+        await house.people("alice")
+        room = await house.room()
+        await refused(invite(house, room.id, "alice"), NameRefused)
+        assert await house.read(rows) == []
+
+    in_storehouse(tmp_path, body)

@@ -1,0 +1,538 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks.steps import metered
+from folkmoot.core.errors import ConstraintViolated
+from folkmoot.core.ports import Tx, Unit
+from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import Membership, RoomPolicy
+from tests.mail.support import NOON
+from tests.rooms.storehouse import Storehouse, in_storehouse, numbers, record, said
+
+HELD = ("chat.*", {"kind": "mcp.request.tools/call", "payload": {"params": {"name": "read"}}})
+
+
+def test_a_room_is_read_as_it_was_stored(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (alice,) = await house.people("alice")
+        room = await house.room(
+            access="invite",
+            durable=False,
+            capabilities=HELD,
+            grants={alice.id: ("*", "!room.kick")},
+            policy=RoomPolicy(quorum=3, proposal_seconds=0.5),
+            created_by=alice.id,
+        )
+        assert room.id > 0
+        assert await house.read(queries.room_by_name, "square") == room
+        assert await house.read(queries.room_by_id, room.id) == room
+        assert await house.read(queries.room_by_name, "circle") is None
+        assert await house.read(queries.room_by_id, room.id + 1) is None
+
+    in_storehouse(tmp_path, body)
+
+
+def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        first = await house.room()
+        assert await house.write(queries.insert_room, record()) is None
+        await house.write(queries.delete_room, first.id)
+        again = await house.room()
+        assert again.id > first.id
+
+    in_storehouse(tmp_path, body)
+
+
+def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        await house.room("none", capabilities=())
+        await house.room("default", capabilities=None)
+        for name, held in (("none", ()), ("default", None)):
+            room = await house.read(queries.room_by_name, name)
+            assert room is not None
+            assert room.capabilities == held
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_change_of_a_room_leaves_its_name_and_history_alone(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await house.write(queries.save_snapshot, room.id, b"s", 0, 1)
+        changed = msgspec.structs.replace(
+            room,
+            access="private",
+            epoch="e2",
+            capabilities=HELD,
+            grants={"a1": ("*",)},
+            policy=RoomPolicy(quorum=2),
+            updated_at=NOON + 1,
+        )
+        wrong = msgspec.structs.replace(changed, name="circle", first_seq=9, created_at=1)
+        await house.write(queries.update_room, wrong)
+        assert await house.read(queries.room_by_id, room.id) == changed
+        assert await house.read(queries.snapshot_of, room.id) == (b"s", 0)
+
+    in_storehouse(tmp_path, body)
+
+
+def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (alice,) = await house.people("alice")
+        rooms = [await house.room(name) for name in ("one", "two")]
+        for room in rooms:
+            await house.put(room, alice)
+            await house.write(queries_messages.insert, room.id, [said(1)])
+            await house.write(queries.save_snapshot, room.id, b"s", 1, 1)
+        gone, stays = rooms
+        await house.write(queries.delete_room, gone.id)
+        assert await house.read(queries.membership, gone.id, alice.id) is None
+        assert await house.read(queries_messages.since, gone.id, 0) == []
+        assert await house.read(queries.snapshot_of, gone.id) == (None, 0)
+        assert await house.read(queries.membership, stays.id, alice.id) is not None
+        assert await house.read(queries_messages.since, stays.id, 0) == [said(1)]
+        assert await house.read(queries.snapshot_of, stays.id) == (b"s", 1)
+        with pytest.raises(ConstraintViolated):
+            await house.write(queries_messages.insert, gone.id, [said(2)])
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_history_begins(
+    tmp_path: Path,
+) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        assert await house.read(queries.snapshot_of, room.id) == (None, 0)
+        await house.write(queries.save_snapshot, room.id, b"one", 5, 1)
+        await house.write(queries.save_snapshot, room.id, b"two", 9, 4)
+        assert await house.read(queries.snapshot_of, room.id) == (b"two", 9)
+        now = await house.read(queries.room_by_id, room.id)
+        assert now is not None
+        assert now.first_seq == 4
+
+    in_storehouse(tmp_path, body)
+
+
+def test_the_last_seq_is_known_even_when_no_message_is_left(tmp_path: Path) -> None:
+    async def last(house: Storehouse, room_id: int) -> int:
+        room = await house.read(queries.room_by_id, room_id)
+        assert room is not None
+        return room.last_seq
+
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        assert await last(house, room.id) == 0
+        await house.write(queries_messages.insert, room.id, [said(1), said(2), said(3)])
+        assert await last(house, room.id) == 3
+        await house.write(queries_messages.trim, room.id, 4, 100)
+        await house.write(queries.save_snapshot, room.id, b"s", 3, 4)
+        assert await last(house, room.id) == 3
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob = await house.people("alice", "bob")
+        a = await house.room("a-open")
+        b = await house.room("b-invite", access="invite")
+        c = await house.room("c-private", access="private")
+        d = await house.room("d-invited", access="private")
+        e = await house.room("e-banned", access="private")
+        f = await house.room("f-banned", access="open")
+        await house.room("g-strange", access="private")
+        await house.put(b, alice, Role.OWNER)
+        await house.put(c, alice)
+        await house.put(d, alice, state="invited")
+        await house.put(e, alice, state="banned")
+        await house.put(f, alice, state="banned")
+        await house.put(a, bob)
+        seen = await house.read(queries.rooms_seen_by, alice.id, "", 10)
+        assert [
+            (one.room.name, one.membership and (one.membership.role, one.membership.state))
+            for one in seen
+        ] == [
+            ("a-open", None),
+            ("b-invite", (Role.OWNER, "member")),
+            ("c-private", (Role.MEMBER, "member")),
+            ("d-invited", (Role.MEMBER, "invited")),
+            ("f-banned", (Role.MEMBER, "banned")),
+        ]
+        assert seen[0].room == a
+        assert seen[1].membership == Membership(b.id, alice.id, Role.OWNER, "member")
+
+    in_storehouse(tmp_path, body)
+
+
+def test_the_pages_of_a_list_are_the_list(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (alice,) = await house.people("alice")
+        for number in range(20):
+            access = ("open", "private", "invite")[number % 3]
+            room = await house.room(f"room-{number:02}", access=access)
+            if number % 2:
+                await house.put(room, alice)
+        whole = [one.room.name for one in await house.read(queries.rooms_seen_by, alice.id, "", 99)]
+        paged: list[str] = []
+        while some := await house.read(
+            queries.rooms_seen_by, alice.id, paged[-1] if paged else "", 3
+        ):
+            assert len(some) <= 3
+            paged += [one.room.name for one in some]
+        assert paged == whole == sorted(whole)
+        assert len(whole) == 17
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        (alice,) = await house.people("alice")
+        for number in range(10):
+            await house.put(await house.room(f"m-{number}", access="private"), alice)
+            await house.room(f"n-{number}")
+
+        async def listed(tx: Tx) -> object:
+            return await queries.rooms_seen_by(tx, alice.id, "", 15)
+
+        async def look() -> None:
+            await house.store.read(
+                lambda tx: queries.rooms_seen_by(tx, alice.id, "", 15), long=True
+            )
+
+        few = await meter.measure(look)
+        flood = (
+            "WITH RECURSIVE n (n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 6000) "
+            "INSERT INTO rooms SELECT n, 'a-' || n, 'e', 'private', 1, NULL, '{}', '{}', 1, NULL, "
+            "1, 1 FROM n"
+        )
+        await house.write(lambda tx: tx.execute(flood))
+        assert await meter.measure(look) <= few * 1.05
+
+    with metered() as meter:
+        in_storehouse(tmp_path, body)
+
+
+def test_a_membership_is_changed_removed_and_counted(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob = await house.people("alice", "bob")
+        one, two = [await house.room(name) for name in ("one", "two")]
+        await house.put(one, alice, Role.OWNER)
+        await house.put(two, alice, Role.OWNER)
+        await house.put(one, bob)
+        assert await house.read(queries.count_owned, alice.id) == 2
+        assert await house.read(queries.count_owned, bob.id) == 0
+        await house.put(two, alice, Role.MEMBER, "invited")
+        assert await house.read(queries.count_owned, alice.id) == 1
+        assert await house.read(queries.memberships_of, alice.id) == [
+            ("one", Membership(one.id, alice.id, Role.OWNER, "member")),
+            ("two", Membership(two.id, alice.id, Role.MEMBER, "invited")),
+        ]
+        assert await house.write(queries.remove_membership, one.id, alice.id)
+        assert not await house.write(queries.remove_membership, one.id, alice.id)
+        assert await house.read(queries.membership, one.id, alice.id) is None
+
+    in_storehouse(tmp_path, body)
+
+
+def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob = await house.people("alice", "bob")
+        room = await house.room()
+        await house.put(room, alice)
+        for account in (alice, bob):
+            await house.write(queries.expel, room.id, account.id)
+            assert await house.read(queries.membership, room.id, account.id) == Membership(
+                room.id, account.id, Role.MEMBER, "banned"
+            )
+        await house.write(queries.expel, room.id, "gone-meanwhile")
+        assert await house.read(queries.membership, room.id, "gone-meanwhile") is None
+
+    in_storehouse(tmp_path, body)
+
+
+def test_owners_are_told_by_their_present_handles(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob, carol = await house.people("alice", "bob", "carol")
+        one, two, three = [await house.room(name) for name in ("one", "two", "three")]
+        await house.put(one, bob, Role.OWNER)
+        await house.put(one, alice, Role.OWNER)
+        await house.put(one, carol)
+        await house.put(two, carol, Role.OWNER)
+        await house.accounts.change_handle(bob, "robert")
+        assert await house.read(queries.owners_of, one.id) == ["alice", "robert"]
+        assert await house.read(queries.owners_by_room, [one.id, two.id, three.id]) == {
+            one.id: ["alice", "robert"],
+            two.id: ["carol"],
+            three.id: [],
+        }
+        assert await house.read(queries.owners_by_room, []) == {}
+        assert await house.read(queries.handles_of, [bob.id, "gone", carol.id]) == {
+            bob.id: "robert",
+            carol.id: "carol",
+        }
+        assert sorted(await house.read(queries.handles_in, one.id)) == ["alice", "carol", "robert"]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_long_lists_of_accounts_are_looked_up_in_parts(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        people = await house.people("alice", "bob")
+        ids = [people[0].id, *(f"gone-{number}" for number in range(700)), people[1].id]
+        assert await house.read(queries.handles_of, ids) == {one.id: one.handle for one in people}
+
+    in_storehouse(tmp_path, body)
+
+
+def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        alice, bob = await house.people("alice", "bob")
+        one, two, three = [
+            await house.room(name, created_by=alice.id) for name in ("one", "two", "three")
+        ]
+        await house.put(one, alice, Role.OWNER)
+        await house.put(two, alice, state="banned")
+        await house.put(three, bob)
+        message = said(1, account=alice.id)
+        await house.write(queries_messages.insert, one.id, [message])
+        assert await house.write(queries.remove_account, alice.id) == [one.id, two.id]
+        assert await house.read(queries.memberships_of, alice.id) == []
+        assert await house.read(queries.membership, three.id, bob.id) is not None
+        assert await house.read(queries_messages.since, one.id, 0) == [message]
+        room = await house.read(queries.room_by_id, one.id)
+        assert room is not None
+        assert room.created_by is None
+
+    in_storehouse(tmp_path, body)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200])
+def test_messages_come_back_as_they_were_stored_however_many_at_once(
+    tmp_path: Path, count: int
+) -> None:
+    messages = [
+        said(seq, about="a2" if seq % 2 else None, account="a1" if seq % 3 else None)
+        for seq in range(1, count + 1)
+    ]
+
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await house.write(queries_messages.insert, room.id, messages)
+        assert await house.read(queries_messages.since, room.id, 0) == messages
+        assert await house.read(queries_messages.since, room.id, count - 1) == messages[-1:]
+        assert await house.read(queries_messages.since, room.id, count) == []
+
+    in_storehouse(tmp_path, body)
+
+
+def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(
+    tmp_path: Path,
+) -> None:
+    async def body(house: Storehouse) -> None:
+        one, two = [await house.room(name) for name in ("one", "two")]
+        await house.write(queries_messages.insert, one.id, [said(1)])
+        await house.write(queries_messages.insert, two.id, [said(1)])
+        with pytest.raises(ConstraintViolated):
+            await house.write(queries_messages.insert, one.id, [said(3), said(1, id="other")])
+        assert await house.read(queries_messages.since, one.id, 0) == [said(1)]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_an_id_may_be_used_again_before_its_first_message_is_removed(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        again = said(3, id="m1", account="a2")
+        await house.write(queries_messages.insert, room.id, [said(1), said(2), again])
+        assert await house.read(queries_messages.used, room.id, "m1") == (3, "a2")
+        await house.write(queries_messages.trim, room.id, 2, 10)
+        assert await house.read(queries_messages.used, room.id, "m1") == (3, "a2")
+
+    in_storehouse(tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "page"),
+    [
+        ({"limit": 3}, [8, 9, 10]),
+        ({"after": 0, "limit": 3}, [1, 2, 3]),
+        ({"after": 8, "limit": 3}, [9, 10]),
+        ({"after": 10, "limit": 3}, []),
+        ({"before": 6, "limit": 3}, [3, 4, 5]),
+        ({"before": 2, "limit": 3}, [1]),
+        ({"before": 1, "limit": 3}, []),
+        ({"before": 99, "limit": 2}, [9, 10]),
+        ({"after": 2, "before": 9, "limit": 3}, [3, 4, 5]),
+        ({"after": 2, "before": 5, "limit": 9}, [3, 4]),
+        ({"after": 5, "before": 5, "limit": 9}, []),
+    ],
+)
+def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
+    tmp_path: Path, wanted: dict[str, int], page: list[int]
+) -> None:
+    async def body(house: Storehouse) -> None:
+        room, other = [await house.room(name) for name in ("one", "two")]
+        for one in (room, other):
+            await house.write(queries_messages.insert, one.id, [said(n) for n in range(1, 11)])
+        found = await house.read(queries_messages.page, room.id, **wanted)
+        assert found == [said(seq) for seq in page]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(tmp_path: Path) -> None:
+    large = 400_000
+
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        sizes = {1: large, 2: large, 3: large, 4: 2_000_000, 5: large}
+        messages = [said(seq, data=b"x" * size) for seq, size in sizes.items()]
+        await house.write(queries_messages.insert, room.id, messages)
+        pages = [
+            numbers(await house.read(queries_messages.page, room.id, limit=9, **wanted))
+            for wanted in ({"after": 0}, {"after": 2}, {"after": 3}, {"before": 4}, {"before": 5})
+        ]
+        assert pages == [[1, 2], [3], [4], [2, 3], [4]]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await house.write(queries_messages.insert, room.id, [said(n) for n in range(1, 8_001)])
+
+        async def cost(ask: Unit[Any]) -> int:
+            return await meter.measure(lambda: house.store.read(ask, long=True))
+
+        def page(**wanted: int) -> Unit[Any]:
+            return lambda tx: queries_messages.page(tx, room.id, limit=50, **wanted)
+
+        costs = [
+            await cost(page(**wanted))
+            for wanted in ({"after": 0}, {"after": 7_900}, {"before": 60}, {"before": 7_900}, {})
+        ]
+        assert max(costs) <= min(costs) * 1.3
+        assert await cost(lambda tx: queries_messages.used(tx, room.id, "m4000")) < 50
+        assert await cost(lambda tx: queries_messages.tail_ids(tx, room.id, 50)) <= min(costs)
+        assert await cost(lambda tx: queries_messages.oldest_after(tx, room.id, NOON)) < 1_000
+        scans = {
+            sql: scanned
+            for sql, scanned in meter.statements.items()
+            if "room_messages" in sql and scanned
+        }
+        assert scans == {}
+
+    with metered() as meter:
+        in_storehouse(tmp_path, body)
+
+
+def test_an_id_is_looked_up_by_the_store_in_the_loop_itself(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        one, two = [await house.room(name) for name in ("one", "two")]
+        await house.write(queries_messages.insert, one.id, [said(1), said(2, account=None)])
+
+        def used(room_id: int, id_: str) -> object:
+            return house.store.peek(lambda tx: queries_messages.used(tx, room_id, id_))
+
+        assert used(one.id, "m1") == (1, "a1")
+        assert used(one.id, "m2") == (2, None)
+        assert used(one.id, "m3") is None
+        assert used(two.id, "m1") is None
+
+    in_storehouse(tmp_path, body)
+
+
+def test_the_latest_ids_come_in_the_order_of_their_messages(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        await house.write(
+            queries_messages.insert, room.id, [said(1), said(2, account=None), said(3)]
+        )
+        ids = [("m1", 1, "a1"), ("m2", 2, None), ("m3", 3, "a1")]
+        assert await house.read(queries_messages.tail_ids, room.id, 9) == ids
+        assert await house.read(queries_messages.tail_ids, room.id, 2) == ids[1:]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room, other = [await house.room(name) for name in ("one", "two")]
+        for one in (room, other):
+            await house.write(queries_messages.insert, one.id, [said(n) for n in range(1, 11)])
+        assert [await house.write(queries_messages.trim, room.id, 7, 4) for _ in range(3)] == [
+            4,
+            2,
+            0,
+        ]
+        assert numbers(await house.read(queries_messages.since, room.id, 0)) == [7, 8, 9, 10]
+        assert len(await house.read(queries_messages.since, other.id, 0)) == 10
+        assert await house.read(queries_messages.used, room.id, "m6") is None
+        assert await house.read(queries_messages.used, room.id, "m7") == (7, "a1")
+
+    in_storehouse(tmp_path, body)
+
+
+def test_the_first_message_of_a_time_is_found(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room, empty = [await house.room(name) for name in ("one", "two")]
+        await house.write(queries_messages.insert, room.id, [said(n) for n in range(5, 30)])
+        for at, seq in (
+            (0.0, 5),
+            (NOON + 5.25, 5),
+            (NOON + 5.3, 6),
+            (NOON + 17.0, 17),
+            (NOON + 29.25, 29),
+            (NOON + 29.5, None),
+        ):
+            assert await house.read(queries_messages.oldest_after, room.id, at) == seq
+        assert await house.read(queries_messages.oldest_after, empty.id, 0.0) is None
+
+    in_storehouse(tmp_path, body)
+
+
+def test_all_that_an_account_said_is_found_in_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries_messages, "WINDOW", 7)
+
+    async def body(house: Storehouse) -> None:
+        alice, bob = await house.people("alice", "bob")
+        rooms = [await house.room(f"room-{number}") for number in range(4)]
+        for number, room in enumerate(rooms):
+            messages = [
+                said(seq, account=alice.id if seq % (number + 2) == 0 else bob.id)
+                for seq in range(1, 41 if number != 2 else 1)
+            ]
+            await house.write(queries_messages.insert, room.id, messages)
+            found = []
+            after: int | None = 0
+            while after is not None:
+                page = await house.read(queries_messages.said_in, room.id, alice.id, after, 3)
+                assert len(page.messages) <= 3
+                assert page.next is None or page.next > after
+                found += page.messages
+                after = page.next
+            assert found == [one for one in messages if one.account == alice.id]
+
+    in_storehouse(tmp_path, body)
+
+
+def test_only_an_account_that_is_there_can_be_a_member(tmp_path: Path) -> None:
+    async def body(house: Storehouse) -> None:
+        room = await house.room()
+        with pytest.raises(ConstraintViolated):
+            await house.write(
+                queries.put_membership, Membership(room.id, "nobody", Role.MEMBER, "member")
+            )
+
+    in_storehouse(tmp_path, body)

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    CapabilityReserved,
+    ConstraintSyntax,
+    FolkmootError,
+    PatternSyntax,
+    RoomNameInvalid,
+    TooManyCapabilities,
+)
+from folkmoot.rooms.model import RoomPolicy
+from folkmoot.rooms.spec import RoomPatch, RoomSpec, check_rights, read_patch, read_spec
+
+CONSTRAINED = {"kind": "mcp.request.tools/call", "payload": {"params": {"name": ["read", "list"]}}}
+LONG = f"x.y.z:{'c' * 1_024}"
+
+
+def test_a_name_is_all_that_a_room_needs() -> None:
+    assert read_spec({"name": "square"}) == RoomSpec(
+        name="square",
+        access="open",
+        durable=True,
+        capabilities=None,
+        grants={},
+        policy=RoomPolicy(),
+    )
+
+
+def test_a_whole_room_is_read() -> None:
+    policy = {
+        "quorum": 2,
+        "proposal_seconds": 60,
+        "request_seconds": 1.5,
+        "keep_messages": 10,
+        "keep_days": 30,
+    }
+    spec = read_spec(
+        {
+            "name": "the.2nd_square-b",
+            "access": "private",
+            "durable": False,
+            "capabilities": ["chat.*", CONSTRAINED, "!chat.cancel"],
+            "grants": {"@Alice": ["*"], "bob": []},
+            "policy": policy,
+        }
+    )
+    assert spec == RoomSpec(
+        name="the.2nd_square-b",
+        access="private",
+        durable=False,
+        capabilities=("chat.*", CONSTRAINED, "!chat.cancel"),
+        grants={"alice": ("*",), "bob": ()},
+        policy=RoomPolicy(2, 60.0, 1.5, 10, 30),
+    )
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a" * 64, "a.b", "a_b-c", "0..0"])
+def test_a_room_can_have_this_name(name: str) -> None:
+    assert read_spec({"name": name}).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 65, "A", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", "a\x00", "..", "a:b"]
+)
+def test_no_room_can_have_this_name(name: str) -> None:
+    with pytest.raises(RoomNameInvalid, match="A room's name is 1 to 64"):
+        read_spec({"name": name})
+
+
+WRONG: list[tuple[dict[str, Any], type[FolkmootError], str]] = [
+    ({"access": "public"}, ArgumentInvalid, "access"),
+    ({"access": None}, ArgumentInvalid, "access"),
+    ({"access": ["open"]}, ArgumentInvalid, "access"),
+    ({"capabilities": "chat.*"}, ArgumentInvalid, "capabilities"),
+    ({"capabilities": ["chat.*"] * 65}, ArgumentInvalid, "capabilities"),
+    ({"capabilities": ["not a pattern"]}, PatternSyntax, "capabilities"),
+    ({"capabilities": [7]}, ConstraintSyntax, "capabilities"),
+    ({"capabilities": [{"kind": "chat.*", "more": 1}]}, ConstraintSyntax, "capabilities"),
+    ({"capabilities": ["system.welcome"]}, CapabilityReserved, "capabilities"),
+    ({"capabilities": ["system.*"]}, CapabilityReserved, "capabilities"),
+    (
+        {"capabilities": [{"kind": "x.y", "payload": {"a": list(range(60))}}] * 5},
+        TooManyCapabilities,
+        "capabilities",
+    ),
+    ({"grants": []}, ArgumentInvalid, "grants"),
+    ({"grants": None}, ArgumentInvalid, "grants"),
+    ({"grants": {"no handle": ["*"]}}, ArgumentInvalid, "grants"),
+    ({"grants": {"alice": ["*"], "@ALICE": []}}, ArgumentInvalid, "grants"),
+    ({"grants": {"alice": "*"}}, ArgumentInvalid, "grants.alice"),
+    ({"grants": {"alice": ["system.error"]}}, CapabilityReserved, "grants.alice"),
+    ({"policy": None}, ArgumentInvalid, "policy"),
+    ({"policy": [1]}, ArgumentInvalid, "policy"),
+    ({"policy": {"colour": "red"}}, ArgumentInvalid, "policy.colour"),
+    ({"policy": {"quorum": 0}}, ArgumentInvalid, "policy.quorum"),
+    ({"policy": {"quorum": 1_001}}, ArgumentInvalid, "policy.quorum"),
+    ({"policy": {"quorum": 1.5}}, ArgumentInvalid, "policy.quorum"),
+    ({"policy": {"quorum": True}}, ArgumentInvalid, "policy.quorum"),
+    ({"policy": {"quorum": "1"}}, ArgumentInvalid, "policy.quorum"),
+    ({"policy": {"proposal_seconds": -1}}, ArgumentInvalid, "policy.proposal_seconds"),
+    ({"policy": {"request_seconds": 86_401}}, ArgumentInvalid, "policy.request_seconds"),
+    ({"policy": {"keep_messages": -1}}, ArgumentInvalid, "policy.keep_messages"),
+    ({"policy": {"keep_days": 10**30}}, ArgumentInvalid, "policy.keep_days"),
+    ({"colour": "red"}, ArgumentInvalid, "colour"),
+]
+
+
+@pytest.mark.parametrize(("members", "error", "field"), WRONG)
+def test_what_is_wrong_is_refused_by_its_field_in_a_new_room_and_in_a_change(
+    members: dict[str, Any], error: type[FolkmootError], field: str
+) -> None:
+    for read in (lambda: read_spec({"name": "square", **members}), lambda: read_patch(members)):
+        with pytest.raises(error) as caught:
+            read()
+        assert caught.value.data["field"] == field
+        assert field in caught.value.message
+        assert caught.value.http in (400, 403)
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({}, "name"),
+        ({"name": 7}, "name"),
+        ({"name": None}, "name"),
+        ({"name": "square", "durable": 1}, "durable"),
+        ({"name": "square", "durable": None}, "durable"),
+        ({"name": "square", "grants": {f"handle_{n}": [] for n in range(257)}}, "grants"),
+        (
+            {"name": "square", "capabilities": [f"x.y.{'z' * 120}:{'c' * 1_000}"] * 64},
+            "capabilities",
+        ),
+    ],
+)
+def test_what_no_new_room_can_be_is_refused_by_its_field(
+    members: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(ArgumentInvalid, match=field) as caught:
+        read_spec(members)
+    assert caught.value.data["field"] == field
+
+
+@pytest.mark.parametrize("field", ["name", "durable"])
+def test_some_of_a_room_never_changes(field: str) -> None:
+    with pytest.raises(ArgumentInvalid, match=field):
+        read_patch({field: "square"})
+
+
+def test_a_bound_is_told_in_words() -> None:
+    with pytest.raises(ArgumentInvalid) as caught:
+        read_patch({"policy": {"keep_messages": -1}})
+    assert caught.value.message == (
+        "policy.keep_messages must be a whole number from 0 to 1,000,000,000."
+    )
+
+
+def test_what_a_change_leaves_out_stays() -> None:
+    patch = read_patch({})
+    assert patch == RoomPatch()
+    assert patch.access is UNSET
+    assert patch.capabilities is UNSET
+    assert patch.change_policy(RoomPolicy(quorum=3)) == RoomPolicy(quorum=3)
+
+
+def test_null_in_a_change_goes_back_to_the_default() -> None:
+    patch = read_patch(
+        {
+            "capabilities": None,
+            "grants": {"alice": None, "bob": ["chat.*"]},
+            "policy": {"quorum": None, "keep_days": 7},
+        }
+    )
+    assert patch.capabilities is None
+    assert patch.grants == {"alice": None, "bob": ("chat.*",)}
+    before = RoomPolicy(quorum=3, request_seconds=5.0, keep_days=1)
+    assert patch.change_policy(before) == RoomPolicy(quorum=1, request_seconds=5.0, keep_days=7)
+
+
+def test_null_for_a_new_room_is_the_default() -> None:
+    spec = read_spec(
+        {
+            "name": "square",
+            "capabilities": None,
+            "grants": {"alice": None},
+            "policy": {"quorum": None},
+        }
+    )
+    assert spec == RoomSpec(name="square")
+
+
+def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults() -> None:
+    assert read_spec({"name": "square", "capabilities": []}).capabilities == ()
+
+
+def test_nobody_is_given_more_by_a_room_than_anyone_can_hold() -> None:
+    wide = ({"kind": "x.y", "payload": {"a": list(range(60))}},) * 3
+    check_rights(wide, {})
+    check_rights(None, {"a1": wide, "a2": wide})
+    with pytest.raises(TooManyCapabilities, match="grants"):
+        check_rights(wide, {"a1": wide})
