@@ -47,6 +47,7 @@ def test_the_limits_are_the_specifications_unless_told() -> None:
         "send": Limit(60, MINUTE),
         "search": Limit(30, MINUTE),
         "invite": Limit(10, DAY),
+        "guest": Limit(20, HOUR),
     }
     changed = settings(RATES_SEND_PER_MINUTE="7")
     assert rate_limits(changed)["send"] == Limit(7, MINUTE)
@@ -81,3 +82,35 @@ def test_lists_are_read_from_the_environment() -> None:
     )
     assert made.http.trusted_proxies == ("10.0.0.0/8", "::1", "192.0.2.7")
     assert made.http.allowed_origins == ("https://app.example", "http://localhost:5173")
+
+
+UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        (
+            {"TLS_CERTIFICATE": "a.pem"},
+            "FOLKMOOT_TLS_CERTIFICATE: tls.certificate needs tls.key beside it",
+        ),
+        ({"TLS_KEY": "a.pem"}, "FOLKMOOT_TLS_KEY: tls.key needs tls.certificate beside it"),
+        (
+            {"LIMITS_MESSAGE_BYTES": "8000000"},
+            f"FOLKMOOT_LIMITS_MESSAGE_BYTES: {UNSENT}",
+        ),
+        (
+            {"LIMITS_UNSENT_BYTES": "70000"},
+            f"FOLKMOOT_LIMITS_UNSENT_BYTES: {UNSENT}",
+        ),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        settings(**variables)
+    assert refused.value.message == told
+
+
+def test_values_that_go_together_are_taken() -> None:
+    made = settings(TLS_CERTIFICATE="a.pem", TLS_KEY="b.pem", LIMITS_UNSENT_BYTES="1048576")
+    assert (made.tls.certificate, made.tls.key) == ("a.pem", "b.pem")

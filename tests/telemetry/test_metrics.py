@@ -11,6 +11,7 @@ from folkmoot.telemetry.parts import (
     STORE_GAUGES,
     bus_families,
     store_families,
+    websocket_families,
 )
 
 
@@ -119,3 +120,18 @@ def test_every_metric_is_documented() -> None:
         if family.name.startswith("folkmoot_"):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             assert name in page or f"…{name.removeprefix('folkmoot_store')}" in page
+
+
+def test_a_close_code_that_a_client_invented_is_counted_as_other() -> None:
+    metrics = Metrics(version="0", clock=Clock())
+    closed = {1000: 3, 4008: 1, 3123: 2, 4999: 5}
+    metrics.watch(lambda: websocket_families(7, 18, closed))
+    found = values(metrics)
+    assert found["folkmoot_websocket_links"] == 7
+    assert found["folkmoot_websocket_opened_total"] == 18
+    ended = {name: value for name, value in found.items() if "websocket_closed_total" in name}
+    assert ended == {
+        "folkmoot_websocket_closed_total{code=1000}": 3,
+        "folkmoot_websocket_closed_total{code=4008}": 1,
+        "folkmoot_websocket_closed_total{code=other}": 7,
+    }

@@ -65,6 +65,11 @@ def every_char_escaped(text: str, spell: str) -> str:
         ("recovery%5Fcode=hunter2", "hunter2"),
         ("new_token=hunter2 accessToken=x", "hunter2"),
         ("x-api-key: hunter2", "hunter2"),
+        ("gi_" + HEX, HEX),
+        (f"/ws?room=plaza&token=gk_{HEX}&after=7", HEX),
+        ("%67i%5f" + HEX, HEX),
+        ("gk\\u005f" + HEX, HEX),
+        ('{"credential": "two words"}', "two words"),
     ],
 )
 def test_a_secret_does_not_survive(text: str, secret: str) -> None:
@@ -85,6 +90,7 @@ def test_a_secret_does_not_survive(text: str, secret: str) -> None:
         "/invites and /invite are not codes",
         "http://127.0.0.1:8420/path and http://hub:80 asked by a@b",
         "http://hub:8420?by=a@b 100%25 of 5%20",
+        "the magi_of_persia kept regi_ster and credentials.json",
     ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
@@ -140,6 +146,7 @@ def test_forms_are_masked_in_json_without_breaking_it() -> None:
         "recoveryCode",
         "FOLKMOOT_MASTER_KEY",
         "db.password",
+        "credential",
     ],
 )
 def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:

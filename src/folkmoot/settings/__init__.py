@@ -1,8 +1,9 @@
 """Settings: one TOML file, `FOLKMOOT_…` variables and command-line options, typed.
 
-A *field* is one setting with its type, bounds and description (`model`); the table of all fields
-and the one check each value passes are in `fields`; `load` merges the sources into `Loaded`, which
-holds the `Settings` and the *origin* of every value; `locate` finds the line a key stands on.
+A *field* is one setting with its type, bounds and description (`model`, `rooms`); the table of all
+fields and the one check each value passes are in `fields`; `load` merges the sources into `Loaded`,
+which holds the `Settings` and the *origin* of every value, and has `consistency` look whether they
+go together; `locate` finds the line a key stands on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from folkmoot.settings.model import (
     Settings,
     StoreSettings,
     TelemetrySettings,
+    TlsSettings,
 )
+from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.schema import schema
 
 __all__ = [
@@ -29,14 +32,18 @@ __all__ = [
     "BadValue",
     "Field",
     "HttpSettings",
+    "KindSettings",
+    "LimitSettings",
     "Loaded",
     "LogSettings",
     "MailSettings",
     "McpSettings",
     "RateSettings",
+    "RoomSettings",
     "Settings",
     "StoreSettings",
     "TelemetrySettings",
+    "TlsSettings",
     "check",
     "load",
     "read_text",

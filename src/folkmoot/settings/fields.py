@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from folkmoot.settings import shapes
-from folkmoot.settings.model import Section, Settings
+from folkmoot.settings.model import Settings
+from folkmoot.settings.section import Section
 
 Shape = Callable[[str], bool]
 

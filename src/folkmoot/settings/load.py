@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import SettingsError
+from folkmoot.settings.consistency import contradictions
 from folkmoot.settings.fields import FIELDS, SECTIONS, BadValue, check, read_text, shown
 from folkmoot.settings.model import Settings
 from folkmoot.settings.sources import (
@@ -31,6 +32,7 @@ PREFIX = "FOLKMOOT_"
 OTHER_VARIABLES = {
     "FOLKMOOT_CONFIG": "The settings file, when `--config` does not name one.",
     "FOLKMOOT_CREDENTIALS": "The file in which the command line keeps the accounts you use.",
+    "FOLKMOOT_INVITATION": "The invitation with which `folkmoot room join --invitation` comes in.",
     "FOLKMOOT_DEBUG": "When set to anything, an unexpected error shows its traceback.",
     "FOLKMOOT_TEST_PROFILE": "How deep the project's own tests search; a hub ignores it.",
 }
@@ -97,8 +99,11 @@ def load(
     take_options(merge, options)
     if merge.problems:
         raise failure(merge.problems)
+    settings = build(merge.values)
+    if wrong := list(contradictions(settings)):
+        raise failure([contradiction(merge, *each) for each in wrong])
     origins = {path: merge.origins.get(path, "default") for path in FIELDS}
-    return Loaded(settings=build(merge.values), origins=origins, file=found and found[0])
+    return Loaded(settings=settings, origins=origins, file=found and found[0])
 
 
 def take_file(merge: Merge, document: Document) -> None:
@@ -199,6 +204,11 @@ def nearest(name: str, known: Iterable[str], spelled: str = "'{}'") -> str:
     """The hint for a name that is nearly right."""
     matches = difflib.get_close_matches(name[:100], list(known), 1, 0.7)
     return f"; did you mean {spelled.format(matches[0])}?" if matches else ""
+
+
+def contradiction(merge: Merge, path: str, text: str) -> Problem:
+    """A problem of values that are right alone, told where one of them was set."""
+    return Problem(FROM_FILE, 0, f"{merge.origins[path]}: {text}")
 
 
 def build(values: Mapping[str, Any]) -> Settings:

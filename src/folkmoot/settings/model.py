@@ -5,28 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
-from folkmoot.settings.shapes import (
-    host,
-    host_pattern,
-    http_url,
-    is_loopback,
-    network,
-    origin,
-    path,
+from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
+from folkmoot.settings.section import (
+    FilePath,
+    FolderPath,
+    Host,
+    HostPattern,
+    HttpUrl,
+    Network,
+    Origin,
+    Section,
 )
-
-Host = Annotated[str, Meta(extra={"shape": host})]
-FilePath = Annotated[str, Meta(extra={"shape": path})]
-HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
-HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
-Origin = Annotated[str, Meta(extra={"shape": origin})]
-Network = Annotated[str, Meta(extra={"shape": network})]
-
-
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One table of the settings file."""
+from folkmoot.settings.shapes import is_loopback
 
 
 class LogSettings(Section, frozen=True, kw_only=True):
@@ -94,7 +86,8 @@ class HttpSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Connections served at the same time; further ones are answered 503.",
+            description="Connections served at the same time, each open WebSocket included; "
+            "further ones are answered 503.",
         ),
     ] = 1000
     max_body_bytes: Annotated[
@@ -105,6 +98,25 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             description="The largest request body that is read; larger ones are answered 413.",
         ),
     ] = 4_194_304
+
+
+class TlsSettings(Section, frozen=True, kw_only=True):
+    """TLS of the hub's own: HTTPS and WSS on its port, and nothing else on it then."""
+
+    certificate: Annotated[
+        FilePath,
+        Meta(
+            description="The certificate in PEM form, with those that lead to its authority after "
+            "it; read at the start. Empty serves without TLS."
+        ),
+    ] = ""
+    key: Annotated[
+        FilePath,
+        Meta(
+            description="The certificate's private key in PEM form, without a password. Set both "
+            "or neither."
+        ),
+    ] = ""
 
 
 class McpSettings(Section, frozen=True, kw_only=True):
@@ -175,6 +187,26 @@ class RateSettings(Section, frozen=True, kw_only=True):
     invite_per_day: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Invites one user may make in a day.")
     ] = 10
+    chat_person_per_minute: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Times one person may chat in a room in a minute."),
+    ] = 60
+    chat_agent_per_minute: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Times one agent may chat in a room in a minute."),
+    ] = 10
+    chat_guest_per_minute: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Times one guest may chat in a room in a minute."),
+    ] = 10
+    guest_per_hour: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Wrong invitations of guests that one address may show in an hour.",
+        ),
+    ] = 20
 
 
 class MailSettings(Section, frozen=True, kw_only=True):
@@ -261,7 +293,7 @@ class Settings(Section, frozen=True, kw_only=True):
         int, Meta(ge=0, le=65535, description="The port the hub listens on; 0 takes any free one.")
     ] = 8420
     data: Annotated[
-        FilePath,
+        FolderPath,
         Meta(
             description="The data folder: database, key file and control socket. Made at the first "
             "start; a relative path is taken from the working directory."
@@ -291,15 +323,19 @@ class Settings(Section, frozen=True, kw_only=True):
     rate_limits: Annotated[
         Literal["on", "off"],
         Meta(
-            description="Whether the limits of `[rates]` hold; off is for tests and private "
-            "networks."
+            description="Whether the limits of `[rates]` hold, and `limits.frames_per_second`; off "
+            "is for tests and private networks."
         ),
     ] = "on"
     log: LogSettings = field(default_factory=LogSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     mail: MailSettings = field(default_factory=MailSettings)
+    rooms: RoomSettings = field(default_factory=RoomSettings)
+    kinds: KindSettings = field(default_factory=KindSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

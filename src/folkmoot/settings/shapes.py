@@ -71,6 +71,11 @@ def path(value: str) -> bool:
     return True
 
 
+def file_path(value: str) -> bool:
+    """Empty, or the path of a file."""
+    return not value or path(value)
+
+
 def http_url(value: str) -> bool:
     """Empty, or an http:// or https:// URL without user, query or fragment."""
     if not value:

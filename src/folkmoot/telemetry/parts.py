@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
 )
+
+from folkmoot.core.closecodes import CloseCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +37,9 @@ STORE_GAUGES = {
     "write_queue_depth": "Writes that wait for their commit.",
     "read_queue_depth": "Queries that wait for a reader.",
 }
+
+CLOSE_CODES = frozenset({1000, 1001, 1005, 1006, *CloseCode})
+OTHER_CODE = "other"
 
 
 def store_families(values: Mapping[str, Any], bounds: Sequence[int]) -> list[Metric]:
@@ -88,3 +94,30 @@ def tool_families(calls: Mapping[tuple[str, str], int]) -> list[Metric]:
     for labels, count in calls.items():
         counted.add_metric(labels, count)
     return [counted]
+
+
+def room_families(live: int, messages: int, deliveries: int) -> list[Metric]:
+    """The numbers of the rooms."""
+    text = "Rooms that are in use."
+    rooms = GaugeMetricFamily("folkmoot_rooms_live", text, value=live)
+    text = "Messages that became part of a room's history."
+    accepted = CounterMetricFamily("folkmoot_room_messages", text, value=messages)
+    text = "The same messages, each counted once for every WebSocket that it was sent to."
+    sent = CounterMetricFamily("folkmoot_room_deliveries", text, value=deliveries)
+    return [rooms, accepted, sent]
+
+
+def websocket_families(open_links: int, opened: int, closed: Mapping[int, int]) -> list[Metric]:
+    """The numbers of the WebSockets; a code that is a client's own invention counts as other."""
+    text = "WebSockets that are open."
+    links = GaugeMetricFamily("folkmoot_websocket_links", text, value=open_links)
+    text = "WebSockets that were opened."
+    counted = CounterMetricFamily("folkmoot_websocket_opened", text, value=opened)
+    text = "WebSockets that ended, by close code; 1006 is a connection that was lost."
+    ended = CounterMetricFamily("folkmoot_websocket_closed", text, labels=("code",))
+    codes: Counter[str] = Counter()
+    for code, count in closed.items():
+        codes[str(code) if code in CLOSE_CODES else OTHER_CODE] += count
+    for label, count in codes.items():
+        ended.add_metric((label,), count)
+    return [links, counted, ended]

@@ -34,9 +34,13 @@ NAMES = frozenset(
         "secret",
         "authorization",
         "cookie",
+        "credential",
     }
 )
 """Names whose value is a secret, whatever it looks like, also as the end of a longer name."""
+
+TOKENS = ("sk_", "gi_", "gk_")
+"""How tokens begin: those of accounts, of invitations into a room, and of its guests."""
 
 _ENDINGS = tuple(name.replace("_", "") for name in sorted(NAMES))
 _NO_WORD = re.compile(r"[^a-z0-9]+")
@@ -56,6 +60,8 @@ _JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
 _SPELLED = "|".join(
     _JOINT.join("".join(map(_letter, word)) for word in name.split("_")) for name in sorted(NAMES)
 )
+_TOKENS = "|".join(TOKENS)
+_SPELLED_TOKENS = "|".join("".join(map(_letter, start)) for start in TOKENS)
 _FIRST = r"%\\" + "".join(sorted({name[0] + name[0].upper() for name in NAMES}))
 """How a spelled name can begin; where it cannot, no name is tried."""
 _BETWEEN = (
@@ -86,7 +92,7 @@ _BY_NAME = (
         ),
     ),
     Form(
-        ("token", "code", "key", "pass", "secret"),
+        ("token", "code", "key", "pass", "secret", "credential"),
         re.compile(
             rf"(?P<kept>(?i:{'|'.join(_OTHERS)}){_BETWEEN})"
             rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
@@ -103,8 +109,11 @@ _BY_NAME = (
 """Secrets that stand behind a name; a header's value reaches to the end of its line."""
 
 _BY_FORM = (
-    Form(_ESCAPES, re.compile("".join(map(_letter, "sk_")) + _BODY + "{8,}")),
-    Form(("sk_",), re.compile(r"(?i:(?<![a-z0-9])sk_[a-z0-9]{8,}|sk_[0-9a-f]{8,})")),
+    Form(_ESCAPES, re.compile(f"(?:{_SPELLED_TOKENS}){_BODY}{{8,}}")),
+    Form(
+        TOKENS,
+        re.compile(rf"(?i:(?<![a-z0-9])(?:{_TOKENS})[a-z0-9]{{8,}}|(?:{_TOKENS})[0-9a-f]{{8,}})"),
+    ),
     Form(
         ("-", *_ESCAPES),
         re.compile(

@@ -77,6 +77,7 @@ def _explained(error: OSError, host: str, port: int) -> ServeError:
     return AddressUnusable(f"Cannot listen on {host}: it is not an address of this machine.")
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, *, tls: bool = False) -> str:
     """The URL of a listening address, as it was given; `::` becomes `[::]`."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

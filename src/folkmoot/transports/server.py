@@ -12,11 +12,13 @@ import uvicorn
 
 from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.listen import close
+from folkmoot.transports.protocol import HEAD_SECONDS
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Generator
+    import ssl
+    from collections.abc import Callable, Generator
 
     from starlette.types import ASGIApp
 
@@ -28,10 +30,11 @@ CANCEL_SECONDS = 2.0
 class _Uvicorn(uvicorn.Server):
     """uvicorn without its signal handlers, which would raise the signal again after the stop."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None) -> None:
         super().__init__(config)
         self.servers = []
         self.listening = asyncio.Event()
+        self._tls = tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -39,8 +42,25 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve the sockets, and say so."""
-        await super().startup(sockets)
+        """Serve the sockets, and say so.
+
+        Made here because uvicorn leaves a client that begins TLS and falls silent a whole minute.
+        """
+        await self.lifespan.startup()
+        made: Callable[[], asyncio.Protocol] = partial(
+            self.config.http_protocol_class,  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        loop = asyncio.get_running_loop()
+        seconds = None if self._tls is None else HEAD_SECONDS
+        for each in sockets or []:
+            server = await loop.create_server(
+                made, sock=each, ssl=self._tls, ssl_handshake_timeout=seconds
+            )
+            self.servers.append(server)
+        self.started = True
         self.listening.set()
 
 
@@ -55,6 +75,7 @@ class HttpServer:
         max_connections: int,
         shutdown_seconds: float,
         metrics: Metrics | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._sockets = sockets
         self._away = TurnedAway(metrics)
@@ -72,7 +93,7 @@ class HttpServer:
             limit_concurrency=max_connections + 1,
             timeout_graceful_shutdown=math.ceil(shutdown_seconds),
         )
-        self._uvicorn = _Uvicorn(config)
+        self._uvicorn = _Uvicorn(config, tls)
 
     async def serve(self) -> None:
         """Serve until `stop`, then finish what is in flight within the grace time."""

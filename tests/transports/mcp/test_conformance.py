@@ -32,7 +32,7 @@ def test_without_the_setting_a_hub_shows_only_its_own(era: str, tmp_path: Path) 
         async with meeting(tmp_path, era) as there:
             tools, resources = await shown(there)
             assert tools
-            assert all(name.startswith("msg_") for name in tools)
+            assert all(name.startswith(("msg_", "room_")) for name in tools)
             assert resources == ["mmp://mailboxes/inbox", "ui://mmp-inbox"]
             stranger = await there.stranger()
             capabilities = stranger.client.server_capabilities

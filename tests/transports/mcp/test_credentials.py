@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core.errors import QueryInvalid, TokensDiffer
-from folkmoot.transports.mcp.credentials import mark_of, read_query, read_token
+from folkmoot.transports.credentials import read_token
+from folkmoot.transports.mcp.credentials import mark_of, read_query
 
 TOKEN = "sk_" + "a" * 64
 
@@ -15,7 +16,7 @@ def scope(query: str = "", *authorization: str) -> dict[str, object]:
 
 def token(query: str = "", *authorization: str) -> str:
     asked = scope(query, *authorization)
-    return read_token(asked, read_query(asked))
+    return read_token(asked, read_query(asked).tokens)
 
 
 @pytest.mark.requirement("auth.query-token", "auth.bearer-token")

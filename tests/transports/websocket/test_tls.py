@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import uvicorn
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from websockets.asyncio.client import connect
 
 from folkmoot.core.closecodes import CloseCode
@@ -22,38 +16,10 @@ from folkmoot.transports.listen import listen
 from folkmoot.transports.websocket import LinkLimits, WebSocketEndpoint
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 from folkmoot.web.pages import Pages
+from tests.certificates import certificate
 from tests.harness import run
 from tests.transports.websocket.support import Party
 from tests.transports.websocket.test_client import code_of
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for this machine, signed by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return paths
 
 
 def test_links_work_over_tls(tmp_path: Path) -> None:

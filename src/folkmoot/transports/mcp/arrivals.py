@@ -8,8 +8,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from folkmoot.accounts import Account, hash_token, is_token
 from folkmoot.tools.model import Caller
+from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.mcp.credentials import mark_of, read_query, read_token
+from folkmoot.transports.mcp.credentials import mark_of, read_query
 from folkmoot.transports.mcp.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Arrivals:
         if foreign is not None:
             raise foreign
         query = read_query(scope)
-        token = read_token(scope, query)
+        token = read_token(scope, query.tokens)
         mark = mark_of(token)
         # Of a header that stands several times the first counts.
         headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))

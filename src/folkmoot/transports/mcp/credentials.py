@@ -1,4 +1,4 @@
-"""The token of a request, from its URL or its header."""
+"""What the URL of a request to `/mcp` asks for, and what a token is remembered by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from folkmoot.core.errors import QueryInvalid, TokensDiffer
+from folkmoot.core.errors import QueryInvalid
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from folkmoot.names import NameStyle
 
 MOST_PARAMETERS = 50
-BEARER = "bearer "
 TOKEN_ALONE = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
 
 CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all",)}
@@ -52,20 +51,6 @@ def read_query(scope: Scope) -> Query:
     given: dict[str, Any] = dict(pairs)
     tokens = frozenset(value for name, value in pairs if name == "token" and value)
     return Query(tokens, given.get("names"), "tools" in given)
-
-
-def read_token(scope: Scope, query: Query) -> str:
-    """The token of a request; empty when it has none, refused when it has several."""
-    tokens = set(query.tokens)
-    for name, value in scope["headers"]:
-        if name != b"authorization":
-            continue
-        text = value.decode("latin-1").strip()
-        if text.lower().startswith(BEARER) and (token := text[len(BEARER) :].strip()):
-            tokens.add(token)
-    if len(tokens) > 1:
-        raise TokensDiffer("The request carries two different tokens; send one.")
-    return tokens.pop() if tokens else ""
 
 
 def mark_of(token: str) -> str:

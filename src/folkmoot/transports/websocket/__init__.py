@@ -9,7 +9,7 @@ once for all; an `Audience` is the links that hear the same. `Pulse` finds those
 
 from __future__ import annotations
 
-from folkmoot.transports.websocket.audience import Audience
+from folkmoot.transports.websocket.audience import Audience, Tally
 from folkmoot.transports.websocket.endpoint import (
     Door,
     Handler,
@@ -29,6 +29,7 @@ __all__ = [
     "Link",
     "LinkLimits",
     "Refusal",
+    "Tally",
     "UpgradeRequest",
     "WebSocketEndpoint",
     "text_frame",

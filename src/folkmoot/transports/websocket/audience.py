@@ -10,10 +10,23 @@ if TYPE_CHECKING:
     from folkmoot.transports.websocket.link import Link
 
 
+class Tally:
+    """How much went out, over all audiences that share it."""
+
+    __slots__ = ("deliveries", "frames")
+
+    def __init__(self) -> None:
+        self.frames = 0
+        """Frames that were sent to an audience, whether anyone was in it or not."""
+        self.deliveries = 0
+        """The same frames, each counted once for every link that was there."""
+
+
 class Audience:
     """Links that are sent the same frames; what came in one tick is joined once for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None = None) -> None:
+        self._tally = tally or Tally()
         self._links: set[Link] = set()
         self._frames: list[Frame] = []
         self._ahead: dict[Link, int] = {}
@@ -63,6 +76,8 @@ class Audience:
             return
         self._frames, self._ahead = [], {}
         joined, count = b"".join(frames), len(frames)
+        self._tally.frames += count
+        self._tally.deliveries += count * len(self._links)
         # A link that proves too slow leaves while the others are served.
         for link in list(self._links):
             if link not in ahead:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import NewType
+from typing import TypeAlias
 
-Frame = NewType("Frame", bytes)
+Frame: TypeAlias = bytes
 """A whole frame, header and payload."""
 
 TEXT, CLOSE, PING, PONG = 0x81, 0x88, 0x89, 0x8A
@@ -20,29 +20,38 @@ _CODE = Struct("!H")
 def text_frame(payload: bytes) -> Frame:
     """The frame of a text message; that the payload is UTF-8 is the caller's word."""
     size = len(payload)
+    head = _HEADS[size] if size < _USUAL_SIZES else _text_head(size)
+    return head + payload
+
+
+def _text_head(size: int) -> bytes:
     if size <= MOST_CONTROL:
-        return Frame(_SHORT.pack(TEXT, size) + payload)
+        return _SHORT.pack(TEXT, size)
     if size < 1 << 16:
-        return Frame(_LONG.pack(TEXT, 126, size) + payload)
-    return Frame(_LONGEST.pack(TEXT, 127, size) + payload)
+        return _LONG.pack(TEXT, 126, size)
+    return _LONGEST.pack(TEXT, 127, size)
+
+
+_USUAL_SIZES = 2048
+_HEADS = tuple(map(_text_head, range(_USUAL_SIZES)))
 
 
 def ping_frame(payload: bytes = b"") -> Frame:
     """A ping."""
-    return Frame(_SHORT.pack(PING, len(payload)) + payload)
+    return _SHORT.pack(PING, len(payload)) + payload
 
 
 def pong_frame(payload: bytes) -> Frame:
     """The answer to a ping, with the same payload."""
-    return Frame(_SHORT.pack(PONG, len(payload)) + payload)
+    return _SHORT.pack(PONG, len(payload)) + payload
 
 
 def close_frame(code: int, reason: str = "") -> Frame:
     """The last frame; a reason that is too long loses its end, at a whole character."""
     if code == NO_CODE:
-        return Frame(_SHORT.pack(CLOSE, 0))
+        return _SHORT.pack(CLOSE, 0)
     told = reason.encode()[: MOST_CONTROL - 2].decode(errors="ignore").encode()
-    return Frame(_SHORT.pack(CLOSE, 2 + len(told)) + _CODE.pack(code) + told)
+    return _SHORT.pack(CLOSE, 2 + len(told)) + _CODE.pack(code) + told
 
 
 NO_CODE = 1005

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
@@ -39,6 +39,10 @@ class State(Enum):
     ENDING = auto()
     """All is said; what is left is to be written and the connection to end."""
     LOST = auto()
+
+
+OPEN: Final = State.OPEN
+"""Asked for with every message, and to look up a member of an enum is slow."""
 
 
 class Link(asyncio.Protocol):
@@ -84,7 +88,7 @@ class Link(asyncio.Protocol):
         self._limits = limits
         self._leave = leave
         self._handler: Handler | None = None
-        self._state = State.OPEN
+        self._state = OPEN
         self._reading = True
         self._reader = Reader(self, limits.max_message_bytes)
         self._outbox = Outbox(transport, limits, paused=paused)
@@ -97,7 +101,7 @@ class Link(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Whether messages still come and go."""
-        return self._state is State.OPEN
+        return self._state is OPEN
 
     @property
     def unsent(self) -> int:
@@ -115,12 +119,12 @@ class Link(asyncio.Protocol):
             self._handler = entrance(self)
         except Exception as error:  # noqa: BLE001 - as for a message that fails
             self._fail(error)
-        if self._state is not State.OPEN:
+        if self._state is not OPEN:
             self._tell(self.code, "")
 
     def send(self, frame: Frame) -> None:
         """Send a frame after everything that was sent before, together with its whole tick."""
-        if self._state is not State.OPEN:
+        if self._state is not OPEN:
             return
         if self.audience is not None:
             self.audience.hand_over(self)
@@ -128,7 +132,7 @@ class Link(asyncio.Protocol):
 
     def put(self, data: bytes, frames: int) -> None:
         """Send frames that are joined already; a tick's own frames come before them."""
-        if self._state is not State.OPEN:
+        if self._state is not OPEN:
             return
         if self._waiting:
             self.wait_with(data, frames)
@@ -153,14 +157,14 @@ class Link(asyncio.Protocol):
     async def drained(self) -> None:
         """Wait until the client has read most of what it was sent, or the link is not open."""
         self.flush()
-        while self._state is State.OPEN and not self._outbox.clear:
+        while self._state is OPEN and not self._outbox.clear:
             if self._drained is None:
                 self._drained = self._loop.create_future()
             await asyncio.shield(self._drained)
 
     def pause_reading(self) -> None:
         """Read nothing more from the client for now; what was read already still comes."""
-        if self._state is State.OPEN and self._reading:
+        if self._state is OPEN and self._reading:
             self._reading = self.quiet = False
             self.transport.pause_reading()
 
@@ -172,13 +176,13 @@ class Link(asyncio.Protocol):
 
     def close(self, code: int, reason: str = "") -> None:
         """Send what was sent so far and then a close; the client has a limited time to answer."""
-        if self._state is not State.OPEN:
+        if self._state is not OPEN:
             return
         if self.audience is not None:
             self.audience.remove(self)
         self.flush()
         # Flushing may have found the client too slow, which is then why it is closed.
-        if self._state is State.OPEN:
+        if self._state is OPEN:
             self._leave_open(State.CLOSING, code, reason, self._limits.close_seconds)
             self._outbox.put_last(close_frame(code, reason))
             self.resume_reading()
@@ -217,7 +221,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is no matter
         """The connection is gone."""
-        if self._state is State.OPEN:
+        if self._state is OPEN:
             if self.audience is not None:
                 self.audience.remove(self)
             self._leave_open(State.LOST, LOST, "", 0)
@@ -235,7 +239,7 @@ class Link(asyncio.Protocol):
 
     def on_text(self, data: bytes) -> None:
         """A message came."""
-        if self._state is not State.OPEN or self._handler is None:
+        if self._state is not OPEN or self._handler is None:
             return
         try:
             self._handler.on_text(data)
@@ -248,7 +252,7 @@ class Link(asyncio.Protocol):
 
     def on_close(self, code: int, reason: str) -> None:
         """The client closes, or answers our close."""
-        if self._state is State.OPEN:
+        if self._state is OPEN:
             if self.audience is not None:
                 self.audience.remove(self)
             self._waiting.clear()

@@ -1,0 +1,16 @@
+"""Rooms on WebSockets, at `/ws`.
+
+The *door* reads from a request for a WebSocket which room is wanted, by whom and since when, and
+lets it in or tells why not. Behind it each connection is an *outlet*, through which the room hears
+its client and tells it things; a *crowd* is the outlets that hear what is said in one room. A
+*rate* says how much one client may send.
+"""
+
+from __future__ import annotations
+
+from folkmoot.transports.rooms.crowd import RoomCrowd
+from folkmoot.transports.rooms.door import RoomDoor
+from folkmoot.transports.rooms.outlet import RoomOutlet
+from folkmoot.transports.rooms.rates import Rate
+
+__all__ = ["Rate", "RoomCrowd", "RoomDoor", "RoomOutlet"]

@@ -1,0 +1,88 @@
+"""Who comes into a room on a WebSocket, and what the others are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.errors import AuthenticationRequired, FolkmootError, InvitationInvalid
+from folkmoot.rooms.guests import GUEST_LIMIT
+from folkmoot.transports.credentials import read_token
+from folkmoot.transports.rooms.outlet import RoomOutlet
+from folkmoot.transports.rooms.wish import read_wish
+from folkmoot.transports.websocket import Refusal
+
+if TYPE_CHECKING:
+    from folkmoot.ratelimits import RateLimits
+    from folkmoot.rooms import Rooms
+    from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.rooms.rates import Rate
+    from folkmoot.transports.rooms.wish import Wish
+    from folkmoot.transports.websocket import Link, UpgradeRequest
+    from folkmoot.transports.websocket.endpoint import Entrance
+
+logger = logging.getLogger("folkmoot.rooms")
+
+ACCEPT_SECONDS: Final = 10.0
+INVITATION: Final = "gi_"
+"""How the tokens begin that a guest comes with for the first time."""
+
+TOO_LONG = Refusal(CloseCode.INTERNAL, "The hub took too long; try again in a moment.")
+
+
+class RoomDoor:
+    """Lets WebSockets into rooms."""
+
+    def __init__(
+        self, rooms: Rooms, *, rate: Rate | None, limits: RateLimits, addresses: Addresses
+    ) -> None:
+        self._rooms = rooms
+        self._rate = rate
+        self._limits = limits
+        self._addresses = addresses
+
+    async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
+        """Let a request in, or tell it why not; an own failure is told without its particulars."""
+        try:
+            wish = read_wish(request.query)
+            token = read_token(request.scope, request.query.get("token", ()))
+            async with asyncio.timeout(ACCEPT_SECONDS):
+                return await self._admit(wish, token, self._addresses.of(request.scope))
+        except TimeoutError:
+            return TOO_LONG
+        except FolkmootError as error:
+            if error.close != CloseCode.INTERNAL:
+                return Refusal(error.close, error.message)
+            logger.warning("nobody was let into a room", extra={"error": error.code})
+            return Refusal(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
+
+    async def _admit(self, wish: Wish, token: str, address: str) -> Entrance:
+        if not token:
+            raise AuthenticationRequired
+        rooms, credential = self._rooms, None
+        changes = rooms.changes
+        if token.startswith(INVITATION):
+            with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
+                visitor, credential = await rooms.exchange(wish.room, token)
+        else:
+            visitor = await rooms.authenticate(token)
+        live, role = await rooms.enter(visitor, wish.room)
+
+        def enter(link: Link) -> RoomOutlet:
+            outlet = RoomOutlet(link, live.left, self._rate)
+            outlet.listen(rooms.receiver(live, outlet, visitor))
+            live.join(
+                outlet,
+                visitor,
+                role,
+                conn=wish.conn,
+                after=wish.after,
+                epoch=wish.epoch,
+                credential=credential,
+            )
+            rooms.confirm(visitor, changes)
+            return outlet
+
+        return enter

@@ -1,0 +1,231 @@
+"""What a connection to a room may send and must read, and how it ends otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from tests.harness import read_answer, run
+from tests.transports.rooms.support import Seat, Town, town
+from tests.transports.websocket.support import CLOSE, Client, handshake
+
+LIMIT = 65_536
+
+
+def message(size: int) -> str:
+    """A message of exactly so many bytes."""
+    empty = json.dumps({"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": ""}})
+    return empty.replace('"text": ""', f'"text": "{"x" * (size - len(empty))}"')
+
+
+def test_a_message_as_large_as_the_limit_is_heard_and_one_byte_more_is_closed(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(bob.token) as other:
+                async with there.joined(ann.token) as seat:
+                    whole = message(1_048_576)
+                    assert len(whole) == 1_048_576
+                    await seat.socket.send(whole)
+                    text = json.loads(whole)["payload"]["text"]
+                    assert (await seat.heard(text))["seq"] == (await other.heard(text))["seq"]
+                    await seat.socket.send(message(1_048_577))
+                    assert (await seat.ended()).code == CloseCode.TOO_BIG
+                await other.say("and on")
+                await other.heard("and on")
+
+    run(main())
+
+
+def test_the_limit_of_a_message_is_the_settings_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path, limits={"message_bytes": LIMIT}) as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat:
+                await seat.socket.send(message(LIMIT + 1))
+                assert (await seat.ended()).code == CloseCode.TOO_BIG
+
+    run(main())
+
+
+def test_a_binary_message_is_closed_and_fragments_are_put_together(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat:
+                whole = message(400).replace("xxxx", "frag")
+                await seat.socket.send([whole[:7], whole[7:100], "", whole[100:]])
+                await seat.heard(json.loads(whole)["payload"]["text"])
+                await seat.socket.send(whole.encode())
+                assert (await seat.ended()).code == CloseCode.NOT_TEXT
+
+    run(main())
+
+
+@pytest.mark.requirement("room.close-replaced")
+def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(bob.token) as other:
+                await other.hear()
+                async with there.joined(ann.token, conn="phone") as first:
+                    assert (await other.hear())["kind"] == "system.presence.join"
+                    async with there.joined(ann.token, conn="phone") as second:
+                        assert (await first.ended()).code == CloseCode.REPLACED
+                        await second.say("here I am")
+                        # Nobody heard that she left or came.
+                        assert (await other.hear())["payload"]["text"] == "here I am"
+
+    run(main())
+
+
+class Hands(SystemClock):
+    """A clock that stands still, unless it is moved by hand."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+
+RATED = {"rate_limits": "on", "rates": {"chat_person_per_minute": 1_000_000}}
+
+
+@pytest.mark.requirement("room.close-rate")
+def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Hands()
+        limits = {"frames_per_second": 2}
+        async with town(tmp_path, clock, limits=limits, **RATED) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(bob.token) as other:
+                async with there.joined(ann.token) as seat:
+                    for number in range(10):
+                        await seat.say(f"{number}")
+                    await seat.heard("9")
+                    clock.passed += 1
+                    await seat.say("two")
+                    await seat.say("more")
+                    await seat.heard("more")
+                    await seat.say("one too many")
+                    end = await seat.ended()
+                    assert (end.code, end.reason) == (
+                        CloseCode.OVER_RATE,
+                        CLOSE_REASONS[CloseCode.OVER_RATE],
+                    )
+                await other.heard("more")
+                await other.say("peace")
+                await other.heard("peace")
+
+    run(main())
+
+
+def test_without_rate_limits_one_may_send_as_fast_as_one_can(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path, limits={"frames_per_second": 1}) as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat:
+                for number in range(50):
+                    await seat.say(f"{number}")
+                await seat.heard("49")
+
+    run(main())
+
+
+class Deaf:
+    """A client that joins a room and reads nothing, not even the welcome, until it is told to."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+    async def ended(self) -> int:
+        """Read everything after all, and answer the code of the close."""
+        self._client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        while True:
+            opcode, payload = await self._client.receive()
+            if opcode == CLOSE:
+                return int.from_bytes(payload[:2], "big")
+
+
+@asynccontextmanager
+async def deaf(there: Town, token: str) -> AsyncIterator[Deaf]:
+    url = urlsplit(there.url(token))
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    made.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", url.port))
+    client = Client(*await asyncio.open_connection(sock=made, limit=1024))
+    try:
+        client.writer.write(handshake(f"{url.path}?{url.query}"))
+        assert (await read_answer(client.reader)).status == 101
+        yield Deaf(client)
+    finally:
+        client.leave()
+
+
+async def departed(seat: Seat) -> str:
+    """Who leaves next."""
+    while (told := await seat.hear())["kind"] != "system.presence.leave":
+        pass
+    name: str = told["payload"]["participant"]["id"]
+    return name
+
+
+@pytest.mark.requirement("wire.slow-consumer")
+def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(tmp_path: Path) -> None:
+    limits = {"unsent_bytes": LIMIT, "message_bytes": LIMIT}
+
+    async def talk(seat: Seat) -> None:
+        for number in range(2_000):
+            await seat.say("x" * 32_000, id=f"m-{number}")
+            while (told := await seat.hear()).get("id") != f"m-{number}":
+                if told["kind"] == "system.presence.leave":
+                    assert told["payload"]["participant"]["id"] == "bob"
+                    return
+
+    async def main() -> None:
+        async with town(tmp_path, limits=limits) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann, durable=False)
+            async with there.joined(ann.token) as seat, deaf(there, bob.token) as slow:
+                await talk(seat)
+                await seat.say("and on")
+                await seat.heard("and on")
+                assert await slow.ended() == CloseCode.TOO_SLOW
+
+    run(main())
+
+
+@pytest.mark.requirement("room.close-pong-timeout")
+def test_a_connection_that_no_longer_answers_is_found_and_its_participant_leaves(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path, limits={"ping_seconds": 0.1, "pong_seconds": 1.5}) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat, deaf(there, bob.token) as gone:
+                assert await departed(seat) == "bob"
+                assert await gone.ended() == CloseCode.PONG_TIMEOUT
+
+    run(main())

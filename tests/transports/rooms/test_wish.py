@@ -1,0 +1,61 @@
+"""What the query of a request for `/ws` can say."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+import pytest
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import QueryInvalid
+from folkmoot.transports.rooms.wish import Wish, read_wish
+
+
+def read(query: str) -> Wish:
+    return read_wish(parse_qs(query, keep_blank_values=True))
+
+
+@pytest.mark.parametrize(
+    ("query", "wish"),
+    [
+        ("room=plaza", Wish("plaza")),
+        ("topic=plaza", Wish("plaza")),
+        ("room=plaza&topic=plaza&token=x&other=thing", Wish("plaza")),
+        ("room=plaza&after=0", Wish("plaza", after=0)),
+        ("room=plaza&after=007&epoch=e-1.2", Wish("plaza", after=7, epoch="e-1.2")),
+        (f"room=plaza&conn={'~' * 64}", Wish("plaza", conn="~" * 64)),
+        ("room=Not%20a%20name", Wish("Not a name")),
+    ],
+)
+def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish) -> None:
+    assert read(query) == wish
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "room=",
+        "topic=",
+        "Room=plaza",
+        "room=plaza&topic=square",
+        "room=plaza&room=square",
+        "room=plaza&after=",
+        "room=plaza&after=-1",
+        "room=plaza&after=1.5",
+        "room=plaza&after=٣",
+        "room=plaza&after=1&after=2",
+        f"room=plaza&after={'9' * 19}",
+        "room=plaza&epoch=",
+        f"room=plaza&epoch={'e' * 65}",
+        "room=plaza&conn=",
+        f"room=plaza&conn={'c' * 65}",
+        "room=plaza&conn=b%C3%B8b",
+        "room=plaza&conn=a%0ab",
+    ],
+)
+def test_a_query_that_cannot_be_meant_is_a_bad_request(query: str) -> None:
+    with pytest.raises(QueryInvalid) as refused:
+        read(query)
+    assert refused.value.close == CloseCode.BAD_REQUEST
+    assert len(refused.value.message.encode()) <= 123
