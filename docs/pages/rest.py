@@ -1,0 +1,190 @@
+"""The page of the REST interface, from the table its routes are made from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from docs.pages.markdown import code, document, table
+from folkmoot.transports.rest.openapi import ALWAYS, WITH_BODY, refusals
+from folkmoot.transports.rest.schemas import SCHEMAS
+from folkmoot.transports.rest.table import NAME, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from folkmoot.transports.rest.model import Operation, Schema
+
+INTRODUCTION = """\
+Rooms for programs that have no WebSocket. The hub describes all of this by itself, in OpenAPI 3.1,
+at `/v1/openapi.json`; the page and that document are made from the same table.
+
+A request carries the token of an account, or the credential of a guest, as `Authorization: Bearer`
+(or as `?token=` in its URL, which is easier to give away by mistake). Bodies are JSON objects of
+the type `application/json`; answers are JSON, and no cache keeps them. A member or a query
+parameter that nobody knows is refused, and so is one of the wrong form: the error names it.
+
+```console
+$ curl -s -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
+    -d '{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Good morning!"}}' \\
+    http://127.0.0.1:8420/v1/rooms/planning/messages
+```"""
+
+ERRORS = """\
+## Errors
+
+What cannot be done is answered with the status of the [error](errors.md), and always in one shape:
+
+```json
+{"error": {"code": "room_not_found", "message": "There is no such room."}}
+```
+
+`code` does not change, `message` is for people. An error may have more members: `field` or
+`parameter` names what was wrong, `retry_after` says in how many seconds it may be tried again (so
+does the header `Retry-After`), and where a message was refused `attempted_kind` and, if that was a
+matter of rights, `your_capabilities` are what `system.error` would say on a WebSocket. With 401
+comes `WWW-Authenticate: Bearer`, with 405 `Allow`.
+
+A room that is not yours to know of and one that does not exist are answered alike.
+
+Beside the errors listed with an operation, every request may be answered `query_invalid`,
+`tokens_differ`, `origin_not_allowed`, `host_not_allowed` or, when the hub itself is in trouble,
+something from 500 on. A request with a body may also be answered `media_type_unsupported`,
+`body_too_large`, `message_too_large`, `body_timeout` or as [messages](messages.md) says of JSON
+that is not strict."""
+
+GENERAL = frozenset(error.code for error in (*ALWAYS, *WITH_BODY))
+"""The codes that are told of once for all operations."""
+FAILED = 500
+
+TAKEN = frozenset({"PolicyChange", *(each.body.schema for each in OPERATIONS if each.body)})
+"""The objects that requests bring."""
+
+LISTS = """\
+## Lists
+
+A list has at most `limit` entries. `next_cursor` is `null` when nothing follows; otherwise the next
+page is asked for with it as `cursor`, and nothing else changed. Messages are paged by `seq`: go on
+with `after` the last one you have, or with `before` the first."""
+
+OBJECTS = "## Objects"
+
+
+def page() -> str:
+    """The whole page."""
+    index = table(["Operation", "It …", "Needs a token"], map(row, OPERATIONS))
+    return document("# REST", INTRODUCTION, index, *sections(), LISTS, ERRORS, OBJECTS, *objects())
+
+
+def title(operation: Operation) -> str:
+    """The operation as requests name it."""
+    return f"{operation.method} {operation.path}"
+
+
+def anchor(operation: Operation) -> str:
+    """Where the operation's section is, as renderers of Markdown name it."""
+    kept = "".join(c for c in title(operation).lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+def row(operation: Operation) -> list[str]:
+    """One operation in the index."""
+    return [
+        f"[`{title(operation)}`](#{anchor(operation)})",
+        operation.summary[0].lower() + operation.summary[1:],
+        "no" if operation.public else "yes",
+    ]
+
+
+def sections() -> Iterator[str]:
+    """Each operation with what it takes and answers."""
+    for operation in OPERATIONS:
+        yield f"## `{title(operation)}`"
+        yield f"{operation.summary}. {operation.description}".strip()
+        parameters = [NAME] if operation.in_room else []
+        parameters += operation.query
+        if parameters:
+            rows = [[f"`{p.name}`", kind(p.schema), p.description] for p in parameters]
+            yield table(["Parameter", "Type", "Meaning"], rows)
+        if operation.body is not None:
+            yield f"It takes {link(operation.body.schema)}, for example:"
+            yield f"```json\n{json.dumps(operation.body.example, ensure_ascii=False)}\n```"
+        yield answer(operation)
+        if told := list(errors(operation)):
+            yield table(["Status", "Errors"], told)
+
+
+def answer(operation: Operation) -> str:
+    """What an operation answers when it succeeds."""
+    reply = operation.reply
+    what = "nothing more" if reply.schema is None else link(reply.schema)
+    heads = "".join(f" `{name}`: {text}" for name, text in reply.headers.items())
+    return f"It answers {reply.status} and {what}. {reply.description}{heads}"
+
+
+def errors(operation: Operation) -> Iterator[list[str]]:
+    """What is particular to an operation among its errors."""
+    for status, found in sorted(refusals(operation).items()):
+        codes = [error.code for error in found if error.code not in GENERAL]
+        if codes and status < FAILED:
+            yield [str(status), ", ".join(f"`{each}`" for each in codes)]
+
+
+def objects() -> Iterator[str]:
+    """Every object that goes in or out, with its members."""
+    for name, schema in SCHEMAS.items():
+        if "properties" not in schema or name == "Error":
+            continue
+        yield f"### {name}"
+        if "description" in schema:
+            yield schema["description"]
+        mark = ", required" if name in TAKEN else ", may be missing"
+        rows = [
+            [
+                f"`{member}`",
+                kind(inner) + (mark if (member in schema["required"]) == (name in TAKEN) else ""),
+                inner["description"],
+            ]
+            for member, inner in schema["properties"].items()
+        ]
+        yield table(["Member", "Type", "Meaning"], rows)
+    yield "### Capability"
+    yield (
+        "A [pattern over kinds](capabilities.md) as a string, or an object with `kind`, the "
+        "pattern, and `payload`, what the payload must be like."
+    )
+
+
+def link(name: str) -> str:
+    """An object by name, with where it is described."""
+    if "properties" not in SCHEMAS[name] and name != "Capability":
+        return "an object"
+    return f"[{name}](#{name.lower()})"
+
+
+def kind(schema: Schema) -> str:
+    """The type of a value in words."""
+    if "$ref" in schema:
+        return link(schema["$ref"].rpartition("/")[2])
+    if "enum" in schema:
+        noun = " or ".join(code(json.dumps(each).strip('"')) for each in schema["enum"])
+        return f"{noun}; `{schema['default']}` if left out" if "default" in schema else noun
+    if "const" in schema:
+        return code(schema["const"])
+    types: Any = schema["type"]
+    noun, *others = [types] if isinstance(types, str) else types
+    if noun == "array":
+        noun = f"list of {kind(schema['items'])}"
+    elif schema.get("format") == "date-time":
+        noun = "time (RFC 3339)"
+    elif "pattern" in schema:
+        noun = f"string like {code(schema['pattern'])}"
+    elif "maximum" in schema:
+        noun = f"{noun}, {schema['minimum']} to {schema['maximum']:.0f}"
+    elif "maxLength" in schema:
+        noun = f"{noun}, {schema['minLength']} to {schema['maxLength']} characters"
+    if others:
+        noun = f"{noun}, or null"
+    if "default" in schema:
+        noun = f"{noun}; {json.dumps(schema['default'])} if left out"
+    return str(noun)

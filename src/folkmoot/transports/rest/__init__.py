@@ -1,0 +1,13 @@
+"""REST: rooms for programs that have no WebSocket, described by an OpenAPI document.
+
+An *operation* is a row of the `table`: method, path, what it takes, what it answers and the
+*handler* that does it. The routes are made from the table, and so are the `openapi` document and
+the reference page, so none of them can say something else. A `resource` is one path: it finds the
+operation, makes out the *visitor*, reads the request (`reading`) and turns errors into answers.
+"""
+
+from __future__ import annotations
+
+from folkmoot.transports.rest.api import RestApi
+
+__all__ = ["RestApi"]

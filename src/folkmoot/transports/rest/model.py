@@ -1,0 +1,118 @@
+"""The nouns: an operation, what it takes and answers, and one call of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Raw, Struct, field
+
+from folkmoot.core import strict
+from folkmoot.core.strict import Limits
+
+if TYPE_CHECKING:
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.ratelimits import RateLimits
+    from folkmoot.rooms.model import Visitor
+    from folkmoot.rooms.rooms import Rooms
+
+Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
+Schema: TypeAlias = dict[str, Any]
+
+BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
+"""How much a body may ask of us; what is said in a room has the limits of rooms instead."""
+
+
+class Services(Struct, frozen=True, kw_only=True):
+    """What the handlers work with."""
+
+    rooms: Rooms
+    limits: RateLimits
+    document: Raw
+    """The OpenAPI document."""
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter of the path or the query; it is read by the schema that describes it."""
+
+    name: str
+    schema: Schema
+    description: str
+
+
+class Reply(Struct, frozen=True):
+    """What an operation answers when it succeeds."""
+
+    status: int
+    description: str
+    schema: str | None = None
+    """The name of the schema of its JSON body; None where it has none."""
+    headers: Mapping[str, str] = {}
+    """Headers it has, and what each of them says."""
+
+
+class Body(Struct, frozen=True):
+    """The JSON object that a request brings."""
+
+    schema: str
+    example: dict[str, Any]
+
+
+class Call(Struct, kw_only=True, eq=False):
+    """One request on its way through its handler."""
+
+    services: Services
+    visitor: Visitor
+    """Who asks; operations that need no token must not look at it."""
+    room: str = ""
+    """The name of the room in the path."""
+    query: dict[str, Any]
+    """The parameters of the query that were given, or have a default."""
+    raw: bytes = b""
+    """The body as it came."""
+    address: str = ""
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON object of the request."""
+        return strict.decode_object(self.raw, BODY)
+
+    def __repr__(self) -> str:
+        # A body may hold an invitation.
+        return f"Call(room={self.room!r})"
+
+
+class Answered(Struct, frozen=True):
+    """What a handler comes to: the content of the reply, and its headers."""
+
+    content: Any = None
+    headers: Mapping[str, str] = {}
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Answered]]
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One row of the table."""
+
+    id: str
+    method: Method
+    path: str
+    summary: str
+    description: str = ""
+    handler: Handler
+    query: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    reply: Reply
+    errors: tuple[type[FolkmootError], ...] = ()
+    """What it may refuse with, beside what every operation of its form may."""
+    public: bool = False
+    """Whether it works without a token."""
+
+    @property
+    def in_room(self) -> bool:
+        """Whether its path names a room."""
+        return "{name}" in self.path

@@ -1,0 +1,103 @@
+"""From the bytes of a request to what its operation takes, or one clear sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from folkmoot.core.errors import ArgumentInvalid, MediaTypeUnsupported, QueryInvalid
+from folkmoot.tools.decode import shown
+from folkmoot.transports.credentials import read_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import Scope
+
+    from folkmoot.transports.rest.model import Parameter, Schema
+
+TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
+JSON: Final = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
+MOST_PARAMETERS: Final = 50
+WHOLE: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+
+
+def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str, Any]]:
+    """The token of a request, empty where it has none, and the parameters of its query.
+
+    One that nobody knows, or that stands there twice, is refused.
+    """
+    try:
+        pairs = parse_qsl(
+            scope["query_string"].decode("latin-1"),
+            keep_blank_values=True,
+            max_num_fields=MOST_PARAMETERS,
+        )
+    except ValueError:
+        raise QueryInvalid("The URL has too many query parameters.") from None
+    token = read_token(scope, (value for name, value in pairs if name == TOKEN))
+    parameters = {parameter.name: parameter.schema for parameter in known}
+    given: dict[str, Any] = {}
+    for name, text in pairs:
+        if name == TOKEN:
+            continue
+        if name not in parameters:
+            raise QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
+        if name in given:
+            raise QueryInvalid(f"The query parameter {name} stands twice.", parameter=name)
+        schema = parameters[name]
+        value: Any = text
+        if schema["type"] == "integer" and WHOLE.fullmatch(text):
+            value = int(text)
+        if not fits(schema, value):
+            sentence = f"The query parameter {name} takes {must_be(schema)}."
+            raise QueryInvalid(sentence, parameter=name)
+        given[name] = value
+    defaults = {name: it["default"] for name, it in parameters.items() if "default" in it}
+    return token, {**defaults, **given}
+
+
+def check_members(schema: Schema, body: dict[str, Any]) -> None:
+    """Refuse an object whose members are not those of its schema, which are simple values."""
+    properties: dict[str, Schema] = schema["properties"]
+    for name, value in body.items():
+        if name not in properties:
+            raise ArgumentInvalid(f"Unknown member: {shown(name)}.", field=shown(name))
+        if not fits(properties[name], value):
+            raise ArgumentInvalid(f"{name} must be {must_be(properties[name])}.", field=name)
+    for name in schema.get("required", ()):
+        if name not in body:
+            raise ArgumentInvalid(f"Missing member: {name}.", field=name)
+
+
+def fits(schema: Schema, value: Any) -> bool:
+    """Whether a simple value is what its schema says."""
+    if schema["type"] == "integer":
+        return type(value) is int and schema["minimum"] <= value <= schema["maximum"]
+    if type(value) is not str:
+        return False
+    if "enum" in schema:
+        return value in schema["enum"]
+    return bool(schema["minLength"] <= len(value) <= schema["maxLength"])
+
+
+def must_be(schema: Schema) -> str:
+    """What a simple value must be, in words."""
+    if schema["type"] == "integer":
+        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
+    if "enum" in schema:
+        *others, last = schema["enum"]
+        return f"{', '.join(others)} or {last}"
+    return f"a text of {schema['minLength']} to {schema['maxLength']} characters"
+
+
+def check_media_type(scope: Scope) -> None:
+    """Refuse a body that is not plain JSON."""
+    types = [value.decode("latin-1") for name, value in scope["headers"] if name == b"content-type"]
+    encoded = any(
+        name == b"content-encoding" and value.lower() != b"identity"
+        for name, value in scope["headers"]
+    )
+    if encoded or len(types) != 1 or JSON.fullmatch(types[0]) is None:
+        raise MediaTypeUnsupported("The body must be application/json, in UTF-8, not compressed.")

@@ -1,0 +1,295 @@
+"""The JSON that goes in and out, each object under its name: the components of the document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from folkmoot.rooms.machine import State
+from folkmoot.rooms.model import ACCESS, RoomPolicy
+from folkmoot.rooms.spec import MOST_GRANTED, MOST_PATTERNS
+from folkmoot.rooms.spec import ROOM_NAME as NAME
+from folkmoot.transports.rest.model import Schema
+from folkmoot.transports.rest.shapes import listed, moment, nullable, ref, seq, shape, text, told
+
+ROOM_NAME: Final = f"^{NAME.pattern}$"
+LARGEST_SEQ: Final = 2**53 - 1
+"""What every reader of JSON keeps exactly."""
+
+
+_PAGED: Final = {
+    "next_cursor": {
+        "type": ["string", "null"],
+        "description": "The `cursor` of the next page; null when nothing follows.",
+    }
+}
+
+_PATTERN: Final[Schema] = {
+    "type": "string",
+    "pattern": (
+        r"^!?[a-z0-9*-]{1,32}(\.[a-z0-9*-]{1,32}(\.[!-9;-~]{1,128}(:[^\x00-\x1f]{1,1024})?)?)?$"
+    ),
+}
+_CAPABILITY: Final[Schema] = {
+    "description": "A pattern over kinds, alone or with a constraint of the payload.",
+    "anyOf": [
+        _PATTERN,
+        {
+            "type": "object",
+            "properties": {"kind": _PATTERN, "payload": {"type": "object"}},
+            "required": ["kind"],
+            "additionalProperties": False,
+        },
+    ],
+}
+
+_POLICY_SAYS: Final = {
+    "quorum": "How many different participants must reject a proposal to close it",
+    "proposal_seconds": "How long a proposal is open, in seconds",
+    "request_seconds": "How long an answer may take, in seconds",
+    "keep_messages": "How many messages are kept",
+    "keep_days": "For how many days messages are kept",
+}
+_ASKED: Final = {
+    "proposal_seconds": "; 0 for as long as the hub says",
+    "request_seconds": "; 0 for as long as the hub says",
+    "keep_messages": "; 0 for as many as the hub lets a room keep",
+    "keep_days": "; 0 for as long as the hub says",
+}
+_HOLDS: Final = {"keep_days": "; 0 is for ever"}
+_BOUNDS: Final = msgspec.json.schema_components([RoomPolicy])[1]["RoomPolicy"]["properties"]
+_GIVEN_POLICY: Final[dict[str, Schema]] = {
+    name: {
+        "type": [_BOUNDS[name]["type"], "null"],
+        "minimum": _BOUNDS[name]["minimum"],
+        "maximum": _BOUNDS[name]["maximum"],
+        "description": f"{says}{_ASKED.get(name, '')}.",
+    }
+    for name, says in _POLICY_SAYS.items()
+}
+_POLICY: Final[dict[str, Schema]] = {
+    name: told(_BOUNDS[name]["type"], f"{says}{_HOLDS.get(name, '')}.")
+    for name, says in _POLICY_SAYS.items()
+}
+
+_CAPABILITIES: Final = listed(ref("Capability"), maxItems=MOST_PATTERNS)
+
+_SETTINGS: Final[dict[str, Schema]] = {
+    "access": {
+        "type": "string",
+        "enum": list(ACCESS),
+        "description": (
+            "open: everyone with an account may come in. invite: everyone sees the room, and "
+            "those who were invited come in. private: nobody else learns that it is there."
+        ),
+    },
+    "capabilities": {
+        **nullable(_CAPABILITIES),
+        "description": "What everyone but the owners holds; null is the default of their role.",
+    },
+    "grants": {
+        "type": "object",
+        "maxProperties": MOST_GRANTED,
+        "propertyNames": {"pattern": "^@?[A-Za-z][A-Za-z0-9_]{2,19}$"},
+        "additionalProperties": nullable(_CAPABILITIES),
+        "description": "What single people hold beside that, by handle; null is nothing.",
+    },
+    "policy": {**ref("PolicyChange"), "description": "What the room decides for itself."},
+}
+
+_IDS: Final = listed({"type": "string", "minLength": 1, "maxLength": 128}, maxItems=64)
+
+_ENVELOPE: Final[dict[str, Schema]] = {
+    "protocol": {"type": "string", "const": "mcpx/v1", "description": "How it is written."},
+    "id": text("Made by the hub where it is left out."),
+    "from": text("The sender; set by the hub where it is left out."),
+    "to": {**_IDS, "description": "The participants who are meant; none is everyone."},
+    "kind": text("What the message is, such as `chat.message`.", 1280),
+    "correlation_id": {**_IDS, "description": "The ids of the messages this one belongs to."},
+    "context": text("A context of the sender's own."),
+    "payload": {
+        "type": ["object", "null"],
+        "description": "As its kind says; it is never changed.",
+    },
+}
+_OPTIONAL: Final = ("id", "from", "to", "context")
+_SENT: Final[dict[str, Schema]] = {
+    **_ENVELOPE,
+    **{name: nullable(_ENVELOPE[name]) for name in _OPTIONAL},
+    "correlation_id": {
+        **_ENVELOPE["correlation_id"],
+        "description": "The ids of the messages this one belongs to; one may stand alone.",
+        "type": ["array", "string", "null"],
+        "minLength": 1,
+        "maxLength": 128,
+    },
+}
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Error": shape(
+        {
+            "error": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "string", "description": "What programs go by."},
+                    "message": {"type": "string", "description": "What people read."},
+                    "retry_after": {
+                        "type": "number",
+                        "description": "Seconds after which it may be tried again.",
+                    },
+                    "attempted_kind": {
+                        "type": ["string", "null"],
+                        "description": "The kind of the message that was refused.",
+                    },
+                    "your_capabilities": listed(
+                        ref("Capability"), description="What the sender may send instead."
+                    ),
+                },
+                "required": ["code", "message"],
+            }
+        }
+    ),
+    "Capability": _CAPABILITY,
+    "Policy": shape(_POLICY, description="The policy that holds, the hub's part in it included."),
+    "PolicyChange": shape(
+        _GIVEN_POLICY,
+        *_GIVEN_POLICY,
+        description="What is left out stays as it is; what is null goes back to its default.",
+    ),
+    "Room": shape(
+        {
+            "name": told("string", "What the room is called.", pattern=ROOM_NAME),
+            "access": told("string", "Who may come in.", enum=list(ACCESS)),
+            "durable": told("boolean", "Whether its history is kept on the disk."),
+            "epoch": told("string", "Another one when the numbering of messages began anew."),
+            "role": {
+                "type": ["string", "null"],
+                "enum": ["owner", "member", "guest", None],
+                "description": "What you are in the room; null when you are not in it.",
+            },
+            "capabilities": listed(ref("Capability"), description="What members hold."),
+            "policy": {**ref("Policy"), "description": "What the room decides for itself."},
+            "participants": told("integer", "How many are here now.", minimum=0),
+            "first_seq": seq("Where its history begins."),
+            "last_seq": seq("Where it ends at present."),
+            "created_at": moment("When it was made."),
+            "owners": listed({"type": "string"}, description="The handles of the owners."),
+            "grants": {
+                "type": "object",
+                "additionalProperties": listed(ref("Capability")),
+                "description": "What single people hold, by handle; told to owners alone.",
+            },
+        },
+        "grants",
+    ),
+    "RoomPage": shape({"rooms": listed(ref("Room"), description="By name."), **_PAGED}),
+    "RoomSpec": shape(
+        {
+            "name": {
+                "type": "string",
+                "pattern": ROOM_NAME,
+                "description": "What the room is called from then on.",
+            },
+            **_SETTINGS,
+            "access": {**_SETTINGS["access"], "default": "open"},
+            "durable": {
+                "type": "boolean",
+                "default": True,
+                "description": "Whether its history is kept on the disk.",
+            },
+        },
+        *_SETTINGS,
+        "durable",
+    ),
+    "RoomPatch": shape(_SETTINGS, *_SETTINGS),
+    "Participant": shape(
+        {
+            "id": told("string", "The handle, or what a guest is called."),
+            "type": told("string", "Who acts.", enum=["person", "agent", "guest", "gateway"]),
+            "role": told("string", "As what.", enum=["owner", "member", "guest", "gateway"]),
+        }
+    ),
+    "ParticipantPage": shape(
+        {"participants": listed(ref("Participant"), description="By id."), **_PAGED}
+    ),
+    "Envelope": {
+        "type": "object",
+        "properties": _SENT,
+        "required": ["protocol", "kind"],
+    },
+    "Message": {
+        "type": "object",
+        "properties": {
+            "seq": seq("Its place in the history of the room."),
+            "ts": moment("When the hub accepted it."),
+            **_ENVELOPE,
+        },
+        "required": ["seq", "ts", "protocol", "id", "from", "kind"],
+    },
+    "MessagePage": shape(
+        {
+            "messages": listed(ref("Message"), description="In order, without a gap."),
+            "first_seq": seq("Where the history of the room begins."),
+            "last_seq": seq("Where it ends at present."),
+        }
+    ),
+    "Proposal": shape(
+        {
+            "id": told("string", "The id of its message: what a decision correlates."),
+            "seq": seq("Its place in the history of the room."),
+            "kind": told("string", "What is proposed."),
+            "proposer": told("string", "Who proposed it."),
+            "to": listed({"type": "string"}, description="Who shall do it; none is anyone."),
+            "state": told("string", "What has come of it.", enum=[state.value for state in State]),
+            "created_at": moment("When it was made."),
+            "expires_at": moment("Until when it is open."),
+            "rejections": told("integer", "How many rejected it.", minimum=0),
+            "closed_by": nullable(told("string", "Who decided, if anyone did.")),
+            "closed_at": nullable(moment("When it was no longer open.")),
+            "message": {
+                **ref("Message"),
+                "description": "The proposal itself, as long as the history has it.",
+            },
+        },
+        "message",
+    ),
+    "ProposalPage": shape(
+        {"proposals": listed(ref("Proposal"), description="The latest first."), **_PAGED}
+    ),
+    "Invite": shape(
+        {
+            "handle": text("Whom to invite, by handle.", 64),
+            "guest": text("What someone without an account shall be called in the room.", 64),
+        },
+        "handle",
+        "guest",
+        description="One of the two.",
+        minProperties=1,
+        maxProperties=1,
+    ),
+    "Invitation": shape(
+        {
+            "room": told("string", "The room."),
+            "handle": told("string", "Who may come in now."),
+            "guest": told("string", "What the guest will be called."),
+            "token": told(
+                "string", "What the guest comes in with, once. It is told to nobody else."
+            ),
+            "expires_at": moment("Until when the token is good."),
+        },
+        "handle",
+        "guest",
+        "token",
+        "expires_at",
+    ),
+    "GuestToken": shape({"token": text("The token of the invitation.")}),
+    "Guest": shape(
+        {
+            "credential": told("string", "The guest's token from now on, in this room alone."),
+            "guest": told("string", "What the guest is called."),
+            "room": told("string", "The room."),
+        }
+    ),
+    "Document": {"type": "object", "description": "An OpenAPI document."},
+}

@@ -1,0 +1,248 @@
+"""The table of all operations: the routes are made from it, the document, and its page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from folkmoot.core.errors import (
+    ERRORS,
+    ArgumentInvalid,
+    BlockedByInterceptor,
+    CapabilityDenied,
+    CapabilityError,
+    InvalidEnvelope,
+    InvitationInvalid,
+    KindError,
+    NameRefused,
+    PayloadInvalid,
+    ProposalRequired,
+    RateLimited,
+    RequestTimedOut,
+    RoomError,
+    RoomFull,
+    RoomNameInvalid,
+    RoomNameTaken,
+    TargetLeft,
+    TooManyConnections,
+    TooManyOpen,
+    TooManyRooms,
+    UnsupportedProtocol,
+    UserNotFound,
+)
+from folkmoot.rooms import MOST_READ, MOST_WAIT
+from folkmoot.rooms.directory import MOST_LISTED
+from folkmoot.rooms.machine import State
+from folkmoot.transports.rest import handlers
+from folkmoot.transports.rest.model import Body, Operation, Parameter, Reply, Schema
+from folkmoot.transports.rest.paging import LONGEST_CURSOR
+from folkmoot.transports.rest.schemas import LARGEST_SEQ, ROOM_NAME
+
+NAME: Final = Parameter("name", {"type": "string", "pattern": ROOM_NAME}, "The room's name.")
+_SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEQ}
+
+
+def _limit(default: int, most: int) -> Parameter:
+    schema = {"type": "integer", "minimum": 1, "maximum": most, "default": default}
+    return Parameter("limit", schema, "How many at most.")
+
+
+CURSOR: Final = Parameter(
+    "cursor",
+    {"type": "string", "minLength": 1, "maxLength": LONGEST_CURSOR},
+    "The `next_cursor` of the page before.",
+)
+
+SAID: Final = tuple(
+    error
+    for error in ERRORS.values()
+    if issubclass(
+        error,
+        (
+            UnsupportedProtocol,
+            InvalidEnvelope,
+            KindError,
+            CapabilityError,
+            CapabilityDenied,
+            ProposalRequired,
+            BlockedByInterceptor,
+            RoomError,
+            RateLimited,
+        ),
+    )
+    and not issubclass(error, (TargetLeft, RequestTimedOut, RoomFull, TooManyConnections))
+)
+"""What something that is said in a room may be refused with; the rest of its tree comes later."""
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        id="listRooms",
+        method="GET",
+        path="/v1/rooms",
+        summary="List the rooms you may know of",
+        description="Open rooms, those for the invited, and private ones you are in.",
+        handler=handlers.list_rooms,
+        query=(_limit(100, MOST_LISTED), CURSOR),
+        reply=Reply(200, "A page of rooms, by name.", "RoomPage"),
+        errors=(ArgumentInvalid,),
+    ),
+    Operation(
+        id="createRoom",
+        method="POST",
+        path="/v1/rooms",
+        summary="Make a room",
+        description="You are its owner, and hold `*` there.",
+        handler=handlers.create_room,
+        body=Body("RoomSpec", {"name": "planning", "access": "invite"}),
+        reply=Reply(201, "The room.", "Room", {"Location": "Where the room is."}),
+        errors=(
+            ArgumentInvalid,
+            CapabilityError,
+            RoomNameInvalid,
+            RoomNameTaken,
+            TooManyRooms,
+            UserNotFound,
+        ),
+    ),
+    Operation(
+        id="getRoom",
+        method="GET",
+        path="/v1/rooms/{name}",
+        summary="Read how a room is set",
+        handler=handlers.get_room,
+        reply=Reply(200, "The room.", "Room"),
+    ),
+    Operation(
+        id="changeRoom",
+        method="PATCH",
+        path="/v1/rooms/{name}",
+        summary="Set a room anew",
+        description="For owners. What is left out stays as it is.",
+        handler=handlers.change_room,
+        body=Body("RoomPatch", {"access": "open"}),
+        reply=Reply(200, "The room.", "Room"),
+        errors=(ArgumentInvalid, CapabilityError, UserNotFound),
+    ),
+    Operation(
+        id="deleteRoom",
+        method="DELETE",
+        path="/v1/rooms/{name}",
+        summary="Delete a room with everything that was said in it",
+        description="For owners.",
+        handler=handlers.delete_room,
+        reply=Reply(204, "The room is gone."),
+    ),
+    Operation(
+        id="listParticipants",
+        method="GET",
+        path="/v1/rooms/{name}/participants",
+        summary="List who is here now",
+        handler=handlers.participants,
+        query=(_limit(100, 1000), CURSOR),
+        reply=Reply(200, "A page of participants, by name.", "ParticipantPage"),
+        errors=(ArgumentInvalid,),
+    ),
+    Operation(
+        id="readMessages",
+        method="GET",
+        path="/v1/rooms/{name}/messages",
+        summary="Read what was said",
+        description=(
+            "In order: with `after` the first messages that follow it, otherwise the last ones. A "
+            "page ends early when it comes to more than 1 MiB; one message is always shown."
+        ),
+        handler=handlers.messages,
+        query=(
+            Parameter("after", _SEQ, "Only what has a greater `seq`."),
+            Parameter("before", _SEQ, "Only what has a smaller `seq`."),
+            _limit(50, MOST_READ),
+            Parameter(
+                "wait",
+                {"type": "integer", "minimum": 0, "maximum": int(MOST_WAIT), "default": 0},
+                "Seconds to wait where nothing is after `after` yet, or without it, after now.",
+            ),
+        ),
+        reply=Reply(200, "A page of messages.", "MessagePage"),
+    ),
+    Operation(
+        id="postMessage",
+        method="POST",
+        path="/v1/rooms/{name}/messages",
+        summary="Say something",
+        description=(
+            "One envelope, checked as on a WebSocket and then told to everyone in the room. A "
+            "refusal has what `system.error` would say."
+        ),
+        handler=handlers.post_message,
+        body=Body(
+            "Envelope",
+            {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Good morning!"}},
+        ),
+        reply=Reply(201, "The message as everyone gets it.", "Message"),
+        errors=SAID,
+    ),
+    Operation(
+        id="listProposals",
+        method="GET",
+        path="/v1/rooms/{name}/proposals",
+        summary="List proposals and what came of them",
+        handler=handlers.proposals,
+        query=(
+            Parameter(
+                "state",
+                {"type": "string", "enum": [state.value for state in State]},
+                "Only those in this state.",
+            ),
+            _limit(100, MOST_LISTED),
+            CURSOR,
+        ),
+        reply=Reply(200, "A page of proposals, the latest first.", "ProposalPage"),
+        errors=(ArgumentInvalid,),
+    ),
+    Operation(
+        id="invite",
+        method="POST",
+        path="/v1/rooms/{name}/invites",
+        summary="Invite someone",
+        description=(
+            "By handle, or someone without an account as a guest. It is said in the room as "
+            "`room.invite`, and needs that capability; the guest's token is told to you alone."
+        ),
+        handler=handlers.invite,
+        body=Body("Invite", {"guest": "grace"}),
+        reply=Reply(201, "The invitation.", "Invitation"),
+        errors=(
+            ArgumentInvalid,
+            PayloadInvalid,
+            CapabilityDenied,
+            BlockedByInterceptor,
+            NameRefused,
+            TooManyOpen,
+            UserNotFound,
+        ),
+    ),
+    Operation(
+        id="exchangeInvitation",
+        method="POST",
+        path="/v1/rooms/{name}/guests",
+        summary="Come in as a guest",
+        description=(
+            "The token of an invitation, once, in exchange for a credential that is good in this "
+            "room alone. It is used as any other token."
+        ),
+        handler=handlers.exchange,
+        body=Body("GuestToken", {"token": "gi_0123456789abcdef"}),
+        reply=Reply(201, "The credential.", "Guest"),
+        errors=(ArgumentInvalid, InvitationInvalid, RateLimited),
+        public=True,
+    ),
+    Operation(
+        id="describe",
+        method="GET",
+        path="/v1/openapi.json",
+        summary="Read this document",
+        handler=handlers.describe,
+        reply=Reply(200, "The document, in OpenAPI 3.1.", "Document"),
+        public=True,
+    ),
+)
+"""Every operation, in the order of the page."""

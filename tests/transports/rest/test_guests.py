@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from pathlib import Path
+
+import pytest
+
+from folkmoot.telemetry import logs
+from tests.harness import Answer, run
+from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
+
+WRONG = "gi_" + "0" * 64
+
+
+async def invited(host: Asker, room: str = "planning", guest: str = "grace") -> str:
+    """The token of a guest's invitation."""
+    made = done(await host.ask("POST", f"{ROOMS}/{room}/invites", {"guest": guest}), 201)
+    assert made["room"] == room
+    assert made["guest"] == guest
+    assert made["expires_at"].endswith("Z")
+    token: str = made["token"]
+    return token
+
+
+async def exchange(here: House, token: object, room: str = "planning") -> Answer:
+    return await here.stranger.ask("POST", f"{ROOMS}/{room}/guests", {"token": token})
+
+
+@pytest.mark.requirement("room.guest-once")
+def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning", access="private")
+            await ada.create("other")
+            token = await invited(ada)
+            told = done(await exchange(here, token), 201)
+            assert (told["guest"], told["room"]) == ("grace", "planning")
+            refused(await exchange(here, token), 401, "invitation_invalid")
+            guest = Asker(here.port, told["credential"])
+            said = await guest.say("planning", "Thank you!")
+            assert said["from"] == "grace"
+            assert [room["name"] for room in (await guest.get(ROOMS))["rooms"]] == ["planning"]
+            # Outside of its room there is nothing for it, not even a room that is open to all.
+            for method, path, content in (
+                ("GET", f"{ROOMS}/other", None),
+                ("GET", f"{ROOMS}/other/messages", None),
+                (
+                    "POST",
+                    f"{ROOMS}/other/messages",
+                    {"protocol": "mcpx/v1", "kind": "chat.message"},
+                ),
+            ):
+                refused(await guest.ask(method, path, content), 404, "room_not_found")
+            refused(await guest.ask("POST", ROOMS, {"name": "mine"}), 403, "room_forbidden")
+            for method in ("PATCH", "DELETE"):
+                content = {"access": "open"} if method == "PATCH" else None
+                answer = await guest.ask(method, f"{ROOMS}/planning", content)
+                refused(answer, 403, "room_forbidden")
+            invite = await guest.ask("POST", f"{ROOMS}/planning/invites", {"guest": "friend"})
+            refused(invite, 403, "capability_denied")
+
+    run(main())
+
+
+@pytest.mark.requirement("room.guest-once")
+def test_of_two_who_exchange_at_once_one_gets_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            token = await invited(ada)
+            answers = await asyncio.gather(*(exchange(here, token) for _ in range(5)))
+            assert sorted(answer.status for answer in answers) == [201, 401, 401, 401, 401]
+
+    run(main())
+
+
+def test_a_wrong_invitation_says_nothing_of_the_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning", access="private")
+            await ada.create("other")
+            elsewhere = await invited(ada, "other")
+            answers = [
+                await exchange(here, WRONG),
+                await exchange(here, elsewhere),
+                await exchange(here, ada.token),
+                await exchange(here, "anything"),
+                await exchange(here, WRONG, "there-is-none"),
+            ]
+            assert len({(answer.status, answer.body) for answer in answers}) == 1
+            refused(answers[0], 401, "invitation_invalid")
+            assert answers[0].headers["www-authenticate"] == "Bearer"
+            # An attempt at the wrong door used nothing up.
+            done(await exchange(here, elsewhere, "other"), 201)
+
+    run(main())
+
+
+def test_an_invitation_is_no_credential(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            guest = Asker(here.port, await invited(ada))
+            answer = await guest.ask("GET", f"{ROOMS}/planning/messages")
+            refused(answer, 401, "authentication_required")
+
+    run(main())
+
+
+def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(tmp_path: Path) -> None:
+    async def main() -> None:
+        rates = {"guest_per_hour": 2}
+        async with house(tmp_path, rate_limits="on", rates=rates) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            for name in ("grace", "heidi", "ivan"):
+                done(await exchange(here, await invited(ada, guest=name)), 201)
+            token = await invited(ada, guest="judy")
+            for _ in range(2):
+                refused(await exchange(here, WRONG), 401, "invitation_invalid")
+            answer = await exchange(here, token)
+            told = refused(answer, 429, "rate_limited")
+            assert answer.headers["retry-after"] == str(told["retry_after"])
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"token": None},
+        {"token": 7},
+        {"token": ""},
+        {"token": "x" * 200},
+        {"token": WRONG, "name": "root"},
+    ],
+)
+def test_an_exchange_takes_one_token_and_nothing_else(tmp_path: Path, content: object) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            path = f"{ROOMS}/planning/guests"
+            answer = await here.stranger.ask("POST", path, content)
+            refused(answer, 400, "argument_invalid")
+            assert WRONG not in answer.text
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        ({}, 400, "argument_invalid"),
+        ({"handle": "bob", "guest": "grace"}, 400, "argument_invalid"),
+        ({"guest": None}, 400, "argument_invalid"),
+        ({"guest": "grace", "role": "owner"}, 400, "argument_invalid"),
+        ({"guest": "gateway"}, 403, "name_refused"),
+        ({"guest": "ada"}, 403, "name_refused"),
+        ({"guest": "Grace Hopper"}, 403, "name_refused"),
+        ({"handle": "nobody"}, 404, "user_not_found"),
+    ],
+)
+def test_an_invitation_is_for_one_person_whose_name_is_free(
+    tmp_path: Path, content: object, status: int, code: str
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, _ = await here.people("ada", "bob")
+            await ada.create("planning")
+            refused(await ada.ask("POST", f"{ROOMS}/planning/invites", content), status, code)
+
+    run(main())
+
+
+@pytest.mark.requirement("room.guest-secret", "log.tokens-redacted")
+def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    logs.configure("debug", "json", stream)
+    secrets: list[str] = []
+
+    async def main() -> None:
+        async with house(tmp_path, log={"requests": "all", "level": "debug"}) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            token = await invited(ada)
+            credential = done(await exchange(here, token), 201)["credential"]
+            guest = Asker(here.port, credential)
+            await guest.ask("GET", f"{ROOMS}/planning/messages")
+            await here.stranger.ask("GET", f"{ROOMS}/planning/messages?token={credential}")
+            refused(await exchange(here, token), 401, "invitation_invalid")
+            history = (await ada.ask("GET", f"{ROOMS}/planning/messages")).text
+            assert "room.invite" in history
+            for secret in (token, credential):
+                assert secret[3:] not in history
+                secrets.append(secret)
+
+    try:
+        run(main())
+    finally:
+        root.handlers[:], level = before
+        root.setLevel(level)
+        logging.captureWarnings(capture=False)
+    files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert stream.getvalue().count("/guests") >= 2
+    for secret in secrets:
+        assert secret[3:] not in stream.getvalue()
+        assert secret[3:].encode() not in files

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from folkmoot.core.errors import ERRORS
+from folkmoot.transports.rest.openapi import document
+from folkmoot.transports.rest.schemas import SCHEMAS
+from folkmoot.transports.rest.table import OPERATIONS
+from tests.harness import run
+from tests.transports.rest.support import house
+
+
+def nodes(value: Any) -> Iterator[Any]:
+    """Every object of a document."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from nodes(each)
+
+
+@pytest.mark.requirement("room.rest-openapi")
+def test_the_hub_serves_its_document_to_everyone(tmp_path: Path) -> None:
+    async def main() -> None:
+        public_url = "https://hub.example/moot"
+        async with house(tmp_path, public_url=public_url) as here:
+            served = await here.stranger.get("/v1/openapi.json")
+        assert served["openapi"].startswith("3.1.")
+        assert served["servers"] == [{"url": public_url}]
+        assert served["paths"] == document(version="x")["paths"]
+
+    run(main())
+
+
+def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
+    described = [
+        (path, method, it["operationId"])
+        for path, item in document(version="x")["paths"].items()
+        for method, it in item.items()
+        if method != "parameters"
+    ]
+    table = [(row.path, row.method.lower(), row.id) for row in OPERATIONS]
+    assert sorted(described) == sorted(table)
+    assert len({id_ for *_, id_ in table}) == len(table)
+
+
+@pytest.mark.requirement("room.rest-openapi")
+def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            for operation in OPERATIONS:
+                path = operation.path.format(name="planning")
+                answer = await here.stranger.ask(operation.method, path, b"{}")
+                if operation.id == "describe":
+                    assert answer.status == 200
+                else:
+                    assert answer.json()["error"]["code"] in {
+                        "authentication_required",
+                        "argument_invalid",
+                    }
+
+    run(main())
+
+
+def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+    made = document(version="x")
+    referred = {node["$ref"].rpartition("/")[2] for node in nodes(made) if "$ref" in node}
+    assert referred == set(SCHEMAS)
+
+
+def test_every_parameter_of_a_path_is_described() -> None:
+    for path, item in document(version="x")["paths"].items():
+        described = [each["name"] for each in item.get("parameters", ())]
+        assert described == re.findall(r"\{([a-z]+)\}", path)
+
+
+def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
+    made = document(version="x")
+    for schema in SCHEMAS.values():
+        Draft202012Validator.check_schema(schema)
+    for operation in OPERATIONS:
+        if operation.body is not None:
+            schema = {**SCHEMAS[operation.body.schema], "components": made["components"]}
+            Draft202012Validator(schema).validate(operation.body.example)
+
+
+def test_every_error_is_described_with_its_own_status() -> None:
+    for item in document(version="x")["paths"].values():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            for status, response in operation["responses"].items():
+                content = response.get("content", {}).get("application/json", {})
+                parts = content.get("schema", {}).get("allOf")
+                if parts:
+                    codes = parts[1]["properties"]["error"]["properties"]["code"]["enum"]
+                    assert {ERRORS[code].http for code in codes} == {int(status)}
+
+
+def test_what_needs_no_token_says_so_and_nothing_else_does() -> None:
+    made = document(version="x")
+    assert made["security"] == [{"bearer": []}]
+    public = {row.id for row in OPERATIONS if row.public}
+    assert public == {"exchangeInvitation", "describe"}
+    for item in made["paths"].values():
+        for method, operation in item.items():
+            if method != "parameters":
+                assert ("security" in operation) == (operation["operationId"] in public)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.transports.rest.paging import PAGE_BYTES, make_cursor, read_cursor, within
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=32))
+def test_a_cursor_is_read_as_the_place_it_was_made_from(place: str) -> None:
+    assert read_cursor(make_cursor(place)) == place
+
+
+@given(st.text(max_size=40))
+def test_whatever_is_no_cursor_is_refused(text: str) -> None:
+    try:
+        place = read_cursor(text)
+    except ArgumentInvalid:
+        return
+    assert make_cursor(place) == text
+
+
+@pytest.mark.parametrize("text", ["", "=", "YQ==", "YR", "_w", "AAAA", "ä", "a b"])
+def test_a_cursor_that_we_do_not_write_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentInvalid) as refused:
+        read_cursor(text)
+    assert refused.value.data["field"] == "cursor"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "count", "more"),
+    [
+        ([], 3, 0, False),
+        ([0, 0, 0], 3, 3, False),
+        ([0, 0, 0, 0], 3, 3, True),
+        ([PAGE_BYTES + 1], 3, 1, False),
+        ([PAGE_BYTES + 1, 1], 3, 1, True),
+        ([PAGE_BYTES - 1, 1, 1], 3, 2, True),
+    ],
+)
+def test_a_page_ends_by_number_or_by_size_and_is_never_empty_while_something_is_left(
+    sizes: list[int], most: int, count: int, more: bool
+) -> None:
+    page, cut = within(((number, size) for number, size in enumerate(sizes)), most)
+    assert (page, cut) == (list(range(count)), more)

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from folkmoot.transports.rest.table import OPERATIONS
+from tests.harness import ask, read_answer, run
+from tests.transports.rest.support import ROOMS, Asker, chat, done, house, refused
+
+TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token: str) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            stranger = Asker(here.port, token)
+            for operation in OPERATIONS:
+                if operation.public:
+                    continue
+                content = operation.body.example if operation.body else None
+                path = operation.path.format(name="planning")
+                answer = await stranger.ask(operation.method, path, content)
+                refused(answer, 401, "authentication_required")
+                assert answer.headers["www-authenticate"] == "Bearer"
+            assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
+
+    run(main())
+
+
+def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, bob = await here.people("ada", "bob")
+            done(await here.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+            done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+            answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
+            refused(answer, 400, "tokens_differ")
+
+    run(main())
+
+
+def test_a_recovered_accounts_old_token_opens_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            made = await here.hub.accounts.register("ada")
+            ada = Asker(here.port, made.token)
+            await ada.create("planning")
+            fresh = await here.hub.accounts.recover("ada", made.recovery_code)
+            refused(await ada.ask("GET", ROOMS), 401, "authentication_required")
+            ada.token = fresh.token
+            assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
+
+    run(main())
+
+
+METHODS = {
+    ROOMS: "GET, HEAD, POST",
+    f"{ROOMS}/planning": "DELETE, GET, HEAD, PATCH",
+    f"{ROOMS}/planning/messages": "GET, HEAD, POST",
+    f"{ROOMS}/planning/participants": "GET, HEAD",
+    f"{ROOMS}/planning/proposals": "GET, HEAD",
+    f"{ROOMS}/planning/invites": "POST",
+    f"{ROOMS}/planning/guests": "POST",
+    "/v1/openapi.json": "GET, HEAD",
+}
+
+
+def test_another_method_is_refused_and_the_right_ones_are_named(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            for path, allowed in METHODS.items():
+                for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
+                    answer = await ada.ask(method, path)
+                    told = refused(answer, 405, "method_not_allowed")
+                    assert answer.headers["allow"] == allowed
+                    assert allowed in told["message"]
+
+    run(main())
+
+
+BAD_QUERIES = [
+    "limit=0",
+    "limit=501",
+    "limit=",
+    "limit=1e2",
+    "limit=+5",
+    "limit=%D9%A1",
+    "limit=1&limit=2",
+    "after=-1",
+    "after=99999999999999999999",
+    "before=x",
+    "wait=56",
+    "wait=-1",
+    "wait=1&before=3",
+    "wait=1.5",
+    "since=3",
+    "Limit=3",
+    "token=&unknown",
+    "&".join("x" * 60),
+]
+
+
+def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            for query in BAD_QUERIES:
+                answer = await ada.ask("GET", f"{ROOMS}/planning/messages?{query}")
+                refused(answer, 400, "query_invalid")
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=latin-1",
+        "application/jsonp",
+        "multipart/form-data",
+    ],
+)
+def test_a_body_that_is_not_json_by_its_type_is_refused(tmp_path: Path, media_type: str) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            headers = {"content-type": media_type}
+            answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+            refused(answer, 415, "media_type_unsupported")
+            headers = {"content-encoding": "gzip"}
+            answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+            refused(answer, 415, "media_type_unsupported")
+            assert (await ada.get(ROOMS))["rooms"] == []
+
+    run(main())
+
+
+def test_the_usual_spellings_of_the_type_are_accepted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            for number, media_type in enumerate(
+                (
+                    "Application/JSON",
+                    "application/json;charset=UTF-8",
+                    'application/json; charset="utf-8"',
+                )
+            ):
+                headers = {"content-type": media_type}
+                body = {"name": f"room-{number}"}
+                done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
+
+    run(main())
+
+
+BAD_JSON = [
+    (b"", "invalid_json"),
+    (b"{", "invalid_json"),
+    (b'{"name":"a"} x', "invalid_json"),
+    (b'{"name":"\xff"}', "invalid_utf8"),
+    (b'{"name":"a","name":"b"}', "duplicate_key"),
+    (b'{"name":"a","policy":{"quorum":1,"quorum":2}}', "duplicate_key"),
+    (b'{"name":"\\ud800"}', "lone_surrogate"),
+    (b'{"name":"a","policy":{"quorum":NaN}}', "number_out_of_range"),
+    (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nesting_too_deep"),
+    (b"[" * 100_000, "nesting_too_deep"),
+    (b"[]", "batch_refused"),
+    (b'"planning"', "not_an_object"),
+    (b"null", "not_an_object"),
+]
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/planning/messages", "/planning/invites", "/planning/guests"]
+)
+def test_a_body_that_is_not_strict_json_is_refused(tmp_path: Path, path: str) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            for body, code in BAD_JSON:
+                headers = {"content-length": str(len(body))}
+                answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
+                refused(answer, 400, code)
+            assert (await ada.read("planning"))["messages"] == []
+
+    run(main())
+
+
+BAD_ROOMS: list[dict[str, object]] = [
+    {"name": "planning", "owner": "bob"},
+    {"name": "planning", "policy": {"quorums": 1}},
+    {"name": "planning", "policy": {"quorum": 0}},
+    {"name": "planning", "policy": {"quorum": True}},
+    {"name": "planning", "policy": []},
+    {"name": "planning", "access": "public"},
+    {"name": "planning", "access": ["open"]},
+    {"name": "planning", "durable": "yes"},
+    {"name": "planning", "durable": None},
+    {"name": "planning", "capabilities": "chat.*"},
+    {"name": "planning", "grants": {"no handle": []}},
+    {"name": 7},
+    {},
+]
+
+
+def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            for content in BAD_ROOMS:
+                told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
+                assert told["field"]
+            assert (await ada.get(ROOMS))["rooms"] == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "status", "code"),
+    [
+        ("system.*", 403, "capability_reserved"),
+        ("", 400, "pattern_syntax"),
+        ("chat message", 400, "pattern_syntax"),
+        ({"kind": "chat.*", "payload": 7}, 400, "constraint_syntax"),
+    ],
+)
+def test_capabilities_that_nobody_can_hold_are_refused(
+    tmp_path: Path, pattern: object, status: int, code: str
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            spec = {"name": "planning", "capabilities": [pattern]}
+            refused(await ada.ask("POST", ROOMS, spec), status, code)
+
+    run(main())
+
+
+def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, http={"max_body_bytes": 8 * 1024 * 1024}) as here:
+            ada = await here.person("ada")
+            await ada.create("planning")
+            large = {"name": "x", "grants": {"a" * 300_000: []}}
+            refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
+            said = chat("x" * 1_048_576)
+            refused(await ada.post("planning", said), 413, "message_too_large")
+            announced = {"content-length": str(9 * 1024 * 1024)}
+            answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
+            refused(answer, 413, "body_too_large")
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+            head = (
+                f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                f"authorization: Bearer {ada.token}\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+            writer.write(head.encode() + chunk * 9)
+            refused(await read_answer(reader), 413, "body_too_large")
+            writer.close()
+
+    run(main())
+
+
+def test_a_page_of_another_origin_reads_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            for method, content in (("GET", None), ("POST", {"name": "planning"})):
+                headers = {"origin": "https://evil.example"}
+                answer = await ada.ask(method, ROOMS, content, headers=headers)
+                refused(answer, 403, "origin_not_allowed")
+                assert "access-control-allow-origin" not in answer.headers
+
+    run(main())
+
+
+def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        origin = "https://console.example"
+        async with house(tmp_path, http={"allowed_origins": [origin]}) as here:
+            ada = await here.person("ada")
+            wish = {
+                "origin": origin,
+                "access-control-request-method": "PATCH",
+                "access-control-request-headers": "authorization,content-type",
+            }
+            answer = await ask(here.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
+            assert answer.status == 200
+            assert answer.headers["access-control-allow-origin"] == origin
+            assert "PATCH" in answer.headers["access-control-allow-methods"]
+            answer = await ada.ask("GET", ROOMS, headers={"origin": origin})
+            assert answer.status == 200
+            assert answer.headers["access-control-allow-origin"] == origin
+            assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
+            answer = await ada.ask("GET", ROOMS, headers={"origin": "https://evil.example"})
+            refused(answer, 403, "origin_not_allowed")
+
+    run(main())
+
+
+def test_a_browser_gets_json_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            answer = await here.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
+            refused(answer, 401, "authentication_required")
+
+    run(main())

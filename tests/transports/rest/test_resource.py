@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from folkmoot.core.errors import DiskFull, RateLimited
+from folkmoot.transports.rest.resource import refused
+from tests.harness import ask, run
+from tests.transports.rest.support import ROOMS, house
+
+
+def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
+    answer = refused(DiskFull("No room is left in /srv/secret."))
+    assert answer.status_code == 507
+    told = json.loads(bytes(answer.body))["error"]
+    assert told["code"] == "disk_full"
+    assert "secret" not in told["message"]
+
+
+def test_a_time_to_wait_is_in_the_head_too() -> None:
+    answer = refused(RateLimited("Later.", retry_after=7))
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
+
+
+def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning", access="private")
+            await ada.get(f"{ROOMS}/planning/messages")
+            metrics = (await ask(here.port, "/metrics")).text
+            assert "/v1/rooms/{name}/messages" in metrics
+            assert "planning" not in metrics
+
+    run(main())
