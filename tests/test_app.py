@@ -38,6 +38,7 @@ from folkmoot.settings import Settings
 from folkmoot.transports import health
 from tests.harness import Answer, ask, run
 from tests.process import Process
+from tests.transports.rooms.support import town
 
 SECRET = "sk_" + "ab" * 32
 SEMANTIC_VERSION = re.compile(
@@ -219,6 +220,38 @@ def test_metrics_tell_of_requests_store_and_bus(tmp_path: Path) -> None:
             assert fancy.headers["content-type"].startswith("application/openmetrics-text")
 
     run(main())
+
+
+def test_metrics_tell_of_rooms_and_websockets(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat, there.joined(bob.token) as other:
+                await seat.say("hello")
+                await seat.heard("hello")
+                await other.heard("hello")
+                text = (await get(there.hub, "/metrics")).text
+                for line in (
+                    "folkmoot_rooms_live 1.0",
+                    "folkmoot_websocket_links 2.0",
+                    "folkmoot_websocket_opened_total 2.0",
+                    'folkmoot_http_requests_total{method="GET",route="/ws",status="101"} 2.0',
+                ):
+                    assert line in text
+                # Ann came, Bob came, and Ann said something.
+                assert metric(text, "folkmoot_room_messages_total") == 3
+                assert metric(text, "folkmoot_room_deliveries_total") >= 4
+            closed = 'folkmoot_websocket_closed_total{code="1000"} 2.0'
+            while closed not in (await get(there.hub, "/metrics")).text:
+                pass
+
+    run(main())
+
+
+def metric(text: str, name: str) -> float:
+    """The value of a metric without labels."""
+    return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
 
 
 def test_metrics_that_are_switched_off_are_not_there(tmp_path: Path) -> None:

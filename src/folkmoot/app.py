@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,17 +26,27 @@ from folkmoot.control import ControlServer, backup_command, check_command, statu
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import FolkmootError, StoreError
+from folkmoot.core.policy import PrincipalType
+from folkmoot.core.strict import Limits
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
-from folkmoot.pipeline import Pipeline
+from folkmoot.pipeline import Pipeline, show_to
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits
+from folkmoot.rooms import RoomOptions, Rooms
 from folkmoot.store import SqliteStore
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.clean import redactor
 from folkmoot.telemetry.metrics import Metrics
-from folkmoot.telemetry.parts import bus_families, mcp_families, store_families, tool_families
+from folkmoot.telemetry.parts import (
+    bus_families,
+    mcp_families,
+    room_families,
+    store_families,
+    tool_families,
+    websocket_families,
+)
 from folkmoot.tools import Dispatcher, Services
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
@@ -47,14 +57,18 @@ from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.rest import RestApi
+from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
 from folkmoot.transports.server import HttpServer
+from folkmoot.transports.tls import load_tls
+from folkmoot.transports.websocket import LinkLimits, Tally, WebSocketEndpoint
 from folkmoot.vault import Vault
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.ports import Clock, Interceptor
     from folkmoot.settings import Settings
     from folkmoot.telemetry.traces import Traces
 
@@ -70,12 +84,21 @@ class Hub:
     store: SqliteStore
     accounts: Accounts
     mail: Mail
+    rooms: Rooms
     mcp: McpEndpoint
+    rest: RestApi
+    websockets: WebSocketEndpoint
     base_url: str
     """Where the hub listens; the port is the real one, also when the settings say 0."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock | None = None,
+        interceptors: Sequence[Interceptor] = (),
+    ) -> None:
         self.settings = settings
+        self._interceptors = interceptors
         self.clock = clock or SystemClock()
         self.started = self.clock.monotonic()
         self.bus = MemoryBus()
@@ -86,6 +109,7 @@ class Hub:
             settings.http.allowed_hosts,
             settings.http.allowed_origins,
         )
+        self._limits = RateLimits(self.clock, rate_limits(settings))
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
@@ -100,15 +124,18 @@ class Hub:
                 async with asyncio.TaskGroup() as tasks:
                     aside = (control.serve(), self._retention.run())
                     ends = [tasks.create_task(each).cancel for each in aside]
-                    requests = tasks.create_task(server.serve())
-                    requests.add_done_callback(lambda _: [end() for end in ends])
-                    await server.listening()
-                    logger.info("listening", extra={"url": self.base_url, "version": __version__})
-                    try:
-                        yield self
-                    except BaseException as error:  # noqa: BLE001 - raised again, out of the group
-                        failure = error
-                    logger.info("stopping")
+                    # Rooms stop first: everyone in them still gets what is being stored.
+                    async with self.rooms.running():
+                        requests = tasks.create_task(server.serve())
+                        requests.add_done_callback(lambda _: [end() for end in ends])
+                        await server.listening()
+                        where = {"url": self.base_url, "version": __version__}
+                        logger.info("listening", extra=where)
+                        try:
+                            yield self
+                        except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+                            failure = error
+                        logger.info("stopping")
                     self.stop()
             if failure is not None:
                 raise failure
@@ -117,15 +144,19 @@ class Hub:
     def stop(self, *, force: bool = False) -> None:
         """Stop accepting requests; with `force`, do not wait for those in flight either."""
         if self._server is not None:
+            self.rooms.stop()
             self.mcp.stop()
+            self.rest.stop()
             self._server.stop(force=force)
 
     async def _assemble(self, stack: AsyncExitStack) -> tuple[ControlServer, HttpServer]:
         settings = self.settings
-        # First of all: a taken port must not leave a fresh data folder behind.
+        # First of all: a bad certificate or a taken port must not leave a fresh data folder behind.
+        tls = load_tls(settings.tls)
         sockets = listen(settings.host, settings.port)
         stack.callback(close, sockets)
-        self.base_url = base_url(settings.host, sockets[0].getsockname()[1])
+        port = sockets[0].getsockname()[1]
+        self.base_url = base_url(settings.host, port, tls=tls is not None)
         folder = stack.enter_context(DataFolder.open(settings.data_folder))
         if folder.tightened:
             logger.warning("others could read the data folder until now")
@@ -147,6 +178,8 @@ class Hub:
             logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
         self._open_mail(vault)
+        self._open_rooms()
+        self._open_tools()
         self._traces = tracing.start(
             settings.telemetry.otlp_endpoint,
             service_name=settings.telemetry.service_name,
@@ -184,6 +217,7 @@ class Hub:
             metrics=self.metrics,
             max_connections=settings.http.max_connections,
             shutdown_seconds=settings.http.shutdown_seconds,
+            tls=tls,
         )
         return control, self._server
 
@@ -201,17 +235,37 @@ class Hub:
             self.store, self.bus, self.clock, self.accounts, vault, max_body_characters=longest
         )
         self._retention = Retention(self.mail, self.clock, keep_days=settings.mail.keep_days)
+
+    def _open_rooms(self) -> None:
+        tally = Tally()
+        self.rooms = Rooms(
+            self.store,
+            self.clock,
+            self.accounts,
+            epoch=self.store.identity.epoch,
+            crowd=lambda: RoomCrowd(tally),
+            options=room_options(self.settings),
+            intercept=show_to(self._interceptors, self.clock) if self._interceptors else None,
+        )
+        self.accounts.watch(self.rooms.recheck)
+        self.metrics.watch(
+            lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)
+        )
+
+    def _open_tools(self) -> None:
+        settings = self.settings
         services = Services(
             accounts=self.accounts,
             mail=self.mail,
-            limits=RateLimits(self.clock, rate_limits(settings)),
+            rooms=self.rooms,
+            limits=self._limits,
         )
         dispatcher = Dispatcher(services)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
             catalogue=dispatcher.catalogue,
-            pipeline=Pipeline(ToolService(dispatcher), self.bus, self.clock),
+            pipeline=Pipeline(ToolService(dispatcher), self.bus, self.clock, self._interceptors),
             accounts=self.accounts,
             mail=self.mail,
             bus=self.bus,
@@ -238,10 +292,13 @@ class Hub:
             checks={"database": self.store.ready},
             metrics=self.metrics if settings.telemetry.metrics else None,
         )
+        answers = Answers(pages.error_page)
+        self.websockets = self._websocket_app(answers)
+        self.rest = self._rest_api()
         return http.build(
-            [*pages.routes(), *health.routes()],
-            endpoints={"/mcp": self._mcp_app()},
-            answers=Answers(pages.error_page),
+            [*pages.routes(), *health.routes(), *self.rest.routes()],
+            endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
+            answers=answers,
             hosts=self._hosts,
             max_body_bytes=settings.http.max_body_bytes,
             metrics=self.metrics,
@@ -257,6 +314,19 @@ class Hub:
             self._users = await self.accounts.count()
         return self._users
 
+    def _rest_api(self) -> RestApi:
+        """`/v1`, where rooms are used without a WebSocket."""
+        settings = self.settings
+        return RestApi(
+            version=__version__,
+            rooms=self.rooms,
+            limits=self._limits,
+            hosts=self._hosts,
+            addresses=Addresses(settings.http.trusted_proxies),
+            public_url=settings.public_url,
+            allowed_origins=settings.http.allowed_origins,
+        )
+
     def _mcp_app(self) -> ASGIApp:
         """`/mcp`, which tells browsers of the pages that may use it."""
         origins = self.settings.http.allowed_origins
@@ -269,6 +339,34 @@ class Hub:
             allow_headers=("*",),
             expose_headers=("mcp-session-id", "mcp-protocol-version"),
         )
+
+    def _websocket_app(self, answers: Answers) -> WebSocketEndpoint:
+        """`/ws`, where rooms are joined."""
+        settings, limits = self.settings, self.settings.limits
+        rate = None
+        if settings.rate_limits == "on":
+            rate = Rate(limits.frames_per_second, self.clock.monotonic)
+        endpoint = WebSocketEndpoint(
+            RoomDoor(
+                self.rooms,
+                rate=rate,
+                limits=self._limits,
+                addresses=Addresses(settings.http.trusted_proxies),
+            ),
+            hosts=self._hosts,
+            answers=answers,
+            limits=LinkLimits(
+                max_message_bytes=limits.message_bytes,
+                max_unsent_bytes=limits.unsent_bytes,
+                max_unsent_frames=limits.unsent_frames,
+                ping_seconds=limits.ping_seconds,
+                pong_seconds=limits.pong_seconds,
+            ),
+        )
+        self.metrics.watch(
+            lambda: websocket_families(endpoint.open_links, endpoint.opened, endpoint.closed)
+        )
+        return endpoint
 
     def uptime(self) -> float:
         """Seconds since the hub started."""
@@ -315,7 +413,32 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
         "send": Limit(rates.send_per_minute, MINUTE),
         "search": Limit(rates.search_per_minute, MINUTE),
         "invite": Limit(rates.invite_per_day, DAY),
+        "guest": Limit(rates.guest_per_hour, HOUR),
     }
+
+
+def room_options(settings: Settings) -> RoomOptions:
+    """What the settings say about all rooms."""
+    rooms, rates = settings.rooms, settings.rates
+    chat: dict[PrincipalType, Limit | None] = {}
+    if settings.rate_limits == "on":
+        chat = {
+            PrincipalType.PERSON: Limit(rates.chat_person_per_minute, MINUTE),
+            PrincipalType.AGENT: Limit(rates.chat_agent_per_minute, MINUTE),
+            PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
+        }
+    return RoomOptions(
+        limits=Limits(settings.limits.message_bytes, settings.limits.nesting),
+        accept_old_spellings=settings.kinds.accept_old_spellings,
+        chat=chat,
+        request_seconds=rooms.request_seconds,
+        proposal_seconds=rooms.proposal_seconds,
+        keep_messages=rooms.keep_messages,
+        keep_days=rooms.keep_days,
+        memory_messages=rooms.memory_messages,
+        max_rooms_each=rooms.max_rooms_each,
+        tool_presence_seconds=rooms.tool_presence_seconds,
+    )
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:

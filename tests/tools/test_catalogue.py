@@ -23,6 +23,18 @@ BEYOND = {
     "msg/whoami",
     "msg/thread",
 }
+ROOMS = {
+    "room/list",
+    "room/create",
+    "room/join",
+    "room/leave",
+    "room/say",
+    "room/read",
+    "room/propose",
+    "room/proposals",
+    "room/decide",
+    "room/invite",
+}
 
 named = pytest.mark.parametrize("name", SPECIFICATION)
 
@@ -41,9 +53,9 @@ def widened(ours: Any, theirs: Any, path: str = "") -> None:
 
 
 @pytest.mark.requirement("mcp.twenty-tools", "mcp.tools-only")
-def test_the_twenty_tools_are_there_and_six_more() -> None:
+def test_the_twenty_tools_are_there_and_six_more_and_those_of_rooms() -> None:
     assert len(SPECIFICATION) == 20
-    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND
+    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS
 
 
 @pytest.mark.requirement(
@@ -88,8 +100,13 @@ def examples(schema: dict[str, Any]) -> list[Any]:
     """Values that a schema takes."""
     if "enum" in schema:
         return list(schema["enum"])
+    if schema["type"] == "array":
+        return [[], examples(schema["items"])[: schema.get("maxItems")]]
     if schema["type"] == "object":
-        return [{name: examples(inner)[0] for name, inner in schema["properties"].items()}]
+        named = schema.get("additionalProperties")
+        if isinstance(named, dict):
+            return [{"any": value} for value in examples(named)]
+        return [{name: examples(it)[0] for name, it in schema.get("properties", {}).items()}]
     plain = {"string": "x", "boolean": True, "integer": 1}
     bounds = [schema[key] for key in ("minimum", "maximum") if key in schema]
     return bounds or [plain[schema["type"]]]
@@ -98,19 +115,22 @@ def examples(schema: dict[str, Any]) -> list[Any]:
 def refused(schema: dict[str, Any]) -> list[Any]:
     """Values that a schema does not take; another word than those of a list is told later."""
     bounds = [schema["minimum"] - 1, schema["maximum"] + 1] if "maximum" in schema else []
-    return [[], 1.5, *bounds]
+    if schema["type"] != "array":
+        return [[], 1.5, *bounds]
+    too_many = examples(schema["items"])[:1] * (schema["maxItems"] + 1)
+    return [{}, 1.5, too_many, *([value] for value in refused(schema["items"]))]
 
 
 @pytest.mark.requirement("wire-name.no-root-combinators", "wire-name.canonical-combinators")
 def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> None:
     canonical = CATALOGUE.listing("canonical", app_only=True)
     with_choice = {tool["name"] for tool in canonical if "oneOf" in tool["inputSchema"]}
-    assert with_choice == {"msg/send", "msg/reply"}
+    assert with_choice == {"msg/send", "msg/reply", "room/invite"}
     for tool in CATALOGUE.listing("safe", app_only=True):
         assert not {"oneOf", "anyOf", "allOf"} & tool["inputSchema"].keys()
 
 
-def test_hints_say_what_a_tool_does_to_the_mailbox() -> None:
+def test_hints_say_what_a_tool_does() -> None:
     assert TOOLS["msg/digest"].hints["readOnlyHint"] is True
     assert TOOLS["msg/send"].hints["readOnlyHint"] is False
     assert "idempotentHint" not in TOOLS["msg/recover"].hints
@@ -120,6 +140,7 @@ def test_hints_say_what_a_tool_does_to_the_mailbox() -> None:
         "msg/delete_thread",
         "msg/delete_account",
         "msg/remove_contact",
+        "room/decide",
     }
 
 

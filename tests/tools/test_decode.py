@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -66,6 +67,42 @@ def test_arguments_that_lie_deep_inside_each_other_are_refused_like_any_other() 
     assert refused("msg/send", {"encrypted_payload": deep, "to": "x"}) == (
         "Unknown argument: encrypted_payload.a."
     )
+
+
+def test_what_is_wrong_in_a_list_or_an_object_is_told_of_the_argument_it_is_in() -> None:
+    say = {"room": "tea", "text": "hello"}
+    assert refused("room/say", {**say, "mentions": "bob"}) == (
+        "mentions must be a list of at most 64, each a string."
+    )
+    assert refused("room/say", {**say, "mentions": ["bob", 7]}) == (
+        "mentions must be a list of at most 64, each a string."
+    )
+    assert refused("room/read", {"room": "tea", "kinds": ["chat", "gossip"]}) == (
+        "kinds must be a list of at most 7, each chat, proposal, request, response, presence, "
+        "reasoning or other."
+    )
+    assert refused("room/create", {"name": "tea", "grants": {"bob": "*"}}) == (
+        "grants must be an object in which each member is a list, each a string."
+    )
+    assert refused("room/create", {"name": "tea", "policy": {"quorums": 2}}) == (
+        "Unknown argument: policy.quorums."
+    )
+
+
+def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
+    asked = {"room": "tea", "method": "tools/call"}
+    deep: Any = "x"
+    for _ in range(900):
+        deep = {"a": deep}
+    assert refused("room/propose", {**asked, "params": deep}) == "params is nested too deep."
+    sentence = "params holds text or a number that is not valid JSON."
+    for value in ("\ud800", math.nan, -math.inf, {"\ud800": 1}):
+        assert refused("room/propose", {**asked, "params": {"a": [{"b": value}]}}) == sentence
+    tool = CATALOGUE.find("room/propose")
+    assert tool is not None
+    fine = {"a": [{"b": [1, 1.5, None, True, 2**70, "🦉"]}]}
+    decoded: Any = decode(tool, {**asked, "params": fine})
+    assert decoded.params == fine
 
 
 @pytest.mark.requirement("mcp.argument-errors")

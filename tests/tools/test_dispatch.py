@@ -8,7 +8,13 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import ArgumentInvalid, FolkmootError, StoreOverloaded, UnknownTool
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    FolkmootError,
+    ProposalClosed,
+    StoreOverloaded,
+    UnknownTool,
+)
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from folkmoot.tools import Call, Caller, Catalogue, Dispatcher, Services, Tool
 from folkmoot.tools.model import Arguments, Rate
@@ -24,6 +30,7 @@ class Say(Arguments, frozen=True, kw_only=True):
 
 OUTCOMES: dict[str, Exception] = {
     "tool error": ArgumentInvalid("word is not nice.", field="word"),
+    "room error": ProposalClosed("The proposal is expired already.", state="expired"),
     "store error": StoreOverloaded("/secret/path is full"),
     "fault": ValueError("secret detail"),
 }
@@ -42,7 +49,7 @@ def counted(error: FolkmootError | None) -> bool:
 def dispatcher(most: int = 1_000) -> Dispatcher:
     limits = RateLimits(SystemClock(), {"say": Limit(most, MINUTE)})
     nobody: Any = None
-    services = Services(accounts=nobody, mail=nobody, limits=limits)
+    services = Services(accounts=nobody, mail=nobody, rooms=nobody, limits=limits)
     tool = Tool(
         name="msg/say",
         description="Say a word.",
@@ -79,6 +86,13 @@ def test_errors_are_told_as_far_as_they_concern_the_caller(
 ) -> None:
     hub = dispatcher()
     assert call(hub, {"word": "tool error"}) == ({"error": "word is not nice."}, True)
+    told, is_error = call(hub, {"word": "room error"})
+    assert is_error
+    assert told == {
+        "error": "The proposal is expired already.",
+        "code": "proposal_closed",
+        "state": "expired",
+    }
     told, _ = call(hub, {"word": "store error"})
     assert told == {"error": "More writes are waiting than the queue holds; try again in a moment."}
     told, _ = call(hub, {"word": "fault"})

@@ -43,7 +43,9 @@ class Tools:
     def __init__(self) -> None:
         self.called: list[str] = []
         unused: Any = None
-        services = Services(accounts=unused, mail=unused, limits=RateLimits(SystemClock(), {}))
+        services = Services(
+            accounts=unused, mail=unused, rooms=unused, limits=RateLimits(SystemClock(), {})
+        )
         self.dispatcher = Dispatcher(services, Catalogue(self._tool(name) for name in NAMES))
 
     def _tool(self, name: str) -> Tool:

@@ -14,6 +14,7 @@ import msgspec
 
 from folkmoot.accounts import Account, Accounts
 from folkmoot.control.commands import convert
+from folkmoot.control.export_rooms import Said, room_pieces
 from folkmoot.control.wire import Command, Progress
 from folkmoot.core.errors import CommandInvalid, ExportFailed, UserNotFound
 from folkmoot.core.ports import Clock, Store
@@ -37,6 +38,9 @@ class Exported(NamedTuple):
     handle: str
     threads: int
     messages: int
+    rooms: int
+    said: int
+    """How many messages to rooms."""
 
 
 Told = Callable[[int, int], None]
@@ -74,14 +78,17 @@ class Exporter:
 
     async def _write(self, account: Account, part: BinaryIO, told: Told) -> Exported:
         threads = messages = 0
-        async for piece, done, total, count in self._pieces(account):
+        said = Said()
+        async for piece, done, total, count in self._pieces(account, said):
             await asyncio.to_thread(part.write, piece)
             threads, messages = done, messages + count
             told(done, total)
         await asyncio.to_thread(settle, part)
-        return Exported(account.handle, threads, messages)
+        return Exported(account.handle, threads, messages, said.rooms, said.messages)
 
-    async def _pieces(self, account: Account) -> AsyncIterator[tuple[bytes, int, int, int]]:
+    async def _pieces(
+        self, account: Account, said: Said
+    ) -> AsyncIterator[tuple[bytes, int, int, int]]:
         """The file piece by piece, with the conversations done, their number and the messages."""
         belongings = await self._accounts.belongings(account.id)
         if belongings is None:
@@ -104,6 +111,9 @@ class Exporter:
                 async for piece, count in self._messages(account, thread):
                     yield piece, len(seen) - 1, total, count
                 yield b"]}", len(seen), total, 0
+        yield b'],"rooms":[', len(seen), len(seen), 0
+        async for piece in room_pieces(self._store, account, said):
+            yield piece, len(seen), len(seen), 0
         yield b"]}\n", len(seen), len(seen), 0
 
     async def _threads(self, account: Account) -> list[Thread]:

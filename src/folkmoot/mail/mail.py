@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from folkmoot.accounts import Account, Accounts, Sealer
+from folkmoot.accounts import Account, Accounts, Farewell, Sealer
 from folkmoot.core.errors import (
     ArgumentInvalid,
     AuthenticationRequired,
@@ -282,9 +282,18 @@ class Mail:
 
         await self._store.write(unit)
 
-    async def delete_account(self, reader: Account) -> None:
-        """Remove the reader's account with all they sent and all they had, in one transaction."""
-        await self._accounts.delete(reader, also=self._remover.remove_account)
+    async def delete_account(self, reader: Account, *, also: Farewell | None = None) -> None:
+        """Remove the reader's account with all they sent and all they had, in one transaction.
+
+        `also` removes in it what others keep.
+        """
+
+        async def farewell(tx: Tx, account: Account) -> None:
+            await self._remover.remove_account(tx, account)
+            if also is not None:
+                await also(tx, account)
+
+        await self._accounts.delete(reader, also=farewell)
 
     async def expire(self, before: int, most: int = 500) -> int:
         """Remove up to `most` of the messages sent before a second, and answer how many went.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from folkmoot.core.errors import ArgumentInvalid, FolkmootError, RecoveryCodeInvalid
+from folkmoot.rooms.farewell import leave_all_rooms
 from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
 from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text
 
@@ -139,14 +140,14 @@ class DeleteAccount(Arguments, frozen=True, kw_only=True):
 
 
 async def delete_account(call: Call[DeleteAccount]) -> Payload:
-    """Remove the account and everything it sent."""
+    """Remove the account, its mail and its place in every room."""
     handle = call.account.handle
     if call.arguments.confirm.removeprefix("@").lower() != handle:
         raise ArgumentInvalid(
             "To delete your account, give your own handle as confirm. This cannot be undone.",
             field="confirm",
         )
-    await call.services.mail.delete_account(call.account)
+    await call.services.mail.delete_account(call.account, also=leave_all_rooms)
     return {"handle": handle, "message": "Account deleted. The token is now invalid."}
 
 
@@ -265,7 +266,8 @@ ACCOUNT_TOOLS = (
     Tool(
         name="msg/delete_account",
         description="Delete your account: your profile, every message you sent, your threads, "
-        "contacts and blocks. This cannot be undone.",
+        "contacts and blocks, and your place in every room; what you said there stays. This cannot "
+        "be undone.",
         schema=obj(
             {
                 "confirm": text(

@@ -9,6 +9,7 @@ from folkmoot.tools.account_tools import ACCOUNT_TOOLS
 from folkmoot.tools.app_tools import APP_TOOLS
 from folkmoot.tools.message_tools import MESSAGE_TOOLS
 from folkmoot.tools.people_tools import PEOPLE_TOOLS
+from folkmoot.tools.room_tools import ROOM_TOOLS
 from folkmoot.tools.schemas import without_combinators
 from folkmoot.tools.thread_tools import THREAD_TOOLS
 
@@ -59,4 +60,6 @@ class Catalogue:
         }
 
 
-CATALOGUE = Catalogue((*ACCOUNT_TOOLS, *MESSAGE_TOOLS, *THREAD_TOOLS, *PEOPLE_TOOLS, *APP_TOOLS))
+CATALOGUE = Catalogue(
+    (*ACCOUNT_TOOLS, *MESSAGE_TOOLS, *THREAD_TOOLS, *PEOPLE_TOOLS, *APP_TOOLS, *ROOM_TOOLS)
+)

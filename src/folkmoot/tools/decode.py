@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 
 SHOWN_NAMES = 5
 SHOWN_CHARACTERS = 40
+MOST_LEVELS = 64
+"""How deep lists and objects may lie inside each other in one argument."""
 
 TYPES: dict[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "integer": (int, "an integer"),
     "boolean": (bool, "true or false"),
     "object": (dict, "an object"),
+    "array": (list, "a list"),
 }
 
 
@@ -33,12 +37,11 @@ def decode(tool: Tool, arguments: Any) -> Arguments:
         decoded = msgspec.convert(given, tool.arguments)
     except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
         check(tool.schema, {**dict.fromkeys(arguments), **given})
+        check_inside(given)
         # What is left is a whole number that was written as `50.0`.
         return msgspec.convert(given, tool.arguments, strict=False)
     check_text(given)
-    for name, value in given.items():
-        if isinstance(value, dict):
-            check_text(value, f"{name}.")
+    check_inside(given)
     return decoded
 
 
@@ -55,7 +58,7 @@ def check(schema: Schema, given: dict[str, Any], path: str = "") -> None:
         if value is not None and not fits(properties[name], value):
             sentence = f"{path}{name} must be {must_be(properties[name])}."
             raise ArgumentInvalid(sentence, field=f"{path}{name}")
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "properties" in properties[name]:
             check(properties[name], value, f"{path}{name}.")
 
 
@@ -66,6 +69,11 @@ def fits(schema: Schema, value: Any) -> bool:
             value = int(value)
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         return type(value) is int and low <= value <= high
+    if schema["type"] == "array":
+        items, most = schema["items"], schema.get("maxItems", math.inf)
+        return type(value) is list and len(value) <= most and all(fits(items, it) for it in value)
+    if isinstance(named := schema.get("additionalProperties"), dict):
+        return type(value) is dict and all(fits(named, inner) for inner in value.values())
     return type(value) is TYPES[schema["type"]][0] and value in schema.get("enum", (value,))
 
 
@@ -75,6 +83,11 @@ def must_be(schema: Schema) -> str:
         *others, last = schema["enum"]
         return f"{', '.join(others)} or {last}"
     words = TYPES[schema["type"]][1]
+    if schema["type"] == "array":
+        most = f" of at most {schema['maxItems']}" if "maxItems" in schema else ""
+        return f"{words}{most}, each {must_be(schema['items'])}"
+    if isinstance(named := schema.get("additionalProperties"), dict):
+        return f"{words} in which each member is {must_be(named)}"
     if "maximum" in schema:
         return f"{words} from {schema['minimum']} to {schema['maximum']}"
     return words
@@ -99,6 +112,35 @@ def check_text(given: dict[str, Any], path: str = "") -> None:
         if isinstance(value, str) and not encodable(value):
             place = f"{path}{shown(name)}"
             raise ArgumentInvalid(f"{place} is not valid Unicode text.", field=place)
+
+
+def check_inside(given: dict[str, Any]) -> None:
+    """Refuse lists and objects with something in them, however deep, that JSON cannot hold."""
+    for name, value in given.items():
+        if isinstance(value, dict):
+            check_text(value, f"{name}.")
+        levels, inside = 0, [value]
+        while inside := [it for each in inside for it in members(each)]:
+            levels += 1
+            if levels > MOST_LEVELS:
+                raise ArgumentInvalid(f"{name} is nested too deep.", field=name)
+            if not all(map(writable, inside)):
+                sentence = f"{name} holds text or a number that is not valid JSON."
+                raise ArgumentInvalid(sentence, field=name)
+
+
+def members(value: Any) -> list[Any]:
+    """What lies in a list or an object, names included."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else []
+
+
+def writable(value: Any) -> bool:
+    """Whether a single value can be written as JSON without becoming another."""
+    if isinstance(value, str):
+        return encodable(value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def encodable(value: str) -> bool:

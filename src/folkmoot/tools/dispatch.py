@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
     AuthenticationRequired,
+    CapabilityError,
     FolkmootError,
     InternalError,
+    KindError,
+    MessageError,
+    PolicyError,
     RateLimited,
+    RoomDoorError,
+    RoomError,
     ToolError,
     UnknownTool,
 )
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Dispatcher", "UnknownTool"]
 
 logger = logging.getLogger("folkmoot.tools")
+
+OF_ROOMS = (RoomDoorError, RoomError, PolicyError, KindError, CapabilityError, MessageError)
+"""What a room refuses is for the caller to read too, with a code and what a program may want."""
 
 NOBODY: Any = None
 """In place of the account of a tool that works without one."""
@@ -48,7 +57,7 @@ class Dispatcher:
             raise UnknownTool(f"Unknown tool: {shown(name)}.")
         try:
             result = await self._perform(tool, arguments, caller)
-        except ToolError as error:
+        except (ToolError, *OF_ROOMS) as error:
             result = failure(error)
         except FolkmootError as error:
             # Its own sentence may name files; what its kind means is enough for a stranger.
@@ -98,6 +107,8 @@ class Dispatcher:
 def failure(error: FolkmootError) -> ToolResult:
     """An error in the shape of the specification; a limit also says when, for programs."""
     payload: dict[str, Any] = {"error": error.message}
+    if isinstance(error, OF_ROOMS):
+        payload |= {"code": error.code, **error.data}
     if isinstance(error, RateLimited):
         payload["retry_after"] = error.data["retry_after"]
     return ToolResult(payload=payload, is_error=True)

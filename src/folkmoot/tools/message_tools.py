@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from folkmoot.core.errors import AuthenticationRequired
 from folkmoot.mail import MOST_SECONDS, EncryptedPayload, Page, Priority
 from folkmoot.tools.model import Arguments, Call, Payload, Rate, Tool
-from folkmoot.tools.patience import unless
+from folkmoot.tools.patience import patiently
 from folkmoot.tools.people_tools import PageLimit, by_user, every_try
 from folkmoot.tools.schemas import CURSOR, choice, integer, obj, one_of, switch, text
 
@@ -88,10 +87,7 @@ async def inbox(call: Call[Inbox]) -> Payload:
     )
     if not given.wait:
         return take_page(call, await reading)
-    page = await unless(call.caller.leaving, reading) or Page([])
-    if call.caller.confirm is not None and not await call.caller.confirm():
-        raise AuthenticationRequired
-    return take_page(call, page)
+    return take_page(call, await patiently(call.caller, reading) or Page([]))
 
 
 def take_page(call: Call[Any], page: Page) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
     from folkmoot.mail import Mail
     from folkmoot.ratelimits import RateLimits
+    from folkmoot.rooms import Rooms
 
 A = TypeVar("A", bound=Struct)
 
@@ -35,6 +36,7 @@ class Services(Struct, frozen=True, kw_only=True):
 
     accounts: Accounts
     mail: Mail
+    rooms: Rooms
     limits: RateLimits
 
 
@@ -96,7 +98,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     waits: str = ""
     """The argument that makes a call wait for something to happen."""
     rate: Rate | None = None
-    kind: Literal["reads", "adds", "changes", "destroys"] = "changes"
+    kind: Literal["reads", "adds", "changes", "destroys", "acts"] = "changes"
 
     def is_waiting(self, arguments: dict[str, Any] | None) -> bool:
         """Whether a call with these arguments waits for something to happen."""
@@ -123,7 +125,9 @@ HINTS: dict[str, dict[str, bool]] = {
         "idempotentHint": True,
         "openWorldHint": False,
     },
+    "acts": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
 }
+"""`acts` is for what someone else then does, whatever that may be."""
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from folkmoot.core.errors import AuthenticationRequired
+
+if TYPE_CHECKING:
+    from folkmoot.tools.model import Caller
 
 T = TypeVar("T")
+
+
+async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
+    """What a call that waits comes to, or None when its caller leaves first.
+
+    Time has passed: what authenticated the caller must still do so.
+    """
+    found = await unless(caller.leaving, work)
+    if caller.confirm is not None and not await caller.confirm():
+        raise AuthenticationRequired
+    return found
 
 
 async def unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:

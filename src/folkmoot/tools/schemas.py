@@ -36,6 +36,23 @@ def obj(properties: dict[str, Schema], required: tuple[str, ...] = (), **more: A
     return {"type": "object", "properties": properties, "required": list(required), **more}
 
 
+def texts(description: str, *, most: int, values: tuple[str, ...] = ()) -> Schema:
+    """A list of strings, or of some of these words."""
+    items: Schema = {"type": "string", **({"enum": list(values)} if values else {})}
+    return {"type": "array", "items": items, "maxItems": most, "description": description}
+
+
+def lists(description: str) -> Schema:
+    """An object whose members are lists of strings, under whatever names."""
+    items: Schema = {"type": "array", "items": {"type": "string"}}
+    return {"type": "object", "additionalProperties": items, "description": description}
+
+
+def anything(description: str) -> Schema:
+    """An object with whatever members."""
+    return {"type": "object", "additionalProperties": True, "description": description}
+
+
 def one_of(*names: str) -> dict[str, list[Schema]]:
     """Exactly one of these members must be there."""
     return {"oneOf": [{"required": [name]} for name in names]}
