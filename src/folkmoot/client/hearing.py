@@ -1,0 +1,173 @@
+"""What a message of the room means to the client itself, before its author sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from folkmoot.client.model import Gap, Heard, Me, Message, Participant, Welcome
+from folkmoot.client.outbox import Outbox
+from folkmoot.client.proposals import Proposals
+from folkmoot.client.questions import Questions
+from folkmoot.client.service import Service
+from folkmoot.core.errors import ERRORS, AnswerLost, FolkmootError, MessageRefused
+
+MOST_LISTED: Final = 20_000
+"""Participants that are kept track of; of larger rooms the rest is not listed."""
+_TOLD: Final = frozenset(("error", "message"))
+
+
+class Hearing:
+    """Passes each message to those whom it concerns, and keeps what is so in the room."""
+
+    def __init__(
+        self, outbox: Outbox, questions: Questions, proposals: Proposals, service: Service
+    ) -> None:
+        self._outbox = outbox
+        self._questions = questions
+        self._proposals = proposals
+        self._service = service
+        self.me = Me("")
+        self.participants: dict[str, Participant] = {}
+        self.credential: str | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something waits to be heard, so that reading cannot stop."""
+        waits = self._outbox or self._questions or self._proposals
+        return bool(waits or self._service.tools)
+
+    def welcome(self, welcome: Welcome, *, first: bool) -> None:
+        """Who we are, what we may do and who is here: said first, and when rights change."""
+        self.me = welcome.you
+        listed = {who.id: who for who in welcome.participants}
+        is_cut = len(listed) < welcome.participants_total
+        self.participants = self.participants | listed if is_cut and not first else listed
+        self._outbox.sender = welcome.you.id
+        self._proposals.quorum = welcome.quorum
+        if welcome.credential is not None:
+            self.credential = welcome.credential
+
+    def hear(self, message: Message) -> None:
+        """A message of the history, for the first time and in its order."""
+        self._outbox.acknowledge(message)
+        heard = HEARD.get(".".join(message.base.split(".", 2)[:2]))
+        if heard is not None:
+            heard(self, message)
+
+    def told(self, heard: Heard) -> None:
+        """A message for this connection alone."""
+        payload = heard.payload or {}
+        refused = "error" in payload
+        if heard.kind != "room.invite-ack" and not refused:
+            return
+        for id_ in heard.correlation_id:
+            if not refused:
+                self._questions.hear_private(id_, payload)
+            elif self._outbox.refuse(id_, error := refusal(payload)):
+                if error.code == "id_used":
+                    self._lose_answer(id_)
+            else:
+                self._questions.hear_private(id_, error)
+
+    def _lose_answer(self, id_: str) -> None:
+        """A message was stored and its echo was missed, so what came of it may be missed too."""
+        lost = AnswerLost("The answer may be among the messages that were missed.")
+        self._questions.hear_private(id_, lost)
+        self._proposals.lose(id_, lost)
+
+    def refuse_largest(self) -> None:
+        """The hub ended the connection because a message was larger than it reads."""
+        self._outbox.refuse_largest()
+
+    def missed(self, gap: Gap, first_seq: int) -> None:
+        """Messages are gone for good, and with them perhaps what someone waits for."""
+        if gap.reason != "epoch_changed":
+            self._outbox.missed(first_seq)
+        lost = AnswerLost("The answer may be among the messages that were missed.")
+        unsent = frozenset(self._outbox)
+        self._questions.fail(lost, but=unsent)
+        self._proposals.fail(lost, but=unsent)
+        self._service.missed()
+
+    def hold(self) -> None:
+        """The connection is away; answers for us alone went with it."""
+        self._outbox.hold()
+        self._questions.hold()
+        self._service.hold()
+
+    def flow(self, write: Callable[[bytes], None]) -> None:
+        """All that was missed is known: go on."""
+        self._outbox.flow(write)
+        self._service.flow()
+
+    def fail(self, error: FolkmootError) -> None:
+        """Nothing more comes."""
+        self._outbox.fail(error)
+        self._questions.fail(error)
+        self._proposals.fail(error)
+        self._service.end()
+
+    def _request(self, message: Message) -> None:
+        self._proposals.hear_request(message)
+        self._service.hear_request(message, self.me.id)
+
+    def _answer(self, message: Message) -> None:
+        self._questions.hear_answer(message)
+        self._proposals.hear_answer(message)
+        self._service.hear_ended(message)
+
+    def _notice(self, message: Message) -> None:
+        method = message.payload.get("method")
+        if method == "notifications/progress":
+            self._questions.hear_progress(message)
+        elif method == "notifications/cancelled":
+            self._proposals.hear_cancelled(message)
+            self._service.hear_ended(message)
+
+    def _rejected(self, message: Message) -> None:
+        self._proposals.hear_rejected(message)
+
+    def _withdrawn(self, message: Message) -> None:
+        self._proposals.hear_withdrawn(message)
+
+    def _expired(self, message: Message) -> None:
+        self._proposals.hear_expired(message)
+
+    def _presence(self, message: Message) -> None:
+        with suppress(msgspec.ValidationError):
+            who = msgspec.convert(message.payload.get("participant"), Participant)
+            if message.payload.get("event") == "leave":
+                self.participants.pop(who.id, None)
+            elif len(self.participants) < MOST_LISTED:
+                self.participants[who.id] = who
+
+
+Hears: TypeAlias = Callable[[Hearing, Message], None]
+
+HEARD: Final[dict[str, Hears]] = {
+    "mcp.request": Hearing._request,
+    "mcp.response": Hearing._answer,
+    "mcp.notification": Hearing._notice,
+    "mcpx.reject": Hearing._rejected,
+    "mcpx.withdraw": Hearing._withdrawn,
+    "system.proposal": Hearing._expired,
+    "system.presence": Hearing._presence,
+}
+"""The kinds the client itself listens for; of every other one only the author hears."""
+
+
+def refusal(payload: dict[str, Any]) -> FolkmootError:
+    """What the hub refused, as the error of the tree that has its code."""
+    words = payload.get("message")
+    message = words if isinstance(words, str) else "The hub refused the message."
+    data = {name: value for name, value in payload.items() if name not in _TOLD}
+    code = payload.get("error")
+    known = ERRORS.get(code, MessageRefused) if isinstance(code, str) else MessageRefused
+    error = known.__new__(known)
+    # Some leaves ask for more than the hub tells.
+    FolkmootError.__init__(error, message, **data)
+    return error

@@ -1,0 +1,202 @@
+"""One connection to a hub, from its handshake to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from ssl import SSLCertVerificationError, SSLContext, SSLError
+from typing import Final, cast
+
+from msgspec import Struct
+from picows import (
+    WSCloseCode,
+    WSError,
+    WSFrame,
+    WSHandshakeError,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    ws_connect,
+)
+
+from folkmoot.client.dial import Dialled
+from folkmoot.core.errors import AnswerInvalid, FolkmootError, HubUnreachable
+
+OPEN_SECONDS: Final = 15.0
+"""How long a connection may take until its handshake is done."""
+IDLE_SECONDS: Final = 20.0
+"""Silence after which the hub is asked whether it is still there, and time it has to answer."""
+CLOSE_SECONDS: Final = 2.0
+"""How long the hub may take to say goodbye."""
+MAX_MESSAGE: Final = 17 * 1024 * 1024
+"""The largest message a hub can be set to accept, and what it adds."""
+ABNORMAL: Final = 1006
+FIRST_CODE: Final = 1000
+TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
+"""HTTP answers after which another attempt makes sense."""
+
+# picows tells its log of the headers it sends, which hold the token, so it gets one that is deaf.
+_DEAF: Final = logging.Logger("folkmoot.client", logging.CRITICAL + 1)  # noqa: LOG001
+
+
+class Closed(Struct, frozen=True):
+    """How a connection ended."""
+
+    code: int = ABNORMAL
+    reason: str = ""
+    failure: BaseException | None = None
+    """What went wrong here while a message was taken, if that was why."""
+
+
+class Link(WSListener):
+    """A connection. `on_text` gets every whole message, in order, until it is muted."""
+
+    def __init__(self, on_text: Callable[[bytes], None]) -> None:
+        self._on_text: Callable[[bytes], None] | None = on_text
+        self._transport: WSTransport | None = None
+        self._parts: bytearray | None = None
+        self._ended = Closed()
+        self._paused = False
+        self.closed: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
+
+    def send(self, data: bytes) -> None:
+        """Send a message; one that is sent after the end goes nowhere."""
+        if self._transport is not None and not self.closed.done():
+            self._transport.send(WSMsgType.TEXT, data)
+
+    def pause(self) -> None:
+        """Read nothing more for now, and so let the hub wait, for as long as it will."""
+        if not self._paused and self._transport is not None and not self.closed.done():
+            self._paused = True
+            self._transport.underlying_transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._paused and self._transport is not None and not self.closed.done():
+            self._paused = False
+            self._transport.underlying_transport.resume_reading()
+
+    def mute(self) -> None:
+        """Hear nothing more of it."""
+        self._on_text = None
+
+    def drop(self) -> None:
+        """End it at once, without a word."""
+        self.mute()
+        if self._transport is not None:
+            self._transport.disconnect(graceful=False)
+
+    async def close(self) -> None:
+        """Say goodbye, and end it."""
+        self.mute()
+        if self._transport is None or self.closed.done():
+            return
+        self.resume()
+        self._transport.send_close(WSCloseCode.OK)
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.shield(self.closed)
+        except TimeoutError:
+            pass
+        finally:
+            self._transport.disconnect(graceful=False)
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        """The handshake is done."""
+        self._transport = transport
+
+    def on_ws_disconnected(self, transport: WSTransport) -> None:  # noqa: ARG002
+        """The connection is no more."""
+        self._parts = None
+        if not self.closed.done():
+            self.closed.set_result(self._ended)
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        """Take one frame; what goes wrong with it ends the connection and is told to its owner."""
+        try:
+            self._take(transport, frame)
+        except Exception as error:  # noqa: BLE001 - told to whoever waits for the end
+            self._ended = Closed(failure=error)
+            self.drop()
+
+    def _take(self, transport: WSTransport, frame: WSFrame) -> None:
+        kind = frame.msg_type
+        if kind == WSMsgType.CLOSE:
+            payload = frame.get_payload_as_bytes()
+            code = int.from_bytes(payload[:2]) if len(payload) > 1 else ABNORMAL
+            if self._ended.failure is None:
+                self._ended = Closed(code, payload[2:].decode(errors="replace"))
+            transport.send_close(WSCloseCode.OK)
+            transport.disconnect()
+        elif kind in (WSMsgType.TEXT, WSMsgType.CONTINUATION):
+            self._take_part(frame.get_payload_as_bytes(), whole=frame.fin)
+        elif kind == WSMsgType.BINARY:
+            raise AnswerInvalid("The hub sent bytes where text belongs.")
+
+    def _take_part(self, payload: bytes, *, whole: bool) -> None:
+        if self._on_text is None:
+            return
+        if self._parts is None and whole:
+            self._on_text(payload)
+            return
+        parts = self._parts = (self._parts or bytearray()) + payload
+        if len(parts) > MAX_MESSAGE:
+            raise AnswerInvalid("The hub sent a message that is larger than any may be.")
+        if whole:
+            self._parts = None
+            self._on_text(bytes(parts))
+
+
+async def connect(
+    url: str, token: str, ssl: SSLContext | None, on_text: Callable[[bytes], None]
+) -> Link:
+    """Open a connection. After `HubUnreachable` another attempt may fare better."""
+    where, dialled = url.partition("?")[0], Dialled()
+    try:
+        async with asyncio.timeout(OPEN_SECONDS):
+            _, link = await ws_connect(
+                partial(Link, on_text),
+                url,
+                ssl_context=ssl,
+                extra_headers={"Authorization": f"Bearer {token}"},
+                websocket_handshake_timeout=OPEN_SECONDS,
+                logger_name=_DEAF,
+                enable_auto_ping=True,
+                auto_ping_idle_timeout=IDLE_SECONDS,
+                auto_ping_reply_timeout=IDLE_SECONDS,
+                max_frame_size=MAX_MESSAGE,
+                # Another place has not earned the token.
+                max_redirects=0,
+                socket_factory=dialled.dial,
+                # Its sockets are readers of the loop, and uvloop calls a reader once more, and
+                # never again, when a connection is reset: a reset behind a message goes unnoticed.
+                use_aiofastnet=False,
+            )
+    except WSHandshakeError as error:
+        dialled.hang_up()
+        raise _refused(where, error) from None
+    except SSLCertVerificationError as error:
+        raise HubUnreachable(f"{where}: {error.verify_message}.") from None
+    except (OSError, SSLError, TimeoutError, WSError) as error:
+        dialled.hang_up()
+        words = getattr(error, "strerror", None) or "it does not answer"
+        raise HubUnreachable(f"{where}: no hub can be reached there ({words}).") from None
+    except BaseException:
+        dialled.hang_up()
+        raise
+    # picows is content when the other side goes away in the middle of the handshake.
+    if link is None:
+        raise HubUnreachable(f"{where}: no hub can be reached there (it hung up).")
+    return cast("Link", link)
+
+
+def _refused(where: str, error: WSHandshakeError) -> FolkmootError:
+    response = getattr(error, "response", None)
+    status = int(response.status) if response is not None else 0
+    if not status or status in TRY_AGAIN:
+        return HubUnreachable(f"{where}: the hub takes no connections now.", status=status)
+    return AnswerInvalid(
+        f"{where}: what answers there ({status}) is not the rooms of a hub.", status=status
+    )

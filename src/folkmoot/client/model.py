@@ -1,0 +1,227 @@
+"""The nouns: what comes out of a room, who is in it, and what was missed of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.core import chat
+from folkmoot.core.errors import AnswerInvalid, RequestFailed
+
+CHAT_NOTICE: Final = f"mcp.notification.{chat.METHOD}"
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A message of the room. Everyone gets the same ones, the sender included."""
+
+    seq: int
+    """Its place in the history; messages come in this order."""
+    id: str
+    sender: str
+    kind: str
+    """As the sender wrote it; the context may have been left out."""
+    payload: dict[str, Any]
+    """Empty where there is none."""
+    to: tuple[str, ...] = ()
+    """Who is meant; empty means everyone."""
+    correlation_id: tuple[str, ...] = ()
+    context: str | None = None
+    ts: str = ""
+    """When the hub accepted it, in RFC 3339."""
+    raw: bytes = b""
+    """The bytes it came as."""
+
+    @property
+    def base(self) -> str:
+        """The kind without its context."""
+        return self.kind.partition(":")[0]
+
+    @property
+    def text(self) -> str | None:
+        """What is said in chat, in either spelling; None if this is no chat."""
+        base = self.base
+        body: Any = None
+        if base == "chat.message" or base.startswith("chat.message."):
+            body = self.payload
+        elif base == CHAT_NOTICE:
+            body = self.payload.get("params")
+        said = body.get("text") if isinstance(body, dict) else None
+        return said if isinstance(said, str) else None
+
+    def __repr__(self) -> str:
+        """Who and what, never the payload: a message in a log must not tell what was said."""
+        return f"{type(self).__name__}(seq={self.seq}, {self.kind}, sender={self.sender!r})"
+
+
+class Gap(Message, frozen=True, kw_only=True):
+    """Messages that were missed and cannot be had again; comes in their place.
+
+    The room goes on after `seq`. Where `reason` is `epoch_changed` the room began anew, and its
+    numbers with it.
+    """
+
+    after: int = 0
+    """The last message before the gap."""
+    reason: str = ""
+    """`history_gone`, `epoch_changed`, `seq_unknown` or `skipped`."""
+
+
+def make_gap(after: int, through: int, reason: str) -> Gap:
+    """A gap behind `after`; it has the kind `client.gap`, which no hub sends."""
+    payload = {"after": after, "through": through, "reason": reason}
+    return Gap(
+        seq=through,
+        id="",
+        sender="",
+        kind="client.gap",
+        payload=payload,
+        after=after,
+        reason=reason,
+    )
+
+
+class Participant(Struct, frozen=True):
+    """Someone who is in the room."""
+
+    id: str
+    type: str = "person"
+    role: str = "member"
+
+
+class Me(Struct, frozen=True):
+    """Who this program is in the room, and what it may do there."""
+
+    id: str
+    type: str = "person"
+    role: str = "member"
+    capabilities: tuple[Any, ...] = ()
+    """Patterns, and objects where the payload is constrained."""
+
+
+class HistoryBounds(Struct, frozen=True):
+    """Which messages the hub keeps."""
+
+    last_seq: int
+    first_seq: int = 1
+    enabled: bool = True
+
+
+class Resumed(Struct, frozen=True):
+    """What the hub says of a wish to go on where the last connection ended."""
+
+    complete: bool
+    reason: str | None = None
+
+
+class Welcome(Struct, frozen=True):
+    """The first message on a connection, and the one after a change of rights."""
+
+    you: Me
+    epoch: str
+    history: HistoryBounds
+    participants: tuple[Participant, ...] = ()
+    participants_total: int = 0
+    quorum: int = 1
+    resume: Resumed | None = None
+    credential: str | None = None
+
+    def __repr__(self) -> str:
+        """Without the credential."""
+        return f"Welcome({self.you.id!r}, epoch={self.epoch!r})"
+
+
+class Invitation(Struct, frozen=True):
+    """How someone comes in: an account by its own token, a guest by this one, once."""
+
+    room: str = ""
+    handle: str | None = None
+    guest: str | None = None
+    token: str | None = None
+    expires_at: Any = None
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Invitation({self.handle or self.guest!r})"
+
+
+class Progress(Struct, frozen=True):
+    """How far a request has come."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class ToolResult(Struct, frozen=True):
+    """What a tool answered."""
+
+    content: tuple[dict[str, Any], ...] = ()
+    structured: Any = None
+
+    @property
+    def text(self) -> str:
+        """All the text of it."""
+        parts = (part.get("text") for part in self.content if part.get("type") == "text")
+        return "\n".join(part for part in parts if isinstance(part, str))
+
+
+class Heard(Struct, frozen=True):
+    """A message as the hub sends it; those for one connection alone have no `seq`."""
+
+    kind: str
+    id: str
+    sender: str = msgspec.field(name="from")
+    seq: int | None = None
+    ts: str = ""
+    to: tuple[str, ...] = ()
+    correlation_id: tuple[str, ...] = ()
+    context: str | None = None
+    payload: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        """Without the payload, which may hold a secret."""
+        return f"Heard({self.kind})"
+
+
+_decode = msgspec.json.Decoder(Heard).decode
+
+
+def read(data: bytes) -> Heard:
+    """Read what the hub sent."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise AnswerInvalid("The hub sent something that is no message of a room.") from None
+
+
+def stored(heard: Heard, data: bytes) -> Message:
+    """A message that has its place in the history."""
+    return Message(
+        seq=heard.seq or 0,
+        id=heard.id,
+        sender=heard.sender,
+        kind=heard.kind,
+        payload=heard.payload or {},
+        to=heard.to,
+        correlation_id=heard.correlation_id,
+        context=heard.context,
+        ts=heard.ts,
+        raw=data,
+    )
+
+
+def read_welcome(heard: Heard) -> Welcome:
+    """Read a welcome."""
+    try:
+        return msgspec.convert(heard.payload, Welcome)
+    except msgspec.ValidationError:
+        raise AnswerInvalid("The hub's welcome cannot be understood.") from None
+
+
+def failed(error: Any) -> RequestFailed:
+    """The JSON-RPC error of an answer as one that can be raised."""
+    told = error if isinstance(error, dict) else {}
+    words = told.get("message")
+    return RequestFailed(str(words) if words else "The request failed.", error=told)

@@ -1,0 +1,180 @@
+"""Room: one room of one hub, for as long as a program is in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from ssl import SSLContext, create_default_context
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Self, TypeVar, overload
+
+from folkmoot.client.address import rooms_url
+from folkmoot.client.backoff import Backoff
+from folkmoot.client.hearing import Hearing
+from folkmoot.client.model import Me, Message, Participant
+from folkmoot.client.service import Service
+from folkmoot.client.session import Place, Session
+from folkmoot.client.tools import Function, Tool, make_tool
+from folkmoot.client.verbs import Verbs
+from folkmoot.core.errors import RoomLeft
+
+F = TypeVar("F", bound=Function)
+
+CALLS_AT_ONCE: Final = 16
+
+
+class Room(Verbs):
+    """A room of a hub, entered with `async with`.
+
+    `url` is the hub's address. `token` is an account's token, or a guest's invitation or
+    credential; it is sent in a header, and shown nowhere. A lost connection comes back by itself,
+    for ever or for `patience` seconds. `calls_at_once` bounds how many tool calls run together.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        room: str,
+        token: str,
+        ssl: SSLContext | None = None,
+        backoff: Backoff | None = None,
+        patience: float | None = None,
+        calls_at_once: int = CALLS_AT_ONCE,
+    ) -> None:
+        super().__init__()
+        address = rooms_url(url)
+        if ssl is None and address.startswith("wss:"):
+            ssl = create_default_context()
+        self.name = room
+        self._place = Place(address, room, ssl, backoff or Backoff(), patience)
+        self._token = token
+        self._service = Service(
+            self._respond, self._post_response, self._tell_progress, at_once=calls_at_once
+        )
+        self._hearing = Hearing(self._outbox, self._questions, self._proposals, self._service)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._session: Session | None = None
+        self._staying: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Room({self._place.url!r}, room={self.name!r})"
+
+    @property
+    def me(self) -> Me:
+        """Who this program is here, and what it may do; kept up to date."""
+        return self._hearing.me
+
+    @property
+    def participants(self) -> Mapping[str, Participant]:
+        """Who is here, by id; kept up to date. Of a large room the hub lists the first 256."""
+        return MappingProxyType(self._hearing.participants)
+
+    @property
+    def epoch(self) -> str | None:
+        """Which life of the room this is; numbers of one epoch mean nothing in another."""
+        return self._session.position.epoch if self._session else None
+
+    @property
+    def last_seq(self) -> int:
+        """The last message this program knows of."""
+        return self._session.position.heard if self._session else 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the hub hears us now; a connection that is lost comes back by itself."""
+        return self._session is not None and self._session.is_connected
+
+    @property
+    def credential(self) -> str | None:
+        """What a guest got for the invitation, which is used up: keep it to come again."""
+        return self._hearing.credential
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """What this program offers to the room, by name."""
+        return MappingProxyType(self._service.tools)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(
+        self, /, *, name: str | None = None, description: str | None = None
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> Any:
+        """Offer a function to the room, before or after entering it.
+
+        Its parameters become the input schema, its docstring the description. A parameter of the
+        type `Context` tells of the caller, and takes no part in the schema.
+        """
+
+        def offer(offered: F) -> F:
+            tool = make_tool(offered, name, description)
+            self._service.tools[tool.name] = tool
+            return offered
+
+        return offer if function is None else offer(function)
+
+    async def __aenter__(self) -> Self:
+        """Come in; whatever keeps us out is raised."""
+        if self._session is not None:
+            raise RuntimeError("A Room is entered once; make another one.")
+        self._session = session = Session(self._place, self._token, self._hearing)
+        self._outbox.on_send = session.regulate
+        self._tasks = tasks = asyncio.TaskGroup()
+        await tasks.__aenter__()
+        self._service.spawn = tasks.create_task
+        self._staying = tasks.create_task(session.run())
+        try:
+            await asyncio.shield(session.entered)
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave: tools that are running are cancelled, and the hub answers for them."""
+        await self._leave()
+
+    async def _leave(self) -> None:
+        session, tasks, staying = self._session, self._tasks, self._staying
+        if session is None or tasks is None or staying is None:
+            return
+        session.leave(RoomLeft("The room was left."))
+        staying.cancel()
+        # Given no error, the group raises none but its tasks' own: the author's stays as it is.
+        await tasks.__aexit__(None, None, None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message, one's own included; a `Gap` where some are gone for good."""
+        message = await self._entered().inbox.take()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def run(self) -> None:
+        """Serve the tools until cancelled; nothing is kept for iteration from here on."""
+        session = self._entered()
+        session.inbox.discard()
+        await session.inbox.take()
+
+    def _entered(self) -> Session:
+        if self._session is None:
+            raise RoomLeft("The room was not entered yet.")
+        return self._session

@@ -1,0 +1,278 @@
+"""Being in a room: connections come and go, and the messages go on without a gap or a duplicate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from ssl import SSLContext
+from typing import Any, Final
+from uuid import uuid4
+
+from msgspec import Struct
+
+from folkmoot.client.address import joining
+from folkmoot.client.backoff import Backoff
+from folkmoot.client.hearing import Hearing
+from folkmoot.client.inbox import Inbox
+from folkmoot.client.link import Closed, Link, connect
+from folkmoot.client.model import Heard, Welcome, read, read_welcome, stored
+from folkmoot.client.position import Position
+from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    AuthenticationRequired,
+    FolkmootError,
+    HubUnreachable,
+    QueryInvalid,
+    Replaced,
+    RoomForbidden,
+    RoomNotFound,
+)
+
+WELCOME_SECONDS: Final = 30.0
+"""How long the hub may take to say welcome."""
+
+FINAL: Final[dict[int, Callable[[str], FolkmootError]]] = {
+    CloseCode.REPLACED: Replaced,
+    CloseCode.BAD_REQUEST: QueryInvalid,
+    CloseCode.NOT_AUTHENTICATED: AuthenticationRequired,
+    CloseCode.NOT_ALLOWED: RoomForbidden,
+    CloseCode.NO_SUCH_ROOM: RoomNotFound,
+}
+"""Ends after which coming back would change nothing, and what each is raised as."""
+
+
+class Place(Struct, frozen=True):
+    """Which room of which hub, and how to get there."""
+
+    url: str
+    room: str
+    ssl: SSLContext | None
+    backoff: Backoff
+    patience: float | None
+
+
+class Again(Enum):
+    """Why a connection is given up for another without having been lost."""
+
+    CATCH_UP = "the author has read everything that fitted, and wants what did not"
+    NEARER = "the history begins later than where we were: go on from there"
+
+
+class Session:
+    """The connection of the moment, the way to the next one, and where in the room we are."""
+
+    def __init__(self, place: Place, token: str, hearing: Hearing) -> None:
+        self._place = place
+        self._token = token
+        self._hearing = hearing
+        self._conn = uuid4().hex
+        self._link: Link | None = None
+        self._after: int | None = None
+        self._welcomed = False
+        self._again: asyncio.Future[Again] | None = None
+        self._wanted: asyncio.Future[None] | None = None
+        self.position = Position()
+        self.inbox = Inbox(self.regulate)
+        self.entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done with the first welcome, or with what kept us out."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection stands and has been welcomed."""
+        return self._link is not None and self._welcomed
+
+    async def run(self) -> None:
+        """Stay in the room until cancelled, or until there is no way back."""
+        try:
+            await self._stay()
+        except FolkmootError as error:
+            self.end(error)
+        finally:
+            if self._link is not None:
+                await self._link.close()
+
+    def end(self, error: FolkmootError) -> None:
+        """Be in the room no more; whoever waits for something of it is told why."""
+        if not self.entered.done():
+            self.entered.set_exception(error)
+        self._hearing.fail(error)
+        self.inbox.end(error)
+
+    def leave(self, error: FolkmootError) -> None:
+        """Be in the room no more by our own will: iteration ends without an error."""
+        self._hearing.fail(error)
+        self.inbox.end()
+        if not self.entered.done():
+            self.entered.cancel()
+
+    async def _stay(self) -> None:
+        clock = asyncio.get_running_loop().time
+        attempt, lost_at = 0, clock()
+        while True:
+            began = clock()
+            problem = HubUnreachable("The hub ends every connection at once.")
+            try:
+                ended = await self._connection()
+            except HubUnreachable as error:
+                problem = error
+            else:
+                if isinstance(ended, Again):
+                    continue
+                self._judge(ended)
+            if self._welcomed:
+                lost_at = clock()
+                attempt = 0 if lost_at - began >= self._place.backoff.steady else attempt
+            elif not self.entered.done() or self._is_too_long(clock() - lost_at):
+                raise problem
+            await asyncio.sleep(self._place.backoff.delay(attempt))
+            attempt += 1
+            await self._worth_it()
+
+    def _is_too_long(self, seconds: float) -> bool:
+        patience = self._place.patience
+        return patience is not None and seconds > patience
+
+    async def _connection(self) -> Closed | Again:
+        """One connection, from its opening to its end."""
+        before, self._link = self._link, None
+        self._again = asyncio.get_running_loop().create_future()
+        self._welcomed = False
+        self._after = self.position.resume_after(hungry=self.inbox.is_hungry)
+        place = self._place
+        url = joining(
+            place.url,
+            room=place.room,
+            conn=self._conn,
+            after=self._after,
+            epoch=self.position.epoch,
+        )
+        token = self._hearing.credential or self._token
+        try:
+            self._link = link = await connect(url, token, place.ssl, self._on_text)
+            # The welcome may have come together with the handshake.
+            if self._welcomed and not self._again.done():
+                self._flow_when_live()
+            return await self._listen(link, self._again)
+        finally:
+            # It was kept until here so that nobody saw us leave.
+            if before is not None:
+                before.drop()
+
+    async def _listen(self, link: Link, again: asyncio.Future[Again]) -> Closed | Again:
+        ends: set[asyncio.Future[Any]] = {link.closed, again}
+        try:
+            done, _ = await asyncio.wait(
+                ends, timeout=WELCOME_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done and self._welcomed:
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._hearing.hold()
+            link.mute()
+        if link.closed.done():
+            self._link = None
+            return link.closed.result()
+        if again.done():
+            return again.result()
+        self._link = None
+        link.drop()
+        return Closed(reason="The hub said no welcome.")
+
+    def _judge(self, ended: Closed) -> None:
+        """Raise the end of a connection after which there is no other."""
+        if ended.failure is not None:
+            raise ended.failure
+        final = FINAL.get(ended.code)
+        if final is not None:
+            raise final(ended.reason or CLOSE_REASONS[CloseCode(ended.code)])
+        if ended.code == CloseCode.TOO_BIG:
+            self._hearing.refuse_largest()
+
+    async def _worth_it(self) -> None:
+        """Wait while nothing more could be kept, and nothing is awaited."""
+        while self.inbox.is_full and not self._hearing.is_needed:
+            self._wanted = asyncio.get_running_loop().create_future()
+            await self._wanted
+
+    def regulate(self) -> None:
+        """Read as much as there is room and need for."""
+        full = self.inbox.is_full and not self._hearing.is_needed
+        if not full and self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
+        if self._link is None or not self._welcomed:
+            return
+        if full:
+            self._link.pause()
+            return
+        self._link.resume()
+        if self.position.behind and self.inbox.is_hungry:
+            self._begin_again(Again.CATCH_UP)
+
+    def _begin_again(self, why: Again) -> None:
+        if self._again is not None and not self._again.done():
+            self._again.set_result(why)
+            self._hearing.hold()
+
+    def _on_text(self, data: bytes) -> None:
+        if self._again is None or self._again.done():
+            return
+        heard = read(data)
+        if heard.seq is not None:
+            self._on_stored(heard, heard.seq, data)
+        elif heard.kind != "system.welcome":
+            self._hearing.told(heard)
+        elif self._welcomed:
+            self._hearing.welcome(read_welcome(heard), first=False)
+        else:
+            self._on_welcome(read_welcome(heard))
+
+    def _on_welcome(self, welcome: Welcome) -> None:
+        self._welcomed = True
+        self._hearing.welcome(welcome, first=True)
+        before = self.position.heard
+        beginning = self.position.begin(welcome, self._after)
+        gap = beginning.gap
+        if gap is not None:
+            self.inbox.note(gap)
+            if gap.reason != "history_gone" or gap.seq > before:
+                self._hearing.missed(gap, welcome.history.first_seq)
+        if not self.entered.done():
+            self.entered.set_result(None)
+        if beginning.again:
+            self._begin_again(Again.NEARER)
+        else:
+            self._flow_when_live()
+
+    def _on_stored(self, heard: Heard, seq: int, data: bytes) -> None:
+        position = self.position
+        if not self._welcomed:
+            raise AnswerInvalid("The hub did not begin with a welcome.")
+        if position.is_known(seq):
+            return
+        was_live = position.is_live
+        self._note_skipped(seq)
+        message = stored(heard, data)
+        if position.advance(seq):
+            self._hearing.hear(message)
+        if not position.behind:
+            position.keep(seq, fits=self.inbox.offer(message))
+        if not was_live:
+            self._flow_when_live()
+        if self.inbox.is_full:
+            self.regulate()
+
+    def _note_skipped(self, seq: int) -> None:
+        before, behind = self.position.heard, self.position.behind
+        gap = self.position.skipped(seq)
+        if gap is None:
+            return
+        if not behind:
+            self.inbox.note(gap)
+        if gap.seq > before:
+            self._hearing.missed(gap, 0)
+
+    def _flow_when_live(self) -> None:
+        if self.position.is_live and self._link is not None:
+            self._hearing.flow(self._link.send)

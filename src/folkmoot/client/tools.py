@@ -1,0 +1,173 @@
+"""Tools: functions that an agent offers to the room, with a schema made from their signature."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from folkmoot.client.model import Message, ToolResult
+from folkmoot.core.errors import ArgumentInvalid, FolkmootError, ToolFailed
+from folkmoot.core.kinds import check_context
+
+Function: TypeAlias = Callable[..., Any]
+
+MAX_NAME: Final = 128
+_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class TellProgress(Protocol):
+    """Tells a caller how far its call has come."""
+
+    async def __call__(self, request: Message, params: dict[str, Any]) -> None:
+        """Tell it."""
+
+
+class Context:
+    """What a tool may know of the call it serves: a parameter of this type is filled in."""
+
+    def __init__(self, request: Message, tell: TellProgress) -> None:
+        self.request = request
+        """The request, as it came."""
+        self._tell = tell
+
+    @property
+    def caller(self) -> str:
+        """The participant who called; the hub has made sure of it."""
+        return self.request.sender
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the caller how far the call has come, if it asked to be told."""
+        meta = self.request.payload.get("params", {}).get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is None:
+            return
+        told = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        params = {name: value for name, value in told.items() if value is not None}
+        await self._tell(self.request, params)
+
+
+class Tool(Struct, frozen=True):
+    """One function as the room sees it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    function: Function
+    arguments: type[Struct]
+    context: str | None
+    """The parameter that takes the context, if one does."""
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """As `tools/list` tells of it."""
+        told = {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        return {name: value for name, value in told.items() if value}
+
+    async def call(self, arguments: Any, context: Context) -> dict[str, Any]:
+        """The result of a call. Arguments that do not fit are an `ArgumentInvalid`."""
+        given = self._read(arguments)
+        if self.context is not None:
+            given[self.context] = context
+        try:
+            # A function that is not async may take its time: it must not hold up the room.
+            if inspect.iscoroutinefunction(self.function):
+                answer = await self.function(**given)
+            else:
+                answer = await asyncio.to_thread(self.function, **given)
+            return result(answer)
+        except ToolFailed as error:
+            return {"content": [_text(error.message)], "isError": True}
+
+    def _read(self, arguments: Any) -> dict[str, Any]:
+        try:
+            read = msgspec.convert({} if arguments is None else arguments, self.arguments)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at `$.")
+            field = where.rstrip("`")
+            sentence = f"{field}: {what}." if field else f"{what}."
+            raise ArgumentInvalid(sentence, field=field) from None
+        values = ((name, getattr(read, name)) for name in self.arguments.__struct_fields__)
+        return {name: value for name, value in values if value is not UNSET}
+
+
+def make_tool(function: Function, name: str | None = None, description: str | None = None) -> Tool:
+    """A tool from a function; a `TypeError` or `ValueError` says why it cannot be one."""
+    called = getattr(function, "__name__", "tool") if name is None else name
+    try:
+        check_context(called)
+    except FolkmootError as error:
+        raise ValueError(f"{called!r} cannot be the name of a tool: {error}") from None
+    if len(called) > MAX_NAME:
+        raise ValueError(f"The name of a tool has at most {MAX_NAME} characters.")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"The tool {called} has an annotation that its module does not know: {error}"
+        ) from None
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    defaults: dict[str, Any] = {}
+    context = None
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, Any)
+        if parameter.kind not in _NAMED:
+            raise TypeError(f"The tool {called} takes {parameter}; it can take names only.")
+        if hint is Context:
+            context = parameter.name
+        elif parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, hint | UnsetType if hint is not Any else Any, UNSET))
+            defaults[parameter.name] = parameter.default
+    arguments = msgspec.defstruct(
+        "Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=True
+    )
+    told = inspect.getdoc(function) if description is None else description
+    return Tool(
+        called, told or "", _schema(called, arguments, defaults), function, arguments, context
+    )
+
+
+def _schema(name: str, arguments: type[Struct], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of the arguments: an object at its root, as MCP wants it."""
+    try:
+        _, parts = msgspec.json.schema_components((arguments,), ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise TypeError(f"The tool {name} takes what JSON cannot hold: {error}") from None
+    schema = parts.pop("Arguments")
+    del schema["title"]
+    for parameter, default in defaults.items():
+        try:
+            schema["properties"][parameter] |= {"default": msgspec.to_builtins(default)}
+        except (TypeError, ValueError):
+            continue
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def result(answer: Any) -> dict[str, Any]:
+    """What a function returned, as MCP writes it."""
+    if isinstance(answer, ToolResult):
+        told: dict[str, Any] = {"content": list(answer.content)}
+        return (
+            told if answer.structured is None else told | {"structuredContent": answer.structured}
+        )
+    if answer is None:
+        return {"content": []}
+    if isinstance(answer, str):
+        return {"content": [_text(answer)]}
+    plain = msgspec.to_builtins(answer)
+    content = [_text(msgspec.json.encode(plain).decode())]
+    if isinstance(plain, dict):
+        return {"content": content, "structuredContent": plain}
+    return {"content": content}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

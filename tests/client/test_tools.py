@@ -1,0 +1,248 @@
+"""Functions as tools: their schema, what they take and what they return."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+
+from folkmoot.client import Context, Message, ToolResult
+from folkmoot.client.tools import Function, Tool, make_tool, result
+from folkmoot.core.errors import ArgumentInvalid
+from tests.harness import run
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+def place(
+    name: str,
+    at: Point,
+    ctx: Context,
+    size: Annotated[int, Meta(ge=1, description="How large.")] = 1,
+    *,
+    kind: Literal["round", "square"] = "round",
+    tags: list[str] | None = None,
+    anything: Any = None,
+) -> dict[str, Any]:
+    """Put something somewhere.
+
+    It stays there.
+    """
+    return {"name": name, "x": at.x, "size": size, "kind": kind, "tags": tags, "by": ctx.caller}
+
+
+async def nobody(request: Message, params: dict[str, Any]) -> None:
+    raise AssertionError("nothing is told here")
+
+
+REQUEST = Message(seq=1, id="r", sender="alice", kind="mcp.request.tools/call", payload={})
+
+
+def call(function: Function, arguments: Any = None) -> dict[str, Any]:
+    return run(make_tool(function).call(arguments, Context(REQUEST, nobody)))
+
+
+def test_the_schema_is_made_from_the_signature_and_the_docstring() -> None:
+    tool = make_tool(place)
+    assert tool.listed == {
+        "name": "place",
+        "description": "Put something somewhere.\n\nIt stays there.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "at": {"$ref": "#/$defs/Point"},
+                "size": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How large.",
+                    "default": 1,
+                },
+                "kind": {"enum": ["round", "square"], "default": "round"},
+                "tags": {
+                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                    "default": None,
+                },
+                "anything": {"default": None},
+            },
+            "required": ["name", "at"],
+            "additionalProperties": False,
+            "$defs": {
+                "Point": {
+                    "title": "Point",
+                    "type": "object",
+                    "properties": {
+                        "x": {"type": "integer"},
+                        "y": {"type": "integer", "default": 0},
+                    },
+                    "required": ["x"],
+                }
+            },
+        },
+    }
+
+
+def test_name_and_description_can_be_given() -> None:
+    tool = make_tool(place, "chat.say", "Says it.")
+    assert (tool.name, tool.description) == ("chat.say", "Says it.")
+
+
+def test_a_function_without_annotations_takes_anything() -> None:
+    def loose(a, b=2):  # type: ignore[no-untyped-def]
+        return [a, b]
+
+    assert make_tool(loose).schema == {
+        "type": "object",
+        "properties": {"a": {}, "b": {"default": 2}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    assert call(loose, {"a": {"deep": 1}}) == {
+        "content": [{"type": "text", "text": '[{"deep":1},2]'}]
+    }
+
+
+def test_arguments_become_what_the_signature_says() -> None:
+    answer = call(place, {"name": "chair", "at": {"x": 3}})
+    assert answer["structuredContent"] == {
+        "name": "chair",
+        "x": 3,
+        "size": 1,
+        "kind": "round",
+        "tags": None,
+        "by": "alice",
+    }
+    assert msgspec.json.decode(answer["content"][0]["text"]) == answer["structuredContent"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "Object missing required field `name`."),
+        ({"name": 1, "at": {"x": 1}}, "name: Expected `str`, got `int`."),
+        ({"name": "a", "at": {"x": "1"}}, "at.x: Expected `int`, got `str`."),
+        ({"name": "a", "at": {"x": 1}, "size": 0}, "size: Expected `int` >= 1."),
+        ({"name": "a", "at": {"x": 1}, "ctx": 1}, "Object contains unknown field `ctx`."),
+        ({"name": "a", "at": {"x": 1}, "kind": "flat"}, "kind: Invalid enum value 'flat'."),
+        ([], "Expected `object`, got `array`."),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(
+    arguments: Any, sentence: str
+) -> None:
+    with pytest.raises(ArgumentInvalid) as refused:
+        call(place, arguments)
+    assert str(refused.value) == sentence
+
+
+def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema() -> None:
+    sentinel = object()
+
+    def odd(a: Any = sentinel) -> bool:
+        return a is sentinel
+
+    assert make_tool(odd).schema["properties"] == {"a": {}}
+    assert call(odd) == {"content": [{"type": "text", "text": "true"}]}
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        (None, {"content": []}),
+        ("words", {"content": [{"type": "text", "text": "words"}]}),
+        (7, {"content": [{"type": "text", "text": "7"}]}),
+        (
+            Point(1),
+            {
+                "content": [{"type": "text", "text": '{"x":1,"y":0}'}],
+                "structuredContent": {"x": 1, "y": 0},
+            },
+        ),
+        (
+            ToolResult(({"type": "image", "data": "…"},), {"a": 1}),
+            {"content": [{"type": "image", "data": "…"}], "structuredContent": {"a": 1}},
+        ),
+        (
+            ToolResult(({"type": "text", "text": "b"},)),
+            {"content": [{"type": "text", "text": "b"}]},
+        ),
+    ],
+)
+def test_what_a_function_returns_is_written_as_mcp_writes_it(returned: Any, told: Any) -> None:
+    assert result(returned) == told
+
+
+def test_a_function_that_is_not_async_does_not_hold_up_the_others() -> None:
+    async def main() -> None:
+        here = threading.get_ident()
+
+        def where() -> bool:
+            return threading.get_ident() == here
+
+        async def there() -> bool:
+            return threading.get_ident() == here
+
+        contexts = Context(REQUEST, nobody)
+        assert (await make_tool(where).call({}, contexts))["content"][0]["text"] == "false"
+        assert (await make_tool(there).call({}, contexts))["content"][0]["text"] == "true"
+
+    run(main())
+
+
+def positional(a: int, /) -> None: ...
+def rest(*a: int) -> None: ...
+def named(**a: int) -> None: ...
+def unspeakable(a: asyncio.Event) -> None: ...
+
+
+@pytest.mark.parametrize("function", [positional, rest, named, unspeakable])
+def test_a_function_that_cannot_be_called_with_json_is_refused_at_once(function: Function) -> None:
+    with pytest.raises(TypeError, match=f"The tool {function.__name__} takes"):
+        make_tool(function)
+
+
+def test_an_annotation_that_the_module_does_not_know_is_refused_at_once() -> None:
+    class Local(Struct):
+        a: int
+
+    def lost(b: Local) -> None: ...
+
+    with pytest.raises(TypeError, match="annotation that its module does not know"):
+        make_tool(lost)
+
+
+@pytest.mark.parametrize("name", ["", "a\n", "x" * 129])
+def test_a_name_that_no_kind_can_hold_is_refused_at_once(name: str) -> None:
+    with pytest.raises(ValueError, match="name of a tool"):
+        make_tool(place, name)
+
+
+def test_progress_is_told_only_to_those_who_asked_for_it() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def tell(request: Message, params: dict[str, Any]) -> None:
+        told.append(params)
+
+    async def main() -> None:
+        await Context(REQUEST, tell).progress(1)
+        payload = {"params": {"_meta": {"progressToken": 0}}}
+        asked = Message(seq=1, id="r", sender="alice", kind="", payload=payload)
+        await Context(asked, tell).progress(0.5, total=1, message="half")
+        await Context(asked, tell).progress(1)
+
+    run(main())
+    assert told == [
+        {"progressToken": 0, "progress": 0.5, "total": 1, "message": "half"},
+        {"progressToken": 0, "progress": 1},
+    ]
+
+
+def test_a_tool_is_a_value_that_can_be_looked_at() -> None:
+    assert isinstance(make_tool(place), Tool)
