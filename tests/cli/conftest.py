@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.forge import forked
 from tests.forge.forked import Forked
 
@@ -132,3 +134,56 @@ def watch(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]) ->
     os.close(leader)
     process.wait(60)
     return shown.decode().replace("\r\n", "\n")
+
+
+class Person(NamedTuple):
+    """Someone with a command line and credentials of their own, and a terminal if need be."""
+
+    name: str
+    hub: str
+    folder: Path
+    environ: dict[str, str]
+
+    def __call__(self, *arguments: str, given: str | None = None, **variables: str) -> Ran:
+        environ = {**self.environ, **variables}
+        done = forked.run(arguments, cwd=self.folder, env=environ, input=given, timeout=60)
+        assert "Traceback" not in done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *arguments: str) -> Any:
+        """What a command answers to a program."""
+        ran = self(*arguments, "--json")
+        assert (ran.code, ran.err) == (0, "")
+        return json.loads(ran.out)
+
+    def begin(self, *arguments: str, stdin: int | None = subprocess.PIPE) -> Forked:
+        """Start a command that stays; all its streams are pipes."""
+        return Forked(
+            arguments,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def at_terminal(
+        self, *arguments: str, columns: int = 80, rows: int = 24, **variables: str
+    ) -> Terminal:
+        """Start a command on a terminal."""
+        environ = {**self.environ, "TERM": "xterm-256color", **variables}
+        return Terminal(arguments, env=environ, cwd=self.folder, columns=columns, rows=rows)
+
+
+@pytest.fixture
+def person(tmp_path: Path, environment: dict[str, str]) -> Callable[[Hub, str], Person]:
+    """Make people who have registered at a hub."""
+
+    def make(hub: Hub, name: str, *options: str) -> Person:
+        credentials = {"FOLKMOOT_CREDENTIALS": str(tmp_path / f"{name}.json")}
+        made = Person(name, hub.url, tmp_path, {**environment, **credentials})
+        ran = made("register", name, "--url", hub.url, *options)
+        assert (ran.code, ran.err) == (0, "")
+        return made
+
+    return make

@@ -17,6 +17,7 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.keys import load_master_key
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
+from tests.certificates import certificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,6 +180,23 @@ def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
     assert code == ExitCode.FAILED
     assert findings["settings"]["text"].startswith("moot.toml:1: port must be")
     assert findings["program"]["level"] == "ok"
+
+
+def test_a_certificate_is_tried_with_its_key(examined: Callable[..., Any], tmp_path: Path) -> None:
+    assert examined()[1]["tls"]["text"] == "off"
+    cert, key = certificate(tmp_path / "one")
+    _, other = certificate(tmp_path / "other")
+    chosen = {"FOLKMOOT_TLS_CERTIFICATE": str(cert), "FOLKMOOT_TLS_KEY": str(key)}
+    code, findings = examined(**chosen)
+    assert (code, findings["tls"]["text"]) == (ExitCode.OK, f"{cert}: fits its key")
+    for wrong, said in {
+        str(other): f"tls.key: {other} is not the key of {cert}",
+        str(tmp_path / "none"): f"tls.key: there is no file {tmp_path / 'none'}",
+    }.items():
+        code, findings = examined(**{**chosen, "FOLKMOOT_TLS_KEY": wrong})
+        assert code == ExitCode.FAILED
+        assert (findings["tls"]["level"], findings["tls"]["text"]) == ("problem", said)
+        assert findings["port"]["level"] == "ok"
 
 
 def test_the_findings_fit_a_terminal(on_terminal: Callable[..., str]) -> None:

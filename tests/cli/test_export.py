@@ -11,14 +11,18 @@ from typing import Any
 
 import uvloop
 
+from folkmoot.accounts import Account
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.export import exporting
 from folkmoot.control import ControlServer, call
 from folkmoot.control.export import Exporter, export_command
+from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
+from folkmoot.tools.room_wire import envelope
 from tests.cli.conftest import Ran
 
 WORDS = [f"word {number}" for number in range(130)]
+SPOKEN = [f"spoken {number}" for number in range(70)]
 
 
 def make_mail(folder: Path) -> None:
@@ -27,7 +31,11 @@ def make_mail(folder: Path) -> None:
     async def main() -> None:
         from folkmoot.app import Hub
 
-        settings = load(None, options={"data": str(folder), "port": "0"}, environ={}).settings
+        settings = load(
+            None,
+            options={"data": str(folder), "port": "0", "rate_limits": "off"},
+            environ={},
+        ).settings
         async with Hub(settings).running() as hub:
             accounts, mail = hub.accounts, hub.mail
             ada, bob, cyd = [
@@ -40,8 +48,57 @@ def make_mail(folder: Path) -> None:
             await accounts.add_contact(ada, "bob", "Bobby")
             await accounts.block(ada, "cyd")
             await accounts.create_invite(ada, "Come")
+            await talk(hub, ada, bob)
 
     uvloop.run(main())
+
+
+async def talk(hub: Any, ada: Account, bob: Account) -> None:
+    """Rooms that ada made, was asked into, left, was put out of and never knew of."""
+    ada_here, bob_here = visitor_of(ada), visitor_of(bob)
+
+    async def say(visitor: Visitor, room: str, text: str) -> None:
+        await hub.rooms.post(visitor, room, envelope("chat.message", {"text": text}))
+
+    for owner, spec in (
+        (ada_here, {"name": "adas"}),
+        (bob_here, {"name": "asked", "access": "private", "grants": {"ada": ["mcp.request.*"]}}),
+        (bob_here, {"name": "left"}),
+        (bob_here, {"name": "kicked"}),
+        (bob_here, {"name": "bobs"}),
+    ):
+        await hub.rooms.create(owner, read_spec(spec))
+    for words in SPOKEN:
+        await say(ada_here, "adas", words)
+        await say(bob_here, "adas", "Bob's business")
+    for room in ("left", "kicked"):
+        await say(ada_here, room, f"said in {room}")
+    await hub.rooms.depart(ada_here, "left")
+    await hub.rooms.visit(ada_here, "kicked")
+    kick = envelope("room.kick", {"participant": "ada"})
+    await hub.rooms.post(bob_here, "kicked", kick)
+    await say(bob_here, "bobs", "Bob's business")
+
+
+def check_rooms(told: dict[str, Any]) -> None:
+    rooms = {it["name"]: it for it in told["rooms"]}
+    assert {name: (it["role"], it["state"], it["granted"]) for name, it in rooms.items()} == {
+        "adas": ("owner", "member", []),
+        "asked": ("member", "invited", ["mcp.request.*"]),
+        "left": (None, None, []),
+        "kicked": ("member", "banned", []),
+    }
+    assert [name for name, it in rooms.items() if it["created_by_you"]] == ["adas"]
+    said = {
+        name: [it["payload"]["text"] for it in room["messages"]] for name, room in rooms.items()
+    }
+    assert said == {
+        "adas": SPOKEN,
+        "asked": [],
+        "left": ["said in left"],
+        "kicked": ["said in kicked"],
+    }
+    assert {it["from"] for room in rooms.values() for it in room["messages"]} == {"ada"}
 
 
 def check(export: Path) -> dict[str, Any]:
@@ -56,6 +113,8 @@ def check(export: Path) -> dict[str, Any]:
     assert [it["body"] for it in threads["bob"]["messages"]] == WORDS[::-1]
     assert [it["body"] for it in threads["cyd"]["messages"]] == ["Hello from Cyd"]
     assert "Ada's business" not in export.read_text()
+    assert "Bob's business" not in export.read_text()
+    check_rooms(told)
     assert "private" not in told["account"]
     return threads
 
@@ -67,8 +126,8 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(
     ran = folkmoot("export", "@Ada", "-o", "ada.json")
     assert ran.code == 0, ran.err
     assert ran.out == (
-        "Wrote what @ada has here, with 131 messages in 2 conversations, "
-        f"to {tmp_path / 'ada.json'}.\n"
+        "Wrote what @ada has here, with 131 messages in 2 conversations and 72 messages in 4 "
+        f"rooms, to {tmp_path / 'ada.json'}.\n"
     )
     assert "holds mail that anyone can read" in ran.err
     threads = check(tmp_path / "ada.json")
@@ -113,7 +172,7 @@ def test_a_running_hub_writes_it_and_tells_how_far_it_is(tmp_path: Path) -> None
                 server.close()
 
     made = uvloop.run(main())
-    assert made == {"handle": "ada", "threads": 2, "messages": 131}
+    assert made == {"handle": "ada", "threads": 2, "messages": 131, "rooms": 4, "said": 72}
     check(tmp_path / "ada.json")
     assert told[-1] == {"done": 2, "total": 2}
     assert [it["done"] for it in told] == sorted(it["done"] for it in told)

@@ -25,6 +25,8 @@ from tests.forge import fresh
 LOADED = (
     "folkmoot.app",
     "folkmoot.cli.program",
+    "folkmoot.cli.room.follow",
+    "folkmoot.cli.room.view",
     "folkmoot.control.export",
     "folkmoot.control.keys",
     "http.client",

@@ -158,8 +158,27 @@ def test_the_page_is_a_page_for_everyone() -> None:
 
 def test_the_links_lead_where_something_answers() -> None:
     links = {a["href"] for a in Page(landing()).all("a")}
-    assert links == {"/", "/health", "/health/ready", "/metrics"}
+    assert links == {"/", "/health", "/health/ready", "/metrics", "/v1/openapi.json"}
     assert "/metrics" not in landing(metrics=False)
+
+
+@pytest.mark.parametrize(
+    ("public_url", "base", "socket"),
+    [
+        ("", "http://localhost:8420", "ws://localhost:8420"),
+        ("https://moot.example/hub/", "https://moot.example/hub", "wss://moot.example/hub"),
+    ],
+)
+def test_the_page_tells_how_people_and_programs_come_into_rooms(
+    public_url: str, base: str, socket: str
+) -> None:
+    page = landing(public_url)
+    assert pasted(page, "Commands for rooms").splitlines() == [
+        "folkmoot room create square",
+        "folkmoot room join square",
+    ]
+    for door in (f"{base}/mcp", f"{socket}/ws?room=…", f"{base}/v1/rooms"):
+        assert f"<div><code>{door}</code><span>" in page
 
 
 def luminance(colour: str) -> float:

@@ -216,9 +216,9 @@ def change_handle(
 def delete_account(
     url: UrlOption = None, handle: AsOption = None, *, yes: YesOption = False
 ) -> None:
-    """Delete your account and everything you wrote, for good.
+    """Delete your account and all its mail, for good.
 
-    Asks for your handle first, unless --yes is given.
+    What you said in rooms stays there. Asks for your handle first, unless --yes is given.
     """
     login = read_keyring().find(url, handle)
     if not yes:
@@ -233,7 +233,7 @@ def confirm(login: Login) -> None:
     """Let only someone go on who types the handle."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise typer.BadParameter("--yes is needed where nobody can be asked")
-    complain(f"this deletes {login.name} and everything it wrote, for good.", kind="warning")
+    complain(f"this deletes {login.name} and all its mail, for good.", kind="warning")
     typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
     if typed.strip().removeprefix("@").lower() != login.handle:
         say("Nothing was deleted.", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot import __version__
 from folkmoot.cli.output import PROGRAM
-from folkmoot.core.errors import ServeError
+from folkmoot.core.errors import ServeError, SettingsError
 from folkmoot.datafolder import Finding
 
 if TYPE_CHECKING:
@@ -56,6 +56,20 @@ def required() -> list[str]:
     """The names of the packages Folkmoot needs, those of extras left out."""
     needs = [need for need in metadata.requires(PROGRAM) or [] if "extra ==" not in need]
     return [match.group() for need in needs if (match := NAME.match(need))]
+
+
+def check_tls(settings: Settings) -> Finding:
+    """Whether the port can be served with the certificate and the key that the settings name."""
+    from folkmoot.transports.tls import load_tls
+
+    try:
+        context = load_tls(settings.tls)
+    except SettingsError as error:
+        advice = "Mend the file or the setting; without both settings the hub does no TLS."
+        return Finding("tls", "problem", error.message.removesuffix("."), advice)
+    if context is None:
+        return Finding("tls", "ok", "off")
+    return Finding("tls", "ok", f"{settings.tls.certificate}: fits its key")
 
 
 def check_port(settings: Settings) -> Finding:

@@ -75,23 +75,29 @@ class HubClient:
         }
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
-        status, answer = self._post(msgspec.json.encode(request), headers, PATIENCE + wait)
-        return self._result(status, answer)
+        body = msgspec.json.encode(request)
+        return self._result(*self.exchange("POST", "/mcp", body, headers, PATIENCE + wait))
 
-    def _post(self, body: bytes, headers: dict[str, str], seconds: float) -> tuple[int, Any]:
+    def exchange(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+    ) -> tuple[int, Any]:
+        """One request: the status and the JSON of its answer, None where it has no body."""
         # A tenth of a second to import, which help and errors need not wait for.
         import ssl
+        from http import HTTPStatus
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
         parts = urlsplit(self.url)
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = make(parts.hostname or "", parts.port, timeout=seconds)
         try:
-            connection.request("POST", f"{parts.path}/mcp", body, headers)
+            connection.request(method, f"{parts.path}{path}", body, headers)
             response = connection.getresponse()
             kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
                 return response.status, self._stream(response)
+            if response.status == HTTPStatus.NO_CONTENT:
+                return response.status, None
             return response.status, self._decode(response.read(MAX_ANSWER + 1), response.status)
         except TimeoutError:
             raise HubUnreachable(f"{self.url}: no answer within {seconds:g} seconds.") from None
@@ -139,7 +145,7 @@ class HubClient:
     def _result(self, status: int, answer: Any) -> dict[str, Any]:
         """What the tool returned, or its error."""
         if not isinstance(answer, dict):
-            raise self._not_understood()
+            raise self.not_understood()
         error = answer.get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
             raise refusal(error["message"], unauthorised=status == 401)
@@ -148,14 +154,15 @@ class HubClient:
             payload = json.loads(result["content"][0]["text"])  # type: ignore[index]
             failed = result.get("isError", False)  # type: ignore[union-attr]
         except (TypeError, KeyError, IndexError, ValueError, AttributeError, RecursionError):
-            raise self._not_understood() from None
+            raise self.not_understood() from None
         if not isinstance(payload, dict):
-            raise self._not_understood()
+            raise self.not_understood()
         if failed:
             raise refusal(str(payload.get("error", "The hub refused without a reason.")))
         return payload
 
-    def _not_understood(self) -> AnswerInvalid:
+    def not_understood(self) -> AnswerInvalid:
+        """That the hub's answer is not what such an answer is."""
         return AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
 
 

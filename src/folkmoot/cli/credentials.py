@@ -36,10 +36,23 @@ class Login(msgspec.Struct, frozen=True):
         return f"@{self.handle} on {self.hub}"
 
 
-class Keyring(msgspec.Struct):
+class GuestPass(msgspec.Struct, frozen=True):
+    """What lets a guest, who has no account, into one room."""
+
+    hub: str
+    room: str
+    name: str
+    credential: str
+
+    def __repr__(self) -> str:
+        return f"GuestPass({self.name} in {self.room} on {self.hub})"
+
+
+class Keyring(msgspec.Struct, omit_defaults=True):
     """What the file holds; the first account is the one used when none is named."""
 
     accounts: list[Login] = []
+    guests: list[GuestPass] = []
 
     def find(self, hub: str | None = None, handle: str | None = None) -> Login:
         """The account that was meant: the first that fits, since the default stands first."""
@@ -63,6 +76,20 @@ class Keyring(msgspec.Struct):
     def drop(self, login: Login) -> None:
         """Keep nothing of an account."""
         self.accounts = [kept for kept in self.accounts if not fits(kept, login.hub, login.handle)]
+
+    def find_guest(self, room: str, hub: str | None, name: str | None) -> GuestPass | None:
+        """The latest pass for a room that fits, if there is one."""
+        fitting = [
+            it for it in self.guests
+            if it.room == room and hub in (None, it.hub) and name in (None, it.name)
+        ]  # fmt: skip
+        return fitting[-1] if fitting else None
+
+    def put_guest(self, new: GuestPass) -> None:
+        """Keep a pass, after the others; one of the same guest goes."""
+        who = (new.hub, new.room, new.name)
+        kept = [it for it in self.guests if (it.hub, it.room, it.name) != who]
+        self.guests = [*kept, new]
 
     def prefer(self, login: Login) -> None:
         """Use this account when none is named."""

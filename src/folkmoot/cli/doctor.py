@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from folkmoot.cli.checks import check_packages, check_program, check_sqlite
+from folkmoot.cli.checks import check_packages, check_program, check_sqlite, check_tls
 from folkmoot.cli.datachecks import check_data
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.findings import tell
@@ -36,9 +36,9 @@ def doctor(
 ) -> None:
     """Check that a hub can run here, and say what to mend.
 
-    Looks at the program, the settings, the data folder and its permissions, the master key, the
-    database, a running hub and the port, and changes nothing. A large database takes a while to
-    read. Ends with exit code 1 when there is a problem.
+    Looks at the program, the settings, the certificate, the data folder and its permissions, the
+    master key, the database, a running hub and the port, and changes nothing. A large database
+    takes a while to read. Ends with exit code 1 when there is a problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
@@ -49,7 +49,7 @@ def doctor(
             for line in error.data["problems"]
         ]
     else:
-        findings.append(check_settings(loaded))
+        findings += [check_settings(loaded), check_tls(loaded.settings)]
         findings.extend(check_data(loaded.settings))
     well = all(finding.level != "problem" for finding in findings)
     if as_json:

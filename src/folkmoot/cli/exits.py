@@ -44,7 +44,10 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNREACHABLE: "No hub answers at the address the command was to use.",
     ExitCode.SIGNED_OUT: "The command needs an account: none is kept, or its token is not valid.",
     ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
-    ExitCode.INTERRUPTED: "The command was interrupted with Ctrl-C; `serve` ends with 0 instead.",
+    ExitCode.INTERRUPTED: (
+        "The command was interrupted with Ctrl-C; `serve` ends with 0 instead, and so does "
+        "the view of `room join`."
+    ),
 }
 
 ENDS: dict[type[FolkmootError], ExitCode] = {

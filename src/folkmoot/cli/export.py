@@ -45,8 +45,9 @@ def export(
     """Write everything the hub keeps of a person as JSON.
 
     For the operator, on the hub's own machine, whether the hub runs or not: profile, contacts,
-    blocks, invites, and all mail, decrypted. Nothing is marked as read. FILE appears when it is
-    whole, readable by you alone; give it to nobody but that person.
+    blocks, invites, all mail, decrypted, and their rooms with what they said there. Nothing is
+    marked as read. FILE appears when it is whole, readable by you alone; give it to nobody but that
+    person.
     """
     settings = settings_from(config, data=data).settings
     target = output.expanduser().absolute()
@@ -61,6 +62,8 @@ def export(
         else:
             made = ask_hub(paths, handle, target, told, overwrite=overwrite)
     counted = f"{number(made['messages'], 'message')} in {number(made['threads'], 'conversation')}"
+    if made["rooms"]:
+        counted += f" and {number(made['said'], 'message')} in {number(made['rooms'], 'room')}"
     say(f"Wrote what @{made['handle']} has here, with {counted}, to {target}.")
     complain(f"{target} holds mail that anyone can read who can read the file.", kind="warning")
 

@@ -30,6 +30,7 @@ from folkmoot.cli import (
 )
 from folkmoot.cli.exits import ExitCode, exit_code
 from folkmoot.cli.output import PROGRAM, complain, say
+from folkmoot.cli.room import commands as room
 from folkmoot.core.errors import FolkmootError
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
@@ -77,6 +78,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "reply": mail.reply,
     "threads": mail.threads,
     "thread": mail.thread,
+    "room": room.app,
     "contacts": people.contacts,
     "lookup": people.lookup,
     "search": people.search,

@@ -51,8 +51,12 @@ def lines(text: str) -> list[str]:
 
 def say_data(value: Any) -> None:
     """A value as indented JSON in which nothing acts on a terminal either."""
-    encoded = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    say(_HIDDEN_IN_LINES.sub(_escaped, encoded))
+    say(escape_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+
+
+def escape_json(text: str) -> str:
+    """The same JSON with everything that acts or hides in its strings escaped."""
+    return _HIDDEN_IN_LINES.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

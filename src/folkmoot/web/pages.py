@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+DOORS = (
+    ("{base}/mcp", "The tools of mail and rooms, for any MCP client."),
+    ("{socket}/ws?room=…", "A room, live, over a WebSocket."),
+    ("{base}/v1/rooms", "Rooms for programs without a WebSocket."),
+)
+"""What a program connects to, and what it finds there."""
+
 PLACES = (
     ("/health", "Is it running, in which version, since when?"),
     ("/health/ready", "Can it write to its database and read it back?"),
@@ -66,6 +73,18 @@ def _ring(stones: int, *, size: float, ground: bool = False) -> str:
         '<svg class="ring" viewBox="0 0 120 120" width="28" height="28" aria-hidden="true">'
         f"{middle}{''.join(around)}</svg>"
     )
+
+
+def _typed(commands: Iterable[Iterable[str]]) -> str:
+    """Commands as they are typed, one each line."""
+    return "\n".join(shlex.join(["folkmoot", *command]) for command in commands)
+
+
+def _doors(base: str, socket: str) -> str:
+    """What programs connect to, with the address the reader came by."""
+    door = "<li><div><code>$where</code><span>$what</span></div></li>"
+    rows = ((where.format(base=base, socket=socket), what) for where, what in DOORS)
+    return "\n".join(_fill(door, where=where, what=what) for where, what in rows)
 
 
 def _digest(source: str) -> str:
@@ -128,17 +147,21 @@ class Pages:
             client.id.replace("-", "_"): client.snippet(endpoint) for client in CLIENTS.values()
         }
         snippets["claude_code"] = claude_code_command(endpoint)
+        socket = base.replace("http", "ws", 1)
         commands = [["register", "ada", "--url", base], ["connect", "claude-code"]]
+        rooms = [["room", "create", "square"], ["room", "join", "square"]]
         body = _fill(
             self._bodies["landing"],
             trusted={
                 "ring": _ring(17, size=5.4, ground=True),
                 "places": self._links(self._places),
+                "doors": _doors(base, socket),
             },
             version=self._version,
             endpoint=endpoint,
             vscode_command=vscode_command(endpoint),
-            commands="\n".join(shlex.join(["folkmoot", *command]) for command in commands),
+            commands=_typed(commands),
+            rooms=_typed(rooms),
             **snippets,
         )
         return self._page("Folkmoot", body)

@@ -1,0 +1,189 @@
+"""Rights and proposals from the command line: grant, revoke, see what was proposed, decide."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+
+from folkmoot.cli.asking import AsOption, UrlOption, checked_handle
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import say
+from folkmoot.cli.room import options as given
+from folkmoot.cli.room.fulfilment import doer, fulfilment
+from folkmoot.cli.room.look import look
+from folkmoot.cli.room.manage import rooms_of
+from folkmoot.cli.room.rest import RoomsClient
+from folkmoot.cli.room.tellers import allowed
+from folkmoot.cli.show import Column, tell_table, word
+from folkmoot.cli.text import one_line, say_data
+from folkmoot.core.errors import ToolRefused
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ReasonArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="REASON", help="Why; everyone in the room reads it.", show_default=False
+    ),
+]
+
+
+def grant(
+    name: given.RoomArgument,
+    who: given.ParticipantArgument,
+    patterns: given.PatternsArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Let someone in the room do more, from their next message on.
+
+    Nobody can grant what they do not hold. For someone who is away, owners use 'change --grant'.
+    """
+    payload = {"recipient": who, "capabilities": [given.capability(text) for text in patterns]}
+    answer = rooms_of(name, url, handle).post(name, "capability.grant", payload)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"{one_line(who)} may now: {one_line(allowed(payload['capabilities']))}")
+        say(f"Grant {word(answer.get('id'))}", err=True)
+
+
+def revoke(
+    name: given.RoomArgument,
+    whom: given.FromWhomArgument,
+    patterns: given.FewerPatternsArgument = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what was granted, and whatever was granted from it."""
+    payload: dict[str, Any] = (
+        {"grant_id": whom} if UUID.fullmatch(whom) else {"recipient": checked_handle(whom)}
+    )
+    if patterns:
+        payload["capabilities"] = [given.capability(text) for text in patterns]
+    answer = rooms_of(name, url, handle).post(name, "capability.revoke", payload)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Taken back from {one_line(whom)}.")
+
+
+def proposals(
+    name: given.RoomArgument,
+    state: given.StateOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was proposed, the latest first."""
+    found = rooms_of(name, url, handle).proposals(name, state)
+    if as_json:
+        say_data({"proposals": found})
+        return
+    columns = (
+        Column("Number", "bold"), Column("State"), Column("By"), Column("For"),
+        Column("What", wide=True), Column("Id", "dim", wide=True),
+    )  # fmt: skip
+    tell_table(columns, map(row, found), "No proposals.")
+
+
+def row(proposal: dict[str, Any]) -> tuple[str, ...]:
+    """One proposal in a line."""
+    message = proposal.get("message")
+    asked = "; ".join(look(message).text) if isinstance(message, dict) else ""
+    what = f"{proposal.get('kind', '')} {asked}".strip()
+    return (
+        word(proposal.get("seq")),
+        word(proposal.get("state")),
+        word(proposal.get("proposer")),
+        word(" ".join(map(str, proposal.get("to") or []))),
+        one_line(what),
+        word(proposal.get("id")),
+    )
+
+
+def approve(
+    name: given.RoomArgument,
+    which: given.ProposalArgument,
+    to: given.WithWhomOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Fulfil a proposal: the very request, sent in your name.
+
+    The answer comes into the room, to you and to the proposer.
+    """
+    client = rooms_of(name, url, handle)
+    message = found(client, name, which).get("message")
+    if not isinstance(message, dict):
+        raise ToolRefused("The room's history no longer holds this proposal.")
+    target = doer(message, to)
+    if target is None:
+        raise typer.BadParameter("--to is needed: the proposal does not say who is to do it")
+    envelope = fulfilment(message, target, str(uuid4()))
+    kind, payload = envelope.pop("kind"), envelope.pop("payload")
+    answer = client.post(name, kind, payload, **envelope)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Approved: {one_line(target)} is asked, as message {word(answer.get('seq'))}.")
+
+
+def reject(
+    name: given.RoomArgument,
+    which: given.ProposalArgument,
+    reason: ReasonArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Say no to a proposal, with a reason."""
+    client = rooms_of(name, url, handle)
+    about = proposal_id(client, name, which)
+    answer = client.post(name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Rejected, as message {word(answer.get('seq'))}.")
+
+
+def withdraw(
+    name: given.RoomArgument,
+    which: given.ProposalArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back a proposal of your own."""
+    client = rooms_of(name, url, handle)
+    about = proposal_id(client, name, which)
+    answer = client.post(name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Withdrawn, as message {word(answer.get('seq'))}.")
+
+
+def proposal_id(client: RoomsClient, name: str, which: str) -> str:
+    """The id of the proposal with a number or an id."""
+    return which if UUID.fullmatch(which) else str(found(client, name, which).get("id"))
+
+
+def found(client: RoomsClient, name: str, which: str) -> dict[str, Any]:
+    """The proposal with a number or an id."""
+    wanted = which.removeprefix("#")
+    for proposal in client.proposals(name):
+        if wanted in (str(proposal.get("seq")), proposal.get("id")):
+            return proposal
+    raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")

@@ -1,0 +1,265 @@
+"""Rooms themselves: list, make, show, change and delete them, and ask people in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from folkmoot.cli.asking import AsOption, UrlOption
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import complain, duration, say
+from folkmoot.cli.room import options as given
+from folkmoot.cli.room.rest import RoomsClient, entrance, listed
+from folkmoot.cli.room.tellers import allowed
+from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
+from folkmoot.cli.text import say_data
+
+COLUMNS = (
+    Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here"),
+    Column("Messages"), Column("Owners", wide=True),
+)  # fmt: skip
+
+
+def rooms_of(room: str | None, url: str | None, name: str | None) -> RoomsClient:
+    """The hub's rooms, as the one who was meant."""
+    return RoomsClient(entrance(room, url, name))
+
+
+def list_rooms(
+    url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
+) -> None:
+    """List the rooms you can see."""
+    client = rooms_of(None, url, handle)
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        answer = client.page(cursor)
+        found += listed(answer.get("rooms"))
+        cursor = answer.get("next_cursor")
+        if not cursor:
+            break
+    if as_json:
+        say_data({"rooms": found})
+    else:
+        tell_table(COLUMNS, map(row, found), "No rooms. 'folkmoot room create NAME' makes one.")
+
+
+def row(room: dict[str, Any]) -> tuple[str, ...]:
+    """One room in a line."""
+    return (
+        word(room.get("name")),
+        word(room.get("access")),
+        word(room.get("role")),
+        word(room.get("participants")),
+        word(room.get("last_seq")),
+        " ".join(map(at, room.get("owners") or [])),
+    )
+
+
+def create(
+    name: given.NewRoomArgument,
+    access: given.AccessOption = None,
+    capability: given.CapabilityOption = None,
+    grant: given.GrantOption = None,
+    quorum: given.QuorumOption = None,
+    proposal_seconds: given.ProposalSecondsOption = None,
+    request_seconds: given.RequestSecondsOption = None,
+    keep_messages: given.KeepMessagesOption = None,
+    keep_days: given.KeepDaysOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    memory: given.MemoryOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a room; you are its owner and may do everything in it."""
+    spec = given.without_none(
+        name=name,
+        access=access,
+        durable=False if memory else None,
+        capabilities=[given.capability(text) for text in capability or ()],
+        grants=given.grants(grant),
+        policy=given.without_none(
+            quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
+            keep_messages=keep_messages, keep_days=keep_days,
+        ),
+    )  # fmt: skip
+    made = rooms_of(None, url, handle).create(spec)
+    if as_json:
+        say_data(made)
+        return
+    say(f"The room {word(made.get('name'))} is there, {OPENNESS.get(made.get('access'), '')}.")
+    say(f"'folkmoot room join {word(made.get('name'))}' takes you in.")
+
+
+OPENNESS: dict[Any, str] = {
+    "open": "open to everyone with an account",
+    "invite": "for those who are invited",
+    "private": "for those who are invited; nobody else sees it",
+}
+
+
+def show(
+    name: given.RoomArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a room, and who is in it now."""
+    client = rooms_of(name, url, handle)
+    room = client.get(name)
+    present = client.participants(name)
+    if as_json:
+        say_data({**room, "present": present})
+        return
+    tell_room(room)
+    if present:
+        say()
+        rows = [(word(it.get("id")), word(it.get("type")), word(it.get("role"))) for it in present]
+        tell_table((Column("Here now", "bold"), Column("Is"), Column("As")), rows, "")
+
+
+def seconds(value: Any) -> str:
+    """A time span of the policy."""
+    return duration(value) if isinstance(value, int | float) and value >= 1 else word(value)
+
+
+POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "quorum": (
+        "Rejections",
+        lambda value: f"{word(value)} close{'s' if value == 1 else ''} a proposal",
+    ),
+    "proposal_seconds": ("Proposals wait", seconds),
+    "request_seconds": ("Requests wait", seconds),
+    "keep_messages": ("Keeps", lambda value: f"{word(value)} messages"),
+    "keep_days": ("For", lambda value: f"{word(value)} days" if value else "ever"),
+}
+"""The members of a policy, and how each is told."""
+
+
+def span(first: Any, last: Any) -> str:
+    """Which messages there are, by their numbers."""
+    if not isinstance(first, int) or not isinstance(last, int) or last < first:
+        return "none"
+    return f"{first} to {last}"
+
+
+def tell_room(room: dict[str, Any]) -> None:
+    """How a room is set."""
+    policy = room.get("policy") or {}
+    held = room.get("grants") or {}
+    tell_fields(
+        [
+            ("Room", room.get("name")),
+            ("Access", room.get("access")),
+            ("History", "kept" if room.get("durable") else "in memory only"),
+            ("Messages", span(room.get("first_seq"), room.get("last_seq"))),
+            ("Owners", " ".join(map(at, room.get("owners") or []))),
+            ("You are", room.get("role") or "not in it"),
+            ("Made", room.get("created_at")),
+            ("Members may", allowed(room.get("capabilities"))),
+            *((at(who), allowed(patterns)) for who, patterns in held.items()),
+            *((heading, tell(policy.get(name))) for name, (heading, tell) in POLICY.items()),
+        ]
+    )
+
+
+def change(
+    name: given.RoomArgument,
+    access: given.AccessOption = None,
+    capability: given.CapabilityOption = None,
+    grant: given.GrantOption = None,
+    ungrant: given.UngrantOption = None,
+    quorum: given.QuorumOption = None,
+    proposal_seconds: given.ProposalSecondsOption = None,
+    request_seconds: given.RequestSecondsOption = None,
+    keep_messages: given.KeepMessagesOption = None,
+    keep_days: given.KeepDaysOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Set a room otherwise; what is not named stays as it is. For owners.
+
+    Rights that --grant gives here hold whether or not the person is in the room.
+    """
+    patch = given.without_none(
+        access=access,
+        capabilities=[given.capability(text) for text in capability or ()],
+        grants=given.grants(grant, ungrant),
+        policy=given.without_none(
+            quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
+            keep_messages=keep_messages, keep_days=keep_days,
+        ),
+    )  # fmt: skip
+    if not patch:
+        raise typer.BadParameter("say what is to change")
+    room = rooms_of(name, url, handle).change(name, patch)
+    if as_json:
+        say_data(room)
+    else:
+        say(f"The room {word(room.get('name'))} is changed.")
+
+
+def delete(
+    name: given.RoomArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: given.YesOption = False,
+) -> None:
+    """Delete a room and everything said in it, for good. For owners.
+
+    Asks for the room's name first, unless --yes is given.
+    """
+    client = rooms_of(name, url, handle)
+    if not yes:
+        confirm(name)
+    client.delete(name)
+    say(f"The room {name} is deleted.")
+
+
+def confirm(name: str) -> None:
+    """Let only someone go on who types the name."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("--yes is needed where nobody can be asked")
+    complain(f"this deletes the room {name} and everything said in it, for good.", kind="warning")
+    typed = str(typer.prompt("Type its name to go on", default="", show_default=False, err=True))
+    if typed.strip() != name:
+        say("Nothing was deleted.", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def invite(
+    name: given.RoomArgument,
+    who: given.InvitedArgument = None,
+    guest: given.GuestOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask someone in: by handle, or as a guest.
+
+    For a guest, the one-time token is printed alone, this once: hand it over in private.
+    """
+    if (who is None) is (guest is None):
+        raise typer.BadParameter("name either a HANDLE or a --guest")
+    asked = {"handle": who} if who is not None else {"guest": str(guest)}
+    inviter = entrance(name, url, handle)
+    answer = RoomsClient(inviter).invite(name, **asked)
+    if as_json:
+        say_data(answer)
+    elif who is not None:
+        say(f"{at(answer.get('handle') or who)} may come into {name}.")
+    else:
+        say(word(answer.get("token")))
+        until = f", until {word(answer.get('expires_at'))}" if answer.get("expires_at") else ""
+        say(f"It lets {word(answer.get('guest'))} into {name}, once{until}:", err=True)
+        say(f"  folkmoot room join {name} --invitation --url {inviter.hub}", err=True)

@@ -1,0 +1,202 @@
+"""The options and arguments of the room commands, and what they come to as JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from folkmoot.cli.asking import checked_handle
+from folkmoot.cli.options import choice, number
+
+ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+ACCESS: Final = ("open", "invite", "private")
+STATES: Final = ("open", "fulfilled", "rejected", "withdrawn", "expired")
+LAST_SEQ: Final = 999_999_999
+MOST_SECONDS: Final = 999_999_999
+
+
+def listed(name: str, metavar: str, what: str) -> Any:
+    """An option that may be given several times."""
+    return typer.Option(name, metavar=metavar, help=what, show_default=False)
+
+
+def flag(name: str, what: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=what, show_default=False)
+
+
+def checked_room(value: str) -> str:
+    """A room's name, checked before the command begins."""
+    if ROOM_NAME.fullmatch(value):
+        return value
+    raise typer.BadParameter(
+        "must be 1 to 64 lower-case letters, digits, dots, underscores and hyphens, beginning "
+        f"with a letter or a digit, not {value!r}"
+    )
+
+
+def room_argument(what: str) -> Any:
+    """The argument that names a room."""
+    return typer.Argument(metavar="NAME", help=what, callback=checked_room, show_default=False)
+
+
+RoomArgument = Annotated[str, room_argument("The room.")]
+NewRoomArgument = Annotated[
+    str,
+    room_argument("Lower-case letters, digits, dots, underscores and hyphens; at most 64."),
+]
+AccessOption = Annotated[
+    str | None,
+    choice(
+        "--access", "WHO", ACCESS,
+        "open: everyone with an account; invite: who was invited; private: the same, and nobody "
+        "else sees the room.",
+    ),
+]  # fmt: skip
+MemoryOption = Annotated[bool, flag("--memory", "Keep no history on the disk.")]
+CapabilityOption = Annotated[
+    list[str] | None,
+    listed("--capability", "PATTERN", "What members may do; several times for several."),
+]
+GrantOption = Annotated[
+    list[str] | None,
+    listed("--grant", "HANDLE=PATTERN", "What one person may do beside that; several times."),
+]
+UngrantOption = Annotated[
+    list[str] | None,
+    listed("--ungrant", "HANDLE", "Take away what --grant gave a person; several times."),
+]
+QuorumOption = Annotated[
+    int | None, number("--quorum", 1, 1000, "How many must reject a proposal to close it.")
+]
+ProposalSecondsOption = Annotated[
+    int | None,
+    number("--proposal-seconds", 1, MOST_SECONDS, "How long a proposal waits for a decision."),
+]
+RequestSecondsOption = Annotated[
+    int | None,
+    number("--request-seconds", 1, MOST_SECONDS, "How long a request waits for its answer."),
+]
+KeepMessagesOption = Annotated[
+    int | None,
+    number("--keep-messages", 0, LAST_SEQ, "How many messages are kept; 0: as the hub does."),
+]
+KeepDaysOption = Annotated[
+    int | None,
+    number("--keep-days", 0, 36_500, "For how many days they are kept; 0: as the hub does."),
+]
+ParticipantArgument = Annotated[
+    str,
+    typer.Argument(metavar="PARTICIPANT", help="Who.", callback=checked_handle, show_default=False),
+]
+PatternsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATTERN", help="What they may do, such as 'mcp.request.tools/call:read_file'.",
+        show_default=False,
+    ),
+]  # fmt: skip
+FromWhomArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PARTICIPANT|GRANT", help="From whom, or the id of one grant.",
+        show_default=False,
+    ),
+]  # fmt: skip
+FewerPatternsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATTERN", help="Only these of what was granted.", show_default=False),
+]
+ProposalArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROPOSAL", help="Its number or its id, as 'proposals' shows them.",
+        show_default=False,
+    ),
+]  # fmt: skip
+StateOption = Annotated[
+    str | None,
+    choice(
+        "--state", "STATE", STATES,
+        "Only open, fulfilled, rejected, withdrawn or expired ones.",
+    ),
+]  # fmt: skip
+ToOption = Annotated[
+    list[str] | None, listed("--to", "PARTICIPANT", "Who is meant; everyone sees it all the same.")
+]
+WithWhomOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="PARTICIPANT", callback=checked_handle, show_default=False,
+        help="Who is to do it, where the proposal leaves it open.",
+    ),
+]  # fmt: skip
+MarkdownOption = Annotated[bool, flag("--markdown", "The text is Markdown.")]
+YesOption = Annotated[bool, flag("--yes", "Do not ask whether you mean it.")]
+HistoryLimitOption = Annotated[
+    int, number("--limit", 1, 10_000, "How many at most.  [default: 50]")
+]
+AfterOption = Annotated[
+    int | None, number("--after", 0, LAST_SEQ, "Only what came after the message of this number.")
+]
+BeforeOption = Annotated[
+    int | None, number("--before", 0, LAST_SEQ, "Only what came before the message of this number.")
+]
+FromOption = Annotated[
+    int | None,
+    number("--after", 0, LAST_SEQ, "Begin after the message of this number, not with what is new."),
+]
+GuestOption = Annotated[
+    str | None,
+    typer.Option(
+        "--guest", metavar="NAME", show_default=False,
+        help="Invite someone without an account, to be called so in the room.",
+    ),
+]  # fmt: skip
+InvitedArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="HANDLE", help="Whom to invite.", callback=checked_handle, show_default=False
+    ),
+]
+InvitationOption = Annotated[
+    bool,
+    flag(
+        "--invitation",
+        "Come as a guest: the invitation is asked for, or read from FOLKMOOT_INVITATION or from "
+        "the first line of the standard input.",
+    ),
+]
+
+
+def capability(text: str) -> Any:
+    """A pattern, or the JSON of one that constrains the payload too."""
+    if not text.startswith("{"):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        raise typer.BadParameter(f"{text!r} is neither a pattern nor JSON") from None
+
+
+def grants(given: list[str] | None, taken: list[str] | None = None) -> dict[str, Any]:
+    """`HANDLE=PATTERN` options by handle; None for a handle that is to hold nothing more."""
+    found: dict[str, Any] = {}
+    for text in given or ():
+        handle, equals, pattern = text.partition("=")
+        if not equals or not handle or not pattern:
+            raise typer.BadParameter(f"--grant must be HANDLE=PATTERN, not {text!r}")
+        found.setdefault(checked_handle(handle), []).append(capability(pattern))
+    for handle in map(checked_handle, taken or ()):
+        if handle in found:
+            raise typer.BadParameter(f"--grant and --ungrant both name {handle!r}")
+        found[handle] = None
+    return found
+
+
+def without_none(**members: Any) -> dict[str, Any]:
+    """The members that were given."""
+    return {name: value for name, value in members.items() if value not in (None, {}, [])}

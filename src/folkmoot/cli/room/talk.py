@@ -1,0 +1,119 @@
+"""Saying something in a room, and reading what was said, without staying there."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import typer
+
+from folkmoot.cli.asking import AsOption, TextArgument, UrlOption, text_of
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import console, on_terminal, say
+from folkmoot.cli.room import options as given
+from folkmoot.cli.room.lines import plain
+from folkmoot.cli.room.look import Looks
+from folkmoot.cli.room.mentions import mentioned
+from folkmoot.cli.room.rest import Entrance, RoomsClient, entrance, listed
+from folkmoot.cli.show import word
+from folkmoot.cli.text import say_data
+
+PAGE: Final = 100
+DEFAULT: Final = 50
+
+
+def say_in(
+    name: given.RoomArgument,
+    text: TextArgument,
+    to: given.ToOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    markdown: given.MarkdownOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say something to everyone in a room."""
+    said = text_of(text)
+    if not said.strip():
+        raise typer.BadParameter("there is nothing to say")
+    payload: dict[str, Any] = {"text": said, "format": "markdown" if markdown else "plain"}
+    client = RoomsClient(entrance(name, url, handle))
+    if "@" in said and (whom := mentioned(said, present(client, name))):
+        payload["mentions"] = whom
+    answer = client.post(name, "chat.message", payload, to=to)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Said in {name}, as message {word(answer.get('seq'))}.")
+
+
+def present(client: RoomsClient, name: str) -> set[str]:
+    """The names of those who are in a room."""
+    return {str(it.get("id")) for it in client.participants(name)}
+
+
+def history(
+    name: given.RoomArgument,
+    limit: given.HistoryLimitOption = DEFAULT,
+    after: given.AfterOption = None,
+    before: given.BeforeOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was said, the latest last."""
+    if after is not None and before is not None:
+        raise typer.BadParameter("--after and --before cannot go together")
+    who = entrance(name, url, handle)
+    found = read(RoomsClient(who), name, limit, after, before)
+    if as_json:
+        say_data(found)
+    else:
+        tell(found, who, forward=after is not None)
+
+
+def read(
+    client: RoomsClient, name: str, limit: int, after: int | None, before: int | None
+) -> dict[str, Any]:
+    """As many messages as were asked for, page by page; a page may end early."""
+    messages: list[dict[str, Any]] = []
+    forward = after is not None
+    while True:
+        page = client.messages(
+            name, limit=min(PAGE, limit - len(messages)), after=after, before=before
+        )
+        new = listed(page.get("messages"))
+        messages = [*messages, *new] if forward else [*new, *messages]
+        if not new or len(messages) >= limit:
+            return {**page, "messages": messages}
+        if forward:
+            after = number(new[-1])
+        else:
+            before = number(new[0])
+
+
+def number(message: dict[str, Any]) -> int:
+    """The number of a message."""
+    seq = message.get("seq")
+    return seq if isinstance(seq, int) else 0
+
+
+def tell(found: dict[str, Any], who: Entrance, *, forward: bool) -> None:
+    """Messages, and how to see those before or after them."""
+    looks = Looks()
+    messages = found["messages"]
+    if on_terminal():
+        from folkmoot.cli.room.draw import draw
+
+        screen = console()
+        for message in messages:
+            draw(screen, looks.look(message), who.name)
+    else:
+        for message in messages:
+            say(plain(looks.look(message)))
+    if not messages:
+        say("Nothing was said.", err=True)
+    elif forward and number(messages[-1]) < number({"seq": found.get("last_seq")}):
+        say(f"There is more: --after {number(messages[-1])}", err=True)
+    elif not forward and number(messages[0]) > number({"seq": found.get("first_seq")}):
+        say(f"There is more: --before {number(messages[0])}", err=True)

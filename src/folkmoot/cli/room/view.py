@@ -1,0 +1,160 @@
+"""The live view: someone at a terminal, in a room. What comes is drawn above the input line."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any, Final
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from folkmoot.cli.room.completing import Names
+from folkmoot.cli.room.deciding import Deciding
+from folkmoot.cli.room.doing import Doing
+from folkmoot.cli.room.look import Looks
+from folkmoot.cli.room.rest import Entrance, RoomsClient, listed
+from folkmoot.cli.room.screen import Screen
+from folkmoot.cli.room.status import Situation, card, status_line
+from folkmoot.cli.room.stay import Company, aside, envelope_of, inside, missing
+from folkmoot.cli.room.tellers import allowed
+from folkmoot.client import Gap, Message, Room
+from folkmoot.core.errors import FolkmootError
+
+BACKLOG: Final = 30
+"""Messages from before that are shown to one who comes in."""
+LOOK_SECONDS: Final = 0.2
+"""How often the connection is looked at."""
+ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+async def live(name: str, who: Entrance) -> None:
+    """Be in a room at a terminal, until one leaves."""
+    async with inside(name, who) as room:
+        await View(room, RoomsClient(who)).run()
+
+
+class View:
+    """One person in one room, at one terminal."""
+
+    def __init__(self, room: Room, rest: RoomsClient) -> None:
+        self._room = room
+        self._rest = rest
+        self._looks = Looks()
+        self._now = Situation(room.name, room.me.id, len(room.participants))
+        self._company = Company()
+        self._screen = Screen(self, Names(lambda: room.participants))
+        self._doing = Doing(room, self._screen, self._company, self._now)
+        self._rights = room.me.capabilities
+        self._shown = 0
+        """The last message from before that was shown; it may come again as one of the first."""
+
+    async def run(self) -> None:
+        """Be at the terminal until one leaves, or the room ends."""
+        await self._begin()
+        loop = asyncio.get_running_loop()
+        for each in ENDS:
+            loop.add_signal_handler(each, self._screen.leave)
+        try:
+            await self._company.until_one_ends(self._at_terminal(), self._follow(), self._watch())
+        finally:
+            for each in ENDS:
+                loop.remove_signal_handler(each)
+
+    async def _at_terminal(self) -> None:
+        # The terminal may be closed behind our back.
+        with suppress(EOFError):
+            await self._screen.run()
+
+    async def _begin(self) -> None:
+        """Show what was said lately, and find what waits for a decision."""
+        room, name = self._room, self._room.name
+        page = await aside(
+            lambda: self._rest.messages(name, before=room.last_seq + 1, limit=BACKLOG)
+        )
+        for envelope in listed(page.get("messages")):
+            seen = self._looks.look(envelope)
+            self._doing.show(seen)
+            self._shown = seen.seq or self._shown
+        await self._find_waiting()
+        self._doing.note(f"You are {room.me.id} in {name}. /help lists what you can type.")
+
+    async def _find_waiting(self) -> None:
+        found = await aside(lambda: self._rest.proposals(self._room.name, "open"))
+        room = await aside(lambda: self._rest.get(self._room.name))
+        self._doing.deciding = deciding = Deciding(self._room.me.id, quorum_of(room))
+        for proposal in reversed(found):
+            if isinstance(message := proposal.get("message"), dict):
+                deciding.see(message)
+
+    async def _follow(self) -> None:
+        async for message in self._room:
+            await self._take(message)
+
+    async def _take(self, message: Message) -> None:
+        if isinstance(message, Gap):
+            lost = missing(message)
+            self._doing.note(f"{lost[0].upper()}{lost[1:]}.")
+            # After a gap the numbers may begin anew.
+            self._shown = 0
+            with suppress(FolkmootError):
+                await self._find_waiting()
+        elif message.seq > self._shown:
+            envelope = envelope_of(message)
+            self._doing.show(self._looks.look(envelope))
+            self._doing.deciding.see(envelope)
+        self._now.here = len(self._room.participants)
+        self._screen.refresh()
+
+    async def _watch(self) -> None:
+        """Tell of what no message tells: the connection, and one's own rights."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            live = self._room.is_connected
+            if live is not self._now.live:
+                self._now.live = live
+                self._doing.note("The connection is back." if live else "The connection is lost.")
+            if self._room.me.capabilities != self._rights:
+                self._rights = self._room.me.capabilities
+                self._doing.note(f"You may now: {allowed(list(self._rights))}")
+            here = len(self._room.participants)
+            if here != self._now.here:
+                self._now.here = here
+                self._screen.refresh()
+
+    def prompt(self) -> str:
+        """What stands before the input."""
+        question = self._doing.question
+        return question.prompt if question else f"{self._room.me.id}> "
+
+    def status(self, width: int) -> StyleAndTextTuples:
+        """The status line."""
+        return status_line(self._now, self._doing.deciding, width)
+
+    def card(self, width: int, height: int) -> StyleAndTextTuples:
+        """The proposal that is to be decided."""
+        return card(self._doing.deciding, width, height)
+
+    def enter(self, text: str) -> None:
+        """A line was typed."""
+        self._doing.line(text)
+
+    def typing(self, text: str) -> None:
+        """Whoever types something else looks at no proposal: a letter of it must decide nothing."""
+        if text and self._doing.question is None:
+            self._doing.deciding.hide()
+
+    def key(self, name: str) -> bool:
+        """Tab shows the next proposal; the letters decide on the one that is shown."""
+        return self._doing.choose(name)
+
+    def escape(self) -> bool:
+        """Out of a question, or away from a proposal."""
+        return self._doing.escape()
+
+
+def quorum_of(room: dict[str, Any]) -> int:
+    """How many rejections close a proposal of a room."""
+    policy = room.get("policy")
+    quorum = policy.get("quorum") if isinstance(policy, dict) else None
+    return quorum if isinstance(quorum, int) else 1

@@ -1,0 +1,42 @@
+"""People in rooms, and what they send as programs do that are not the command line."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.cli.conftest import Person
+
+People = tuple[Person, Person]
+
+
+def token_of(who: Person) -> str:
+    """The token of someone's account."""
+    return str(json.loads((who.folder / f"{who.name}.json").read_text())["accounts"][0]["token"])
+
+
+def post_text(who: Person, room: str, body: str) -> dict[str, Any]:
+    """Send an envelope in these very characters."""
+    parts = urlsplit(who.hub)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    headers = {"authorization": f"Bearer {token_of(who)}", "content-type": "application/json"}
+    connection.request("POST", f"/v1/rooms/{room}/messages", body, headers)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    assert "error" not in answer, answer
+    return dict(answer)
+
+
+def post(who: Person, room: str, kind: str, payload: Any, **members: Any) -> dict[str, Any]:
+    """Send an envelope."""
+    envelope = {"protocol": "mcpx/v1", "kind": kind, "payload": payload, **members}
+    return post_text(who, room, json.dumps(envelope))
+
+
+def propose(who: Person, room: str, path: str, **members: Any) -> dict[str, Any]:
+    """Propose that a file be deleted."""
+    params = {"name": "delete_file", "arguments": {"path": path}}
+    payload = {"jsonrpc": "2.0", "method": "tools/call", "params": params}
+    return post(who, room, "mcp.proposal.tools/call:delete_file", payload, **members)

@@ -1,0 +1,466 @@
+"""The room commands that ask once: rooms, rights, proposals, history and guests."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.room import options
+from folkmoot.cli.room.commands import COMMANDS
+from folkmoot.rooms import model, spec
+from folkmoot.rooms.machine import State
+from tests.cli.conftest import Hub, Person, Ran
+from tests.cli.roomers import People, post, propose
+
+INVITATION = re.compile(r"gi_[0-9a-f]{64}\n")
+
+
+@pytest.fixture
+def hub(start_hub: Callable[..., Hub]) -> Hub:
+    return start_hub(FOLKMOOT_RATE_LIMITS="off")
+
+
+@pytest.fixture
+def both(hub: Hub, person: Callable[..., Person]) -> People:
+    return person(hub, "ada"), person(hub, "bob")
+
+
+def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None:
+    lines = [f"folkmoot: error: {sentence}\n" for sentence in sentences]
+    assert ran == (code, "", "".join(lines))
+
+
+def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
+    ada, bob = both
+    assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
+    made = ada(
+        "room", "create", "planning", "--access", "invite", "--capability", "chat.*",
+        "--grant", "@Bob=mcp.request.ping", "--grant", 'bob={"kind": "mcp.request.tools/call"}',
+        "--quorum", "2", "--proposal-seconds", "60", "--keep-days", "7",
+    )  # fmt: skip
+    assert made.out == (
+        "The room planning is there, for those who are invited.\n"
+        "'folkmoot room join planning' takes you in.\n"
+    )
+    assert ada("room", "list").out == "planning  invite  owner  0  0  @ada\n"
+    assert bob("room").out == "planning  invite  -  0  0  @ada\n"
+    room = ada.json("room", "show", "planning")
+    assert room["capabilities"] == ["chat.*"]
+    assert room["grants"] == {"bob": ["mcp.request.ping", {"kind": "mcp.request.tools/call"}]}
+    assert room["policy"] == {
+        "quorum": 2, "proposal_seconds": 60, "request_seconds": 300, "keep_messages": 100_000,
+        "keep_days": 7,
+    }  # fmt: skip
+    shown = ada("room", "show", "planning").out
+    assert re.search(r"^Proposals wait +1 min 0 s$", shown, re.MULTILINE)
+    assert re.search(r"^For +7 days$", shown, re.MULTILINE)
+    assert re.search(r"^Members may +chat\.\*$", shown, re.MULTILINE)
+    assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
+
+    changed = ada("room", "change", "planning", "--access", "private", "--ungrant", "bob")
+    assert changed.out == "The room planning is changed.\n"
+    assert ada.json("room", "show", "planning")["grants"] == {}
+    assert ada("room", "delete", "planning", "--yes").out == "The room planning is deleted.\n"
+    refused(ada("room", "show", "planning"), "There is no such room.")
+
+
+def test_a_room_in_memory_says_so(both: People) -> None:
+    ada, _ = both
+    assert ada.json("room", "create", "passing", "--memory")["durable"] is False
+    assert "in memory only" in ada("room", "show", "passing").out
+
+
+def test_something_is_said_and_read_again_page_by_page(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    assert ada("room", "say", "planning", "one").out == "Said in planning, as message 1.\n"
+    assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
+    said = ada.json("room", "say", "planning", "**three**", "--markdown", "--to", "bob")
+    assert (said["seq"], said["to"], said["payload"]["format"]) == (3, ["bob"], "markdown")
+
+    lines = ada("room", "history", "planning").out.splitlines()
+    assert [line.split(" ", 4)[0::2] for line in lines] == [
+        ["1", "ada", "one"], ["2", "bob", "two\\x0a\\x1b[2Jlines"], ["3", "ada", "**three**"],
+    ]  # fmt: skip
+    assert {line.split(" ")[3] for line in lines} == {"chat.message"}
+    latest = ada("room", "history", "planning", "--limit", "2")
+    assert latest.out.startswith("2 ")
+    assert latest.err == "There is more: --before 2\n"
+    assert ada("room", "history", "planning", "--before", "2").out.startswith("1 ")
+    first = ada("room", "history", "planning", "--after", "0", "--limit", "1")
+    assert (first.out[0], first.err) == ("1", "There is more: --after 1\n")
+    whole = ada.json("room", "history", "planning")
+    assert [it["payload"]["text"] for it in whole["messages"]] == [
+        "one", "two\n\x1b[2Jlines", "**three**",
+    ]  # fmt: skip
+    assert ada("room", "history", "planning", "--after", "3").err == "Nothing was said.\n"
+
+
+def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(both: People) -> None:
+    ada, _ = both
+    ada("room", "create", "planning")
+    for number in range(1, 131):
+        post(ada, "planning", "chat.message", {"text": f"number {number}"})
+    whole = ada.json("room", "history", "planning", "--limit", "1000")["messages"]
+    assert [it["seq"] for it in whole] == list(range(1, 131))
+    onwards = ada.json("room", "history", "planning", "--limit", "120", "--after", "5")["messages"]
+    assert [it["seq"] for it in onwards] == list(range(6, 126))
+
+
+def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    refused(
+        ada("room", "grant", "planning", "bob", "mcp.request.*"),
+        "The participant who is named is not in the room.",
+    )
+    with bob.begin("room", "join", "planning") as joined:
+        assert joined.stdout
+        assert "system.presence.join bob joined" in joined.stdout.readline()
+        granted = ada("room", "grant", "planning", "@Bob", "mcp.request.*", "room.invite")
+        assert granted.out == "bob may now: mcp.request.*, room.invite\n"
+        grant = granted.err.split()[-1]
+        assert bob("room", "invite", "planning", "ada").code == 0
+        assert ada("room", "revoke", "planning", "bob", "room.invite").code == 0
+        assert bob("room", "invite", "planning", "ada").code == ExitCode.FAILED
+        assert ada("room", "revoke", "planning", grant).out == f"Taken back from {grant}.\n"
+        assert joined.stdin
+        joined.stdin.close()
+        assert joined.wait(60) == 0
+    refused(
+        ada("room", "revoke", "planning", "bob"),
+        "No grant in the room is what is to be revoked.",
+    )
+
+
+def test_one_who_may_not_is_told_what_is_allowed(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning", "--capability", "chat.*", "--capability", "mcp.proposal.*")
+    bob("room", "say", "planning", "hi")
+    refused(
+        bob("room", "grant", "planning", "ada", "chat.*"),
+        "None of your capabilities covers capability.grant.",
+        "you may: chat.*, mcp.proposal.*",
+    )
+    refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
+
+
+def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    assert ada("room", "proposals", "planning") == (0, "", "No proposals.\n")
+    with bob.begin("room", "join", "planning") as joined:
+        assert joined.stdout
+        joined.stdout.readline()
+        first = propose(bob, "planning", "one", to=["bob"])
+        second = propose(bob, "planning", "two")
+        third = propose(bob, "planning", "three")
+        listed = ada("room", "proposals", "planning", "--state", "open").out.splitlines()
+        assert [line.split()[0] for line in listed] == ["4", "3", "2"]
+        assert re.split(" {2,}", listed[-1])[1:] == [
+            "open", "bob", "bob", 'mcp.proposal.tools/call:delete_file path: "one"', first["id"],
+        ]  # fmt: skip
+        approved = ada("room", "approve", "planning", "2")
+        assert approved.out == "Approved: bob is asked, as message 5.\n"
+        which = second["id"]
+        needed = ada("room", "approve", "planning", which)
+        assert needed.code == ExitCode.USAGE
+        assert "--to is needed" in needed.err
+        asked = ada.json("room", "approve", "planning", which, "--to", "@bob")
+        assert (asked["to"], asked["correlation_id"]) == (["bob"], [which])
+        assert asked["payload"]["params"] == second["payload"]["params"]
+        rejected = ada("room", "reject", "planning", "#4", "Keep it.")
+        assert rejected.out == "Rejected, as message 7.\n"
+        refused(
+            ada("room", "reject", "planning", third["id"], "No."),
+            "The proposal is rejected already.",
+        )
+        refused(ada("room", "approve", "planning", "2"), "The proposal is fulfilled already.")
+        refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
+        assert joined.stdin
+        joined.stdin.close()
+        assert joined.wait(60) == 0
+
+
+def test_a_proposal_is_withdrawn_by_the_one_who_made_it(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    propose(bob, "planning", "one")
+    refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
+    assert bob("room", "withdraw", "planning", "#1").out == "Withdrawn, as message 2.\n"
+    refused(bob("room", "withdraw", "planning", "1"), "The proposal is withdrawn already.")
+    refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
+
+
+def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    with bob.begin("room", "tail", "planning") as present:
+        assert present.stdout
+        present.stdout.readline()
+        said = ada.json("room", "say", "planning", "@Bob, @carl and a@bob: ask @bob.")
+        assert said["payload"]["mentions"] == ["bob"]
+        assert "mentions" not in ada.json("room", "say", "planning", "@carl?")["payload"]
+        present.kill()
+
+
+def test_a_room_in_which_nothing_was_said_has_no_messages(both: People) -> None:
+    ada, _ = both
+    ada("room", "create", "planning")
+    shown = ada("room", "show", "planning").out
+    assert re.search(r"^Messages +none$", shown, re.MULTILINE)
+    assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
+    ada("room", "say", "planning", "Hello.")
+    assert re.search(r"^Messages +1 to 1$", ada("room", "show", "planning").out, re.MULTILINE)
+
+
+@pytest.mark.requirement("room.guest-once", "room.guest-secret")
+@pytest.mark.parametrize("way", ["stdin", "environment", "terminal"])
+def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
+    hub: Hub, both: People, environment: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    ada, _ = both
+    ada("room", "create", "planning", "--access", "invite")
+    invited = ada("room", "invite", "planning", "--guest", "grace")
+    assert INVITATION.fullmatch(invited.out)
+    assert f"folkmoot room join planning --invitation --url {hub.url}\n" in invited.err
+    token = invited.out.strip()
+
+    file = tmp_path / "grace.json"
+    environ = {**environment, "FOLKMOOT_CREDENTIALS": str(file)}
+    grace = Person("grace", hub.url, tmp_path, environ)
+    join = ("room", "join", "planning", "--invitation", "--url", hub.url)
+    if way == "stdin":
+        came = grace(*join, given=f"{token}\nGood morning.\n")
+        assert "grace chat.message Good morning." in came.out
+    elif way == "environment":
+        came = grace(*join, given="Good morning.\n", FOLKMOOT_INVITATION=token)
+        assert "grace chat.message Good morning." in came.out
+    else:
+        with grace.at_terminal(*join) as terminal:
+            terminal.wait_for("Invitation:").wait_for(lambda it: not it.echoes)
+            terminal.type(f"{token}\r")
+            terminal.wait_for("live").type("Good morning.\r")
+            terminal.wait_for("grace Good morning.").type("\x03")
+            assert terminal.end() == 0
+            assert token.encode() not in terminal.raw
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    kept = json.loads(file.read_text())["guests"]
+    assert [(it["room"], it["name"]) for it in kept] == [("planning", "grace")]
+    assert kept[0]["credential"].startswith("gk_")
+    assert grace("room", "say", "planning", "Me again.").code == 0
+    assert "grace chat.message Me again." in ada("room", "history", "planning").out
+    again = grace(*join, given=f"{token}\n")
+    assert again.code == ExitCode.FAILED
+    assert again.err.startswith("folkmoot: error: The invitation ")
+    nobody = grace("room", "list")
+    assert nobody.code == ExitCode.SIGNED_OUT
+    assert ada("room", "delete", "planning", "--yes").code == 0
+    gone = grace("room", "say", "planning", "Still here?")
+    assert gone.code in {ExitCode.FAILED, ExitCode.SIGNED_OUT}
+    log = hub.stop().err
+    assert token not in log
+    assert kept[0]["credential"] not in log
+
+
+def test_someone_is_invited_by_handle(both: People) -> None:
+    ada, bob = both
+    ada("room", "create", "planning", "--access", "private")
+    refused(bob("room", "say", "planning", "hi"), "There is no such room.")
+    assert ada("room", "invite", "planning", "@Bob").out == "@bob may come into planning.\n"
+    assert bob("room", "say", "planning", "hi").code == 0
+    refused(ada("room", "invite", "planning", "nobody"), "User not found.")
+
+
+def test_a_room_is_deleted_only_by_one_who_types_its_name(both: People) -> None:
+    ada, _ = both
+    ada("room", "create", "planning")
+    asked = ada("room", "delete", "planning")
+    assert asked.code == ExitCode.USAGE
+    assert "--yes is needed where nobody can be asked" in asked.err
+    with ada.at_terminal("room", "delete", "planning") as terminal:
+        terminal.wait_for("Type its name to go on").type("plannin\r")
+        assert terminal.end() == ExitCode.FAILED
+        assert "Nothing was deleted." in terminal.text
+    with ada.at_terminal("room", "delete", "planning") as terminal:
+        terminal.wait_for("Type its name to go on").type("planning\r")
+        assert terminal.end() == 0
+    assert ada("room", "list").err.startswith("No rooms.")
+
+
+def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(both: People) -> None:
+    ada, _ = both
+    ada("room", "create", "planning")
+    ada("room", "say", "planning", "Look, @ada!")
+    with ada.at_terminal("room", "history", "planning", columns=40) as terminal:
+        assert terminal.end() == 0
+        assert terminal.rows[1] == "  Look, @ada!"
+        assert terminal.style_of("@ada!").reverse
+        assert terminal.style_of("ada ").fg not in ("default", "")
+    assert "\x1b" not in ada("room", "history", "planning").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_within_eighty_columns(
+    folkmoot: Callable[..., Ran], command: str
+) -> None:
+    ran = folkmoot("room", command, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: folkmoot room {command} ")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert f"  {command} " in folkmoot("room", "--help").out
+    assert "...\n" not in folkmoot("room", "--help").out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "../x"],
+         ("NAME must be 1 to 64 lower-case letters, digits, dots, underscores and hyphens, "
+          "beginning with a letter or a digit, not '../x'")),
+        (["create", "x", "--access", "secret"],
+         "--access must be open, invite or private, not 'secret'"),
+        (["create", "x", "--grant", "bob"], "--grant must be HANDLE=PATTERN, not 'bob'"),
+        (["create", "x", "--capability", "{"], "'{' is neither a pattern nor JSON"),
+        (["change", "x"], "say what is to change"),
+        (["change", "x", "--grant", "bob=a.b", "--ungrant", "bob"],
+         "--grant and --ungrant both name 'bob'"),
+        (["history", "x", "--after", "1", "--before", "2"],
+         "--after and --before cannot go together"),
+        (["history", "x", "--limit", "0"],
+         "--limit must be a whole number from 1 to 10000, not '0'"),
+        (["invite", "x"], "name either a HANDLE or a --guest"),
+        (["invite", "x", "bob", "--guest", "grace"], "name either a HANDLE or a --guest"),
+        (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot go together"),
+        (["join", "x", "--invitation"],
+         "no invitation came from FOLKMOOT_INVITATION or the standard input"),
+        (["say", "x", " "], "there is nothing to say"),
+        (["--json", "list"], "options come after 'list', not before it"),
+        (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_line(
+    folkmoot: Callable[..., Ran], arguments: list[str], message: str
+) -> None:
+    ran = folkmoot("room", *arguments)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert ran.err.splitlines()[0] == f"folkmoot: error: {message}"
+
+
+def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
+    assert options.ROOM_NAME == spec.ROOM_NAME
+    assert options.ACCESS == model.ACCESS
+    assert tuple(state.value for state in State) == options.STATES
+
+
+QUICK = [
+    ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
+    ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
+    ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
+    ["change", "x", "--quorum", "2"], ["delete", "x", "--yes"],
+]  # fmt: skip
+
+
+def test_every_command_is_among_those_tried() -> None:
+    assert {words[0] for words in QUICK} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
+def test_without_an_account_every_command_says_how_to_get_one(
+    folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+) -> None:
+    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=str(tmp_path / "none.json"))
+    assert (ran.code, ran.out) == (ExitCode.SIGNED_OUT, "")
+    assert ran.err.startswith("folkmoot: error: You are not signed in.")
+
+
+def keep_account(folder: Path, url: str) -> str:
+    file = folder / "ada.json"
+    file.touch(0o600)
+    login = {"hub": url, "handle": "ada", "token": f"sk_{'0' * 64}"}
+    file.write_text(json.dumps({"accounts": [login]}))
+    return str(file)
+
+
+@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
+def test_without_a_hub_every_command_says_where_none_answers(
+    folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+) -> None:
+    file = keep_account(tmp_path, "http://127.0.0.1:1")
+    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
+    assert (ran.code, ran.out) == (ExitCode.UNREACHABLE, "")
+    assert len(ran.err.splitlines()) == 1
+    assert "127.0.0.1:1" in ran.err
+
+
+@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
+def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
+    hub: Hub, folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+) -> None:
+    file = keep_account(tmp_path, hub.url)
+    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
+    assert (ran.code, ran.out) == (ExitCode.SIGNED_OUT, "")
+    assert ran.err == (
+        "folkmoot: error: The hub does not accept the saved token; 'folkmoot recover HANDLE' gets "
+        "a new one.\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", QUICK[2:], ids=" ".join)
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(
+    both: People, arguments: list[str]
+) -> None:
+    refused(both[0]("room", *arguments), "There is no such room.")
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    """Something that answers whatever it is asked with the same."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, b"[]", "the hub's answer cannot be understood."),
+        (200, b"<html>", "what answers there (200) is not a hub; is the address right?"),
+        (500, b"{}", "the hub's answer cannot be understood."),
+        (404, b'{"error": 1}', "the hub's answer cannot be understood."),
+        (403, b'{"error": {"message": "No.\\u001b[2J"}}', "No.\\x1b[2J"),
+    ],
+)
+def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(
+    folkmoot: Callable[..., Ran], tmp_path: Path, status: int, body: bytes, message: str
+) -> None:
+    with answering(status, body) as url:
+        file = keep_account(tmp_path, url)
+        ran = folkmoot("room", "show", "x", FOLKMOOT_CREDENTIALS=file)
+    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
+    assert ran.err.endswith(f"{message}\n")
+    assert len(ran.err.splitlines()) == 1

@@ -1,0 +1,323 @@
+"""The live view of a room on real pseudo-terminals, as an emulator shows them."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from tests.cli.conftest import Hub, Person
+from tests.cli.roomers import People, post, propose
+from tests.cli.terminal import Terminal
+
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+JOIN = ("room", "join", "planning")
+
+
+@pytest.fixture
+def hub(start_hub: Callable[..., Hub]) -> Hub:
+    return start_hub(FOLKMOOT_RATE_LIMITS="off")
+
+
+@pytest.fixture
+def both(hub: Hub, person: Callable[..., Person]) -> People:
+    ada = person(hub, "ada")
+    assert ada("room", "create", "planning").code == 0
+    return ada, person(hub, "bob")
+
+
+@pytest.fixture
+def screen(both: People) -> Iterator[Terminal]:
+    """Ada's terminal, in the room."""
+    with both[0].at_terminal(*JOIN) as terminal:
+        yield terminal.wait_for("planning · ada · 1 here · live")
+
+
+def bottom(terminal: Terminal) -> list[str]:
+    """The input line and the status line."""
+    return terminal.text.splitlines()[-2:]
+
+
+def is_said(text: str) -> Callable[[Terminal], bool]:
+    """Whether a text is in the transcript, and the input line is empty again."""
+    return lambda it: any(text in row for row in it.rows) and bottom(it)[0] == "ada>"
+
+
+def test_what_was_said_before_is_shown_once_and_what_is_said_appears(both: People) -> None:
+    ada, bob = both
+    post(bob, "planning", "chat.message", {"text": "Earlier."})
+    with ada.at_terminal(*JOIN) as terminal:
+        terminal.wait_for("live").type("Good morning, @bob.")
+        terminal.wait_for("ada> Good morning, @bob.").type("\r")
+        terminal.wait_for(is_said("ada Good morning, @bob."))
+        post(bob, "planning", "chat.message", {"text": "Hello @ada!"})
+        terminal.wait_for("bob Hello @ada!")
+        rows = [row[6:] for row in terminal.rows if row]
+        assert rows.count("bob Earlier.") == 1
+        assert rows.count("ada joined") == 1
+        assert terminal.style_of("@ada!").reverse
+        assert not terminal.style_of("@bob.").reverse
+        assert terminal.style_of("bob Hello").fg != terminal.style_of("ada Good").fg
+        terminal.type("\x03")
+        assert terminal.end() == 0
+
+
+def test_what_others_write_does_nothing_to_the_terminal(both: People, screen: Terminal) -> None:
+    _, bob = both
+    evil = "\x1b[2J\x1b]0;owned\x07\r\n00:00 ada I agree.\u202e\x9b31m"
+    post(bob, "planning", "chat.message", {"text": evil})
+    screen.wait_for("\\x1b[2J\\x1b]0;owned\\x07")
+    screen.wait_for("      00:00 ada I agree.\\u202e\\x9b31m")
+    assert b"\x1b]0;owned" not in screen.raw
+    assert "\u202e" not in screen.raw.decode()
+
+
+def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
+    both: People, screen: Terminal
+) -> None:
+    _, bob = both
+    with bob.begin("room", "tail", "planning") as present:
+        assert present.stdout
+        present.stdout.readline()
+        proposed = propose(bob, "planning", "report.txt", to=["bob"])
+        screen.wait_for("proposal tools/call:delete_file").wait_for("1 proposal: Tab")
+        assert 'path: "report.txt"' in screen.text
+        screen.type("\t").wait_for("Proposal #3, 1 of 1: bob asks bob for tools/call:delete_file")
+        screen.wait_for("a approve · r reject · n next · Esc back")
+        screen.type("a").wait_for("ada → bob  request tools/call:delete_file  re #3 #4")
+        screen.wait_for(lambda it: "Tab" not in bottom(it)[1] and "Esc" not in it.text)
+        requests = [line for line in (present.stdout.readline() for _ in range(2)) if line]
+        assert 'mcp.request.tools/call:delete_file {"path": "report.txt"}' in requests[1]
+        assert proposed["seq"] == 3
+        present.send_signal(signal.SIGINT)
+        present.wait(60)
+
+
+def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(
+    both: People, screen: Terminal
+) -> None:
+    _, bob = both
+    propose(bob, "planning", "a")
+    screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who is to do #2?")
+    screen.type("@nobody\r").wait_for("refused").wait_for("nobody is not in the room.")
+    screen.wait_for("1 proposal: Tab")
+
+
+def test_a_letter_that_is_typed_decides_nothing(both: People, screen: Terminal) -> None:
+    _, bob = both
+    propose(bob, "planning", "a", to=["bob"])
+    screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada answer"))
+    screen.type("\t").wait_for("Esc back").type("x")
+    screen.wait_for(lambda it: "Esc back" not in it.text).type("\x7fapprove?\r")
+    screen.wait_for(is_said("ada approve?")).type("\t").wait_for("Esc back")
+    screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text).type("and\r")
+    screen.wait_for(is_said("ada and"))
+    assert "1 proposal: Tab" in screen.text
+    assert "request" not in screen.text
+
+
+def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
+    both: People, screen: Terminal
+) -> None:
+    _, bob = both
+    propose(bob, "planning", "first")
+    propose(bob, "planning", "second")
+    screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("r")
+    screen.wait_for("Why not #3?").type("\x1b").wait_for(lambda it: "Why" not in it.text)
+    screen.type("r").wait_for("Why not #3?").type("Keep it.\r")
+    screen.wait_for("ada  rejected  re #3").wait_for("Keep it.").wait_for("1 proposal: Tab")
+    screen.type("/reject 2\r").wait_for("It is written /reject NUMBER REASON")
+    screen.type("/reject #2 That too.\r").wait_for("That too.")
+    screen.wait_for(lambda it: "Tab" not in bottom(it)[1])
+    screen.type("/approve 2\r").wait_for("No proposal #2 waits for your decision.")
+
+
+def test_proposals_that_were_open_before_are_found(both: People) -> None:
+    ada, bob = both
+    propose(bob, "planning", "first")
+    for number in range(40):
+        post(bob, "planning", "chat.message", {"text": f"number {number}"})
+    with ada.at_terminal(*JOIN) as terminal:
+        terminal.wait_for("1 proposal: Tab").type("\t").wait_for('path: "first"')
+        withdrawn = {"correlation_id": [last_proposal(ada)]}
+        post(bob, "planning", "mcpx.withdraw.proposal", {}, **withdrawn)
+        terminal.wait_for("withdrawn").wait_for(lambda it: "Esc back" not in it.text)
+        terminal.wait_for(lambda it: "Tab" not in bottom(it)[1])
+
+
+def last_proposal(who: Person) -> str:
+    return str(who.json("room", "proposals", "planning")["proposals"][0]["id"])
+
+
+def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(
+    both: People, screen: Terminal
+) -> None:
+    _, bob = both
+    propose(bob, "planning", "x" * 2_000, to=["bob"])
+    screen.wait_for("1 proposal: Tab").type("\t").wait_for("… all of it is printed above")
+    screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
+    propose(bob, "planning", "y" * 70_000, to=["bob"])
+    screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("a")
+    screen.wait_for("Proposal #3 is too long to be shown whole.")
+
+
+def test_what_is_refused_is_shown_with_what_is_allowed(both: People) -> None:
+    _, bob = both
+    with bob.at_terminal(*JOIN) as terminal:
+        terminal.wait_for("live").type("/grant ada chat.*\r").wait_for("refused")
+        terminal.wait_for("you tried: capability.grant").wait_for("you may: chat.*, mcp.notif")
+        terminal.type("/kick ada\r").wait_for("you tried: room.kick")
+
+
+def test_the_commands_of_the_input_line(both: People, screen: Terminal) -> None:
+    ada, bob = both
+    screen.type("/help\r").wait_for("/quit").wait_for("Tab looks at what was proposed")
+    screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
+    screen.type("/nonsense\r").wait_for("There is no /nonsense; /help lists what there is.")
+    screen.type("//slash\r").wait_for(is_said("ada /slash"))
+    screen.type("/propose tools/call:f {oops}\r").wait_for("What is in the braces is not JSON.")
+    screen.type("/propose\r").wait_for("It is written /propose METHOD[:NAME]")
+    screen.type('/propose tools/call:f {"a": [1, 2]} @Bob\r')
+    screen.wait_for("ada → bob  proposal tools/call:f").wait_for("a: [1, 2]")
+    assert "Tab" not in bottom(screen)[1]
+    screen.type("/withdraw\r").wait_for("It is written /withdraw NUMBER")
+    screen.type("/withdraw 99\r").wait_for("No proposal #99 of yours waits for a decision.")
+    screen.type("/propose ping\r").wait_for("proposal ping  #4")
+    screen.type("/withdraw #4\r").wait_for("withdrawn  re #4")
+    with bob.at_terminal(*JOIN) as other:
+        other.wait_for("1 proposal: Tab")
+        screen.wait_for("2 here").type("@bob, are you there?\r")
+        screen.wait_for(is_said("ada @bob, are you there?"))
+        latest = ada.json("room", "history", "planning", "--limit", "1")["messages"][0]
+        assert latest["payload"]["mentions"] == ["bob"]
+        screen.wait_for("2 here").type("/grant @bob capability.grant reasoning.*\r")
+        other.wait_for("You may now: chat.*")
+        screen.type("/revoke bob reasoning.*\r").wait_for("revoke")
+        other.wait_for(lambda it: it.text.count("You may now") == 2)
+        screen.type("/kick bob\r").wait_for("bob left").wait_for("1 here")
+        assert other.end() == ExitCode.FAILED
+        assert "folkmoot: error: " in other.text
+        assert other.attributes == other.before
+    screen.type("/invite bob\r").wait_for("invited")
+    screen.type("/invite nobody-here\r").wait_for("User not found")
+    screen.type("/quit\r")
+    assert screen.end() == 0
+
+
+def test_tab_completes_names_and_commands(screen: Terminal) -> None:
+    screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You may: *")
+    screen.type("hello @a\t").wait_for("ada> hello @ada").type("\r")
+    screen.wait_for(is_said("ada hello @ada"))
+
+
+@pytest.mark.requirement("room.resume")
+def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
+    hub: Hub, both: People, screen: Terminal, start_hub: Callable[..., Hub]
+) -> None:
+    ada, _ = both
+    hub.stop(signal.SIGKILL)
+    screen.wait_for("reconnecting…").wait_for("The connection is lost.")
+    screen.type("Still there?\r").wait_for("1 to be sent")
+    start_hub("--port", hub.url.rpartition(":")[2], FOLKMOOT_RATE_LIMITS="off")
+    screen.wait_for("The connection is back.").wait_for("ada Still there?").wait_for("live")
+    said = [it["payload"].get("text") for it in ada.json("room", "history", "planning")["messages"]]
+    assert said.count("Still there?") == 1
+    assert screen.text.count("ada Still there?") == 1
+
+
+@pytest.mark.parametrize("columns", [30, 40])
+def test_a_narrow_terminal_shows_what_matters(both: People, columns: int) -> None:
+    ada, bob = both
+    with ada.at_terminal(*JOIN, columns=columns, rows=20) as terminal:
+        terminal.wait_for("live")
+        propose(bob, "planning", "report.txt", to=["bob"])
+        terminal.wait_for("1 proposal: Tab")
+        assert "live" in bottom(terminal)[1] or columns < 40
+        terminal.type("\t").wait_for("Esc")
+        terminal.type("\x1b").wait_for(lambda it: "Esc" not in it.text)
+        terminal.type("word " * 12).wait_for(lambda it: it.text.count("word") == 12).type("\r")
+        terminal.wait_for(lambda it: bottom(it)[0] == "ada>" and "  word word" in it.text)
+        terminal.type("/help\r").wait_for("/quit")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_a_window_that_changes_its_size_is_drawn_anew(screen: Terminal) -> None:
+    screen.type("one\r").wait_for(is_said("ada one"))
+    screen.resize(50, 24)
+    screen.type("two words").wait_for("ada> two words").type("\r")
+    screen.wait_for(lambda it: "  two words" in it.text and bottom(it)[0] == "ada>")
+    screen.resize(100, 30)
+    screen.type("three\r").wait_for(is_said("ada three"))
+    assert screen.text.count("here · live") == 1
+    assert screen.text.count("ada>") == 1
+
+
+def test_without_colour_there_is_none_and_everything_is_still_told_apart(both: People) -> None:
+    ada, bob = both
+    with ada.at_terminal(*JOIN, NO_COLOR="1") as terminal:
+        terminal.wait_for("live")
+        propose(bob, "planning", "x")
+        terminal.wait_for("1 proposal: Tab")
+        assert b"38;5" not in terminal.raw
+        assert b"\x1b[3" not in terminal.raw
+        assert terminal.style_of(" proposal tools").reverse
+        assert terminal.style_of("bob  proposal").bold
+    with ada.at_terminal(*JOIN) as terminal:
+        terminal.wait_for("proposal tools")
+        assert b"38;5" in terminal.raw
+
+
+@pytest.mark.parametrize("way", ["\x03", "\x04", "/quit\r", "SIGTERM", "SIGHUP"])
+def test_whoever_leaves_gets_the_terminal_back_as_it_was(
+    both: People, screen: Terminal, way: str
+) -> None:
+    ada, _ = both
+    assert screen.attributes != screen.before
+    if way.startswith("SIG"):
+        screen.process.send_signal(signal.Signals[way])
+    else:
+        screen.type(way)
+    assert screen.end() == 0
+    assert screen.attributes == screen.before
+    assert screen.text.splitlines()[-1] == "You left planning."
+    assert "ada>" not in screen.text
+    assert screen.raw.count(b"\x1b[?2004h") == screen.raw.count(b"\x1b[?2004l")
+    assert "ada left" in ada("room", "history", "planning").out
+
+
+def test_a_room_that_is_deleted_ends_the_view_with_a_line(both: People, screen: Terminal) -> None:
+    ada, _ = both
+    assert ada("room", "delete", "planning", "--yes").code == 0
+    assert screen.end() == ExitCode.FAILED
+    assert screen.text.splitlines()[-1].startswith("folkmoot: error: ")
+    assert screen.attributes == screen.before
+
+
+def test_a_flood_is_shown_in_order_and_typing_goes_on(both: People, screen: Terminal) -> None:
+    _, bob = both
+    lines = "".join(f"number {number}\n" for number in range(400))
+    with bob.begin("room", "join", "planning") as talking:
+        assert talking.stdin
+        talking.stdin.write(lines)
+        talking.stdin.close()
+        screen.type("typed in between")
+        screen.wait_for("bob number 399").wait_for("bob left").wait_for("ada> typed in between")
+        assert talking.stdout
+        talking.stdout.read()
+        assert talking.wait(60) == 0
+    shown = CONTROLS.sub("", screen.raw.decode())
+    places = [shown.index(f"bob number {number}\n") for number in range(400)]
+    assert places == sorted(places)
+
+
+def test_a_dumb_terminal_gets_plain_lines(both: People) -> None:
+    ada, _ = both
+    with ada.at_terminal(*JOIN, TERM="dumb") as terminal:
+        terminal.wait_for("system.presence.join ada joined").type("hello\r")
+        terminal.wait_for("ada chat.message hello").type("\x04")
+        assert terminal.end() == 0
+        assert b"\x1b" not in terminal.raw
