@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,7 @@ from hypothesis import settings
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
 
+CORE = Path(__file__).parent / "core"
 PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 
 # The everyday profile tries the same examples in every run, so that a red run can be repeated;
@@ -43,3 +45,6 @@ def pytest_collection_modifyitems(
         items.clear()
     else:
         config.stash[COLLECTED] = Collected(proved, why_partial(config))
+    for item in items:
+        if item.path.is_relative_to(CORE):
+            item.add_marker("core")

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as with_settings
 from hypothesis import strategies as st
 
+from folkmoot.rooms import read_spec, visitor_of
 from tests.harness import Answer, run
 from tests.mcp_harness import Meeting, meeting
 
@@ -31,7 +32,10 @@ META = {VERSION: "2026-07-28", INFO: {"name": "probe", "version": "1"}, CAPABILI
 APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 UNUSUAL = {"mcp-nobody-knows": "1"}
 MATTERING = ("content-type", "cache-control", "mcp-session-id", "x-accel-buffering", "allow")
-VARYING = {"id", "message_id", "thread_id", "created_at", "next_cursor"}
+VARYING = {
+    *("id", "message_id", "thread_id", "created_at", "next_cursor"),
+    *("seq", "last_seq", "ts", "proposal", "request", "expires_at", "token"),
+}
 """Members of a tool's answer that are made anew for each call."""
 
 
@@ -157,6 +161,12 @@ async def wire(folder: Path, era: str) -> AsyncIterator[Wire]:
         bob = await there.hub.accounts.register("bob", also=there.hub.mail.welcome)
         for number in range(3):
             await there.hub.mail.send(bob.account, "ann", body=f"letter {number} 🦉")
+        ann_here = visitor_of(ann.account)
+        await there.hub.rooms.create(ann_here, read_spec({"name": "tea"}))
+        await there.hub.rooms.create(
+            visitor_of(bob.account), read_spec({"name": "den", "access": "private"})
+        )
+        await there.hub.rooms.post(ann_here, "tea", PROPOSAL)
         line = Wire(there, http, ann.token, "")
         if era == "handshake":
             line.session = await opened(line)
@@ -182,6 +192,16 @@ async def opened(line: Wire, version: str = "2025-11-25", **capabilities: Any) -
     headers = {"mcp-protocol-version": None, "mcp-method": None, "mcp-name": None}
     answer = await line.send(Sent(encoded(first), headers))
     return answer.headers["mcp-session-id"]
+
+
+PROPOSAL = json.dumps(
+    {
+        "protocol": "mcpx/v1",
+        "kind": "mcp.proposal.ping",
+        "id": "p-1",
+        "payload": {"method": "ping", "params": {"half": 0.5, "whole": 1.0, "far": 2**53 + 1}},
+    }
+).encode()
 
 
 def encoded(message: Any) -> bytes:
@@ -212,6 +232,31 @@ PLAIN = [
     call("msg_lookup", {"handle": "@Bob"}),
     call("msg_search_users", {"query": "%"}),
     call("msg_mark_read", {"thread_id": "x"}),
+    call("room_list"),
+    call("room/list", {"limit": 1}),
+    call("room_join", {"room": "tea"}),
+    call("room_join", {"room": "den"}),
+    call("room_join", {"room": "No Room"}),
+    call("room_create", {"name": "tea"}),
+    call("room_create", {"name": "x", "capabilities": ["system.*"]}),
+    call("room_create", {"name": "x", "grants": {"bob": "*"}, "policy": {"quorum": "many"}}),
+    call("room_say", {"room": "tea", "text": "\u0000 \u2028 \U0001f989 ﷽", "mentions": ["bob"]}),
+    call("room/say", {"room": "tea", "text": "x", "format": "html"}),
+    call("room_say", {"room": "tea", "text": "x" * 1_000_001}),
+    call("room_read", {"room": "tea"}),
+    call("room_read", {"room": "tea", "after": 0, "limit": 1, "kinds": ["proposal"]}),
+    call("room_read", {"room": "tea", "wait": 0, "before": 2**53}),
+    call("room_read", {"room": "tea", "after": 1, "before": 2}),
+    call("room_propose", {"room": "tea", "method": "ping", "params": {"far": 2**53 + 1}}),
+    call("room_propose", {"room": "tea", "method": "ping", "params": {"too far": 2**70}}),
+    call("room_propose", {"room": "tea", "method": "tools/call"}),
+    call("room_proposals", {"room": "tea", "state": "open", "limit": 1}),
+    call("room_decide", {"room": "tea", "proposal": "p-1", "decision": "fulfil", "to": "gateway"}),
+    call("room_decide", {"room": "tea", "proposal": "p-1", "decision": "reject"}),
+    call("room_invite", {"room": "tea", "guest": "zoe"}),
+    call("room_invite", {"room": "tea", "handle": "bob"}),
+    call("room_invite", {"room": "tea"}),
+    call("room_leave", {"room": "tea"}),
     {**call("msg_whoami"), "id": "a string"},
     {**call("msg_whoami"), "id": ""},
     {**call("msg_whoami"), "id": -(2**62)},
@@ -228,6 +273,8 @@ ODD: list[Any] = [
     call(7),
     call("msg_whoami", further="member"),
     call("msg_delete_account"),
+    call("room_read", {"room": "tea", "after": 0, "wait": 5}),
+    call("room_read", {"room": "den", "wait": 5}),
     {**call("msg_whoami"), "params": []},
     {**call("msg_whoami"), "params": None},
     {**call("msg_whoami"), "params": {"name": "msg_whoami", "arguments": "text"}},
@@ -257,6 +304,7 @@ ODD: list[Any] = [
 WHOAMI = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_whoami"}}'
 SEND = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_send","arguments":'
 INBOX = SEND.replace(b"msg_send", b"msg_inbox")
+PROPOSE = SEND.replace(b"msg_send", b"room_propose") + b'{"room":"tea","method":"ping","params":'
 
 RAW: list[bytes] = [
     b"",
@@ -273,6 +321,12 @@ RAW: list[bytes] = [
     INBOX + b'{"limit":-0}}}',
     INBOX + b'{"limit":1E1,"peek":true}}}',
     INBOX + b"[" * 5_000 + b"]" * 5_000 + b"}}",
+    PROPOSE + b'{"n":NaN} }}}',
+    PROPOSE + b'{"n":-Infinity} }}}',
+    PROPOSE + b'{"n":1e400} }}}',
+    PROPOSE + b'{"n":[{"x":"\\ud800"}]} }}}',
+    PROPOSE + b'{"n":1,"n":1.0} }}}',
+    PROPOSE + b'{"n":' + b"[" * 70 + b"]" * 70 + b"} }}}",
     b"\xef\xbb\xbf" + WHOAMI,
     WHOAMI.decode().encode("utf-16"),
     b" \n\t" + WHOAMI.replace(b"/", b"\\/").replace(b":", b" : ") + b"\n",

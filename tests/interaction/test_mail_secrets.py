@@ -28,6 +28,8 @@ BODIES = {
     "refused": "PLANTED-REFUSED-c99b",
 }
 MARKS = [body.split()[0] for body in BODIES.values()]
+SPOKEN = "PLANTED-SPOKEN-61f2"
+"""Said in a room: whoever runs the hub may read it in the database, and nowhere else."""
 
 
 class Request(NamedTuple):
@@ -102,8 +104,26 @@ async def use(port: int) -> Secrets:
                     "msg_recover", handle="bob", recovery_code=bob["recovery_code"]
                 )
             await mine.call("msg_threads")
+            await mine.call("room_create", name="tea")
+            guest = await mine.call("room_invite", room="tea", guest="zoe")
+            unused = await mine.call("room_invite", room="tea", guest="yan")
+            await mine.call("room_say", room="tea", text=SPOKEN)
+            params = {"name": "chat.say", "arguments": {"text": SPOKEN}}
+            await mine.call(
+                "room_propose", room="tea", method="tools/call", params=params, reason=SPOKEN
+            )
+            assert SPOKEN in json.dumps(await mine.call("room_read", room="tea"))
+    exchanged = await ask(
+        port,
+        "/v1/rooms/tea/guests",
+        method="POST",
+        headers={"content-type": "application/json"},
+        body=json.dumps({"token": guest["token"]}).encode(),
+    )
     secrets.others += [
-        *(bob["token"], bob["recovery_code"], new["token"], invited["invite_code"]),
+        *(bob["token"], bob["recovery_code"], new["token"]),
+        *(guest["token"], unused["token"], exchanged.json()["credential"]),
+        invited["invite_code"],
     ]
     opened = await ask(
         port,
@@ -160,6 +180,11 @@ def bad_requests(secrets: Secrets) -> Iterator[Request]:
         ("POST", f"/invite/{secrets.invite}", {}),
         ("GET", f"/health/{secrets.code}{token}", {"accept": "text/html"}),
         ("DELETE", f"/metrics{token}", bearer),
+        ("POST", "/mcp", {"authorization": f"Bearer {secrets.others[3]}"}),
+        ("POST", f"/mcp?token={secrets.others[5]}", {}),
+        ("GET", f"/ws?room=tea&token={secrets.others[3]}", {}),
+        ("GET", f"/v1/rooms/{secrets.token}{token}", {}),
+        ("GET", "/v1/rooms", {"authorization": f"Bearer {secrets.others[3]}"}),
     ):
         yield Request(method, path, headers, INITIALIZE if method == "POST" else None)
     for broken in (
@@ -228,7 +253,9 @@ def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
     secrets, held, said = run(main(), 100)
     assert "msg/send" in said
     assert not secrets.found_in(said)
+    assert SPOKEN not in said
     assert b"/mcp" in collector.received
+    assert SPOKEN.encode() not in collector.received
     assert not secrets.found_in(collector.received.decode("latin-1"))
     key = read_key(folder / "master.key")
     hidden = [secret.encode() for secret in secrets.all()] + [key.secret()]

@@ -37,6 +37,7 @@ pythonpath = .
 addopts = --strict-markers --import-mode=importlib -p no:cacheprovider -ra
 markers =
     requirement(*ids): what this test proves
+    core: tests of the core
     long: the long tiers
 """
 PROVED = """

@@ -1,0 +1,73 @@
+"""Rooms outlive a hub that is killed amid a burst: nothing heard is lost, and nothing is twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from folkmoot.store import find_faults
+from tests.faults.doomed import doomed
+from tests.faults.talkers import Gathering
+from tests.harness import run
+from tests.process import Process
+
+LONGEST_DELAY = 0.004
+"""Seconds from an answer to the kill: about what a commit takes. Half the time there is none."""
+
+
+async def talk_until_killed(hub: Process, people: Gathering, answers: int, chance: float) -> None:
+    delay = max(0.0, chance - 0.5) * 2 * LONGEST_DELAY
+    loop = asyncio.get_running_loop()
+    await people.talk(hub.port, answers, lambda: loop.call_later(delay, hub.child.kill))
+
+
+def check_rounds(folder: Path, rounds: int, answers: int) -> None:
+    """Kill a hub so many times, after about so many answers each."""
+    people, moments = Gathering(), random.Random(rounds)
+    for number in range(rounds):
+        with doomed(folder, []) as hub:
+            if number == 0:
+                run(people.begin(hub.port))
+            wanted = moments.randint(answers // 2, answers)
+            run(talk_until_killed(hub, people, wanted, moments.random()))
+        assert find_faults(folder / "folkmoot.db") == []
+    with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
+        run(people.settle(last.port))
+        run(people.check(last.port))
+        last.stop()
+    people.check_nobody_left()
+    assert people.acknowledged >= rounds * answers // 2
+
+
+@pytest.mark.requirement("room.durable", "room.resume", "wire.id-retry-safe")
+def test_what_anyone_heard_is_there_once_after_several_kills(tmp_path: Path) -> None:
+    check_rounds(tmp_path / "data", 6, 200)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_what_anyone_heard_is_there_once_after_a_hundred_kills(tmp_path: Path) -> None:
+    check_rounds(tmp_path / "data", 100, 300)
+
+
+@pytest.mark.requirement("room.close-restarting", "room.resume")
+def test_a_hub_that_is_stopped_amid_a_burst_disturbs_nobody(tmp_path: Path) -> None:
+    people = Gathering()
+    with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
+        run(people.begin(hub.port))
+        run(people.talk(hub.port, 300, lambda: hub.signal(signal.SIGTERM)))
+        code, output = hub.ended()
+        assert code == 0, output
+        assert "Traceback" not in output
+        assert "error" not in output.lower()
+    assert {code for talker in people.talkers for code in talker.codes} == {1012}
+    assert all(len(talker.codes) == 1 for talker in people.talkers)
+    with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
+        run(people.settle(hub.port))
+        run(people.check(hub.port))
+        hub.stop()
+    people.check_nobody_left()

@@ -1,0 +1,178 @@
+"""Interceptors of rooms: they see what comes, may stop or hold it, and never change a word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core.kinds import parse
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.transport import FrameType, TransportContext, WebSocketMetadata
+from folkmoot.rooms import Visitor
+from tests.harness import run
+from tests.interaction.room_client import Posting, call, chat, square
+from tests.interaction.room_ways import both_ways, mouth
+
+Envelope = MessageEnvelope[Any]
+
+
+class Notes:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[Envelope] = []
+
+    async def intercept(self, envelope: Envelope) -> Envelope:
+        self.seen.append(envelope)
+        return envelope
+
+
+class Rewrites:
+    """Does something to the messages of rooms."""
+
+    def __init__(self, change: Callable[[McpxMessage], McpxMessage]) -> None:
+        self._change = change
+
+    async def intercept(self, envelope: Envelope) -> Envelope:
+        if not isinstance(envelope.message, McpxMessage):
+            return envelope
+        return envelope.with_message(self._change(envelope.message))
+
+
+def in_place(shown: McpxMessage) -> McpxMessage:
+    (shown.payload or {})["text"] = "something else"
+    return shown
+
+
+def deep_in_place(shown: McpxMessage) -> McpxMessage:
+    (shown.payload or {})["deep"]["list"].append(2)
+    return shown
+
+
+def another(_shown: McpxMessage) -> McpxMessage:
+    return decode_mcpx(b'{"protocol":"mcpx/v1","kind":"chat.message","payload":{"text":"x"}}')
+
+
+def another_kind(shown: McpxMessage) -> McpxMessage:
+    return msgspec.structs.replace(shown, kind=parse("reasoning.thought"))
+
+
+@pytest.mark.requirement("proxy.websocket-frames")
+def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path) -> None:
+    notes = Notes()
+
+    async def main() -> None:
+        async with square(tmp_path, [notes]) as there:
+            await there.people("ann")
+            await there.room("ann")
+            async with there.seat("ann") as ann:
+                told = await ann.said(chat("whole"))
+                (shown,) = notes.seen
+                assert shown.message.id == told["id"]
+                metadata = shown.context.transport.metadata
+                assert metadata == WebSocketMetadata(
+                    FrameType.TEXT, is_final=True, compression=False
+                )
+
+    run(main())
+
+
+@pytest.mark.requirement("room.interceptors-never-rewrite")
+@pytest.mark.parametrize("change", [in_place, deep_in_place, another, another_kind])
+@both_ways
+def test_an_interceptor_that_rewrites_a_message_stops_it(
+    tmp_path: Path, way: str, change: Callable[[McpxMessage], McpxMessage]
+) -> None:
+    async def main() -> None:
+        async with square(tmp_path, [Rewrites(change)]) as there:
+            await there.people("ann", "bob")
+            await there.room("ann")
+            async with there.seat("bob") as bob:
+                sent = chat("as I said")
+                sent["payload"]["deep"] = {"list": [1]}
+                if way == "websocket":
+                    refusal = await bob.refused(sent)
+                    assert refusal["error"] == "rewrite_refused"
+                else:
+                    answer = await there.rest("bob", "POST", "/plaza/messages", sent)
+                    assert answer.json()["error"]["code"] == "rewrite_refused"
+                kinds = {one["kind"] for one in await there.history("ann")}
+                assert kinds == {"system.presence.join"}
+
+    run(main())
+
+
+@pytest.mark.requirement("room.interceptors-never-rewrite")
+@both_ways
+def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
+    tmp_path: Path, way: str
+) -> None:
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    class Holds:
+        async def intercept(self, envelope: Envelope) -> Envelope:
+            text = envelope.message.payload["text"]
+            if text == "stop":
+                raise BlockedByInterceptor("Not this one.")
+            if text == "wait":
+                held.set()
+                await go_on.wait()
+            return envelope
+
+    async def main() -> None:
+        async with square(tmp_path, [Holds()]) as there:
+            await there.people("ann", "bob")
+            await there.room("ann")
+            async with there.seat("ann") as ann, there.seat("bob") as bob:
+                by = mouth(there, bob, way)
+                assert (await by.refused(chat("stop")))["error"] == "blocked"
+                waiting = asyncio.ensure_future(by.said(chat("wait")))
+                await held.wait()
+                if way == "websocket":
+                    for number in range(5):
+                        await bob.send(chat(f"{number}"))
+                # Who waits holds up nobody else.
+                await ann.said(chat("meanwhile"))
+                go_on.set()
+                await waiting
+                await bob.news()
+                texts = [one["payload"].get("text") for one in await there.history("ann")]
+                behind = [f"{number}" for number in range(5)] if way == "websocket" else []
+                assert texts == [None, None, "meanwhile", "wait", *behind, "mark"]
+
+    run(main())
+
+
+@pytest.mark.requirement("room.interceptors-never-rewrite")
+def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
+    tmp_path: Path,
+) -> None:
+    """Also where nobody compares it afterwards."""
+
+    async def meddle(shown: McpxMessage, visitor: Visitor, _: TransportContext) -> None:
+        payload: dict[str, Any] = shown.payload or {}
+        payload["text"] = "something else"
+        payload["jsonrpc"] = "2.0"
+        payload.setdefault("params", {})["name"] = "harmless"
+
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            there.hub.rooms.intercept = meddle
+            await there.people("ann", "bob")
+            await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
+            async with there.seat("ann") as ann, there.seat("bob") as bob:
+                for by in (bob, Posting(there, "bob")):
+                    told = await by.said(chat("as I said"))
+                    assert told["payload"] == {"text": "as I said"}
+                    assert await ann.kind("chat.message") == told
+                    denied = await by.refused(call("ann", "rm"))
+                    assert denied["error"] == "capability_denied"
+
+    run(main())

@@ -1,0 +1,175 @@
+"""Rights in a room as they come and go: nobody uses what they no longer have."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.harness import run
+from tests.interaction.room_client import (
+    Closed,
+    call,
+    chat,
+    grant,
+    message,
+    notice,
+    say,
+    square,
+    turned_away,
+)
+from tests.interaction.room_ways import both_ways, mouth
+
+MOW = "mcp.request.tools/call:mow"
+MEMBER = ["chat.*", "capability.grant"]
+
+
+def revocation(recipient: str) -> dict[str, object]:
+    return message("capability.revoke", {"recipient": recipient})
+
+
+@pytest.mark.requirement(
+    "capability.revoke-cascades",
+    "capability.revoke-by-granter",
+    "capability.change-rewelcomes",
+    "capability.grant-at-most-own",
+)
+@both_ways
+def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(tmp_path: Path, way: str) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob", "cat", "dan")
+            await there.room("ann", capabilities=MEMBER)
+            async with (
+                there.seat("ann") as ann,
+                there.seat("bob") as bob,
+                there.seat("cat") as cat,
+                there.seat("dan") as dan,
+            ):
+                chain = [ann, bob, cat, dan]
+                for giver, taker in pairwise(chain):
+                    by = mouth(there, giver, way)
+                    if giver is not ann:
+                        more = await by.refused(grant(taker.name, "mcp.request.tools/call"))
+                        assert more["error"] == "grant_exceeds_rights"
+                    await by.said(grant(taker.name, MOW))
+                    welcome = await taker.kind("system.welcome")
+                    assert MOW in welcome["payload"]["you"]["capabilities"]
+                    await mouth(there, taker, way).said(call("ann"))
+                # Given back to one's own source, it holds nothing up.
+                await mouth(there, dan, way).said(grant("bob", MOW))
+                await mouth(there, ann, way).said(revocation("bob"))
+                for lost in (bob, cat, dan):
+                    by = mouth(there, lost, way)
+                    assert (await by.refused(call("ann")))["error"] == "capability_denied"
+                    assert (await by.refused(grant("ann", MOW)))["error"] == "grant_exceeds_rights"
+
+    run(main())
+
+
+@pytest.mark.requirement("capability.change-at-next-message")
+def test_nothing_is_done_by_a_right_after_the_message_that_took_it_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob")
+            await there.room("ann", capabilities=["chat.*"])
+            async with there.seat("ann") as ann, there.seat("bob") as bob:
+                await ann.said(grant("bob", "mcp.request.ping"))
+                used: list[str] = []
+
+                async def use(times: int) -> None:
+                    for _ in range(times):
+                        ping = {"jsonrpc": "2.0", "id": len(used), "method": "ping"}
+                        sent = message("mcp.request.ping", ping, to=["gateway"])
+                        used.append(sent["id"])
+                        await bob.send(sent)
+
+                async def take_away() -> int:
+                    await ann.until(lambda told: told["id"] == used[10])
+                    seq: int = (await ann.said(revocation("bob")))["seq"]
+                    return seq
+
+                await use(11)
+                taken = asyncio.ensure_future(take_away())
+                while not taken.done():
+                    await use(3)
+                    await asyncio.sleep(0)
+                await use(3)
+                ends = [await bob.outcome(id_) for id_ in used]
+                done = [told["seq"] for told in ends if told["kind"] == "mcp.request.ping"]
+                assert max(done) < await taken
+                # Once it is gone it does not come back.
+                refused = ends[len(done) :]
+                assert len(refused) >= 3
+                assert {told["payload"].get("error") for told in refused} == {"capability_denied"}
+
+    run(main())
+
+
+@pytest.mark.requirement("chat.deny-both")
+@pytest.mark.parametrize(
+    "deny",
+    [
+        "!chat.message",
+        "!chat.*",
+        "!chat.message.text",
+        "!mcp.notification.notifications/chat/message",
+        "!mcp.notification.*",
+    ],
+)
+def test_a_deny_on_one_spelling_of_chat_leaves_no_other_way_to_say_it(
+    tmp_path: Path, deny: str
+) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob")
+            await there.room("ann", grants={"bob": ["*", deny]})
+            async with there.seat("ann") as ann, there.seat("bob") as bob:
+                await ann.news()
+                for way in ("websocket", "rest"):
+                    by = mouth(there, bob, way)
+                    for sent in (
+                        chat(),
+                        notice(),
+                        say(),
+                        {**chat(), "kind": "chat.message.plain"},
+                    ):
+                        if deny == "!chat.message.text" and "plain" in sent["kind"]:
+                            continue
+                        refusal = await by.refused(sent)
+                        assert refusal["error"] in ("capability_denied", "proposal_required"), sent
+                assert await ann.news() == []
+                await bob.said(call("ann"))
+
+    run(main())
+
+
+@pytest.mark.requirement("capability.default-guest", "room.guest-once")
+def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob")
+            await there.room("ann")
+            async with there.seat("ann") as ann, there.seat("bob") as bob:
+                await ann.send(message("room.invite", {"guest": "kim"}))
+                token = (await ann.kind("room.invite-ack"))["payload"]["token"]
+                there.tokens["guest"] = token
+                async with there.seat("guest") as kim:
+                    there.tokens["kim"] = kim.welcome["credential"]
+                    assert (await kim.refused(call("ann")))["error"] == "capability_denied"
+                    for name, seat in (("bob", bob), ("kim", kim)):
+                        await ann.said(message("room.kick", {"participant": name}))
+                        with pytest.raises(Closed) as out:
+                            await seat.said(chat("still here"))
+                        assert out.value.code == 4403
+                for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
+                    assert await turned_away(there.port, there.tokens[name]) == code
+                    posted = await there.rest(name, "POST", "/plaza/messages", chat())
+                    assert posted.status == status
+                    read = await there.rest(name, "GET", "/plaza/messages")
+                    assert read.status == status
+                assert "still here" not in str(await there.history("ann"))
+
+    run(main())
