@@ -7,14 +7,19 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, mail, store
+from benchmarks import core, mail, rooms, store
 
 QUICK = "--quick"
 
 
 def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
     """All of them by name; the quick ones take less time and tell less."""
-    return {"core": core.main, "store": store.main, "mail": partial(mail.main, quick=quick)}
+    return {
+        "core": core.main,
+        "store": store.main,
+        "mail": partial(mail.main, quick=quick),
+        "rooms": partial(rooms.main, quick=quick),
+    }
 
 
 def main() -> int:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from benchmarks.mail_load import awake, cpu_of
 
 HEAD = (
-    "GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
-    "sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n{more}\r\n"
+    "GET /ws?room={room} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n"
+    "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 END_OF_HEAD = b"\r\n\r\n"
 MARK = b'"text":"'
@@ -24,11 +25,19 @@ STAMP = b"sent "
 STAMP_BYTES = 19
 FILLING = "x" * 100
 PACE_SECONDS = 0.001
+SILENCE_SECONDS = 0.05
 BUFFER_BYTES = 262_144
-TURN = 16
-"""How many envelopes a participant sends at once, at most."""
 SAMPLED = 8
 """One of so many reads tells how long its first envelope took."""
+AT_ONCE = 20
+"""How many come in at the same time."""
+
+
+class Seat(NamedTuple):
+    """Who joins which room."""
+
+    room: str = "bench"
+    token: str = "none"
 
 
 class Heard(NamedTuple):
@@ -57,15 +66,16 @@ def envelope(sender: str, stamp: str = "") -> bytes:
 class Participant(asyncio.BufferedProtocol):
     """One connection to a room; what it hears goes into a buffer that all of them share."""
 
-    def __init__(self, number: int, path: str, buffer: bytearray, more: str = "") -> None:
+    def __init__(self, number: int, seat: Seat, buffer: bytearray) -> None:
         self.bytes = 0
+        self.is_open = True
         self.waits: list[int] = []
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.on_heard: Callable[[int], None] | None = None
         """Told how many envelopes came; of a whole room one participant counts."""
         self._sender = f"<{number:05d}>"
         self._plain = envelope(self._sender)
-        self._head = HEAD.format(path=path, more=more).encode()
+        self._head = HEAD.format(room=seat.room, token=seat.token).encode()
         self._buffer = buffer
         self._chunks = 0
         self._cut = b""
@@ -119,6 +129,7 @@ class Participant(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Say that the door stayed shut."""
+        self.is_open = False
         if not self.opened.done():
             self.opened.set_exception(exc or ConnectionError("the hub closed a connection"))
 
@@ -130,46 +141,63 @@ class Participant(asyncio.BufferedProtocol):
 class Crowd:
     """The participants of one room, in one process."""
 
-    def __init__(self, port: int, pid: int, path: str = "/ws?room=bench") -> None:
-        self._port, self._pid, self._path = port, pid, path
+    def __init__(self, port: int, pid: int) -> None:
+        self._port, self._pid = port, pid
         self._buffer = bytearray(BUFFER_BYTES)
-        self._on_their_way = False
+        self._at_once = 0
         self._heard = 0
+        self._owed = 0
         self._turn = 0
         self.participants: list[Participant] = []
 
-    async def join(self, count: int, more: Callable[[int], str] = lambda _: "") -> None:
-        """Let so many come in."""
-        loop = asyncio.get_running_loop()
-        for number in range(count):
-            make = partial(Participant, number, self._path, self._buffer, more(number))
-            _, one = await loop.create_connection(make, "127.0.0.1", self._port)
-            await one.opened
-            self.participants.append(one)
+    @property
+    def held(self) -> int:
+        """How many are still connected."""
+        return sum(one.is_open for one in self.participants)
+
+    async def join(self, seats: Sequence[Seat]) -> None:
+        """Let everyone come in."""
+        for first in range(0, len(seats), AT_ONCE):
+            some = enumerate(seats[first : first + AT_ONCE], first)
+            self.participants += await asyncio.gather(*(self._enter(*one) for one in some))
         self.participants[0].on_heard = self._on_heard
 
-    async def full(self, seconds: float, window: int) -> Heard:
+    async def _enter(self, number: int, seat: Seat) -> Participant:
+        make = partial(Participant, number, seat, self._buffer)
+        loop = asyncio.get_running_loop()
+        _, one = await loop.create_connection(make, "127.0.0.1", self._port)
+        await one.opened
+        return one
+
+    async def full(self, seconds: float, window: int, at_once: int) -> Heard:
         """As much as the hub takes, with so many envelopes always on their way."""
-        self._on_their_way = True
+        self._at_once = at_once
         self._say(window)
         await asyncio.sleep(seconds / 4)
         heard = await self._measure(seconds)
-        self._on_their_way = False
-        await asyncio.sleep(seconds / 4)
+        self._at_once = self._owed = 0
+        await self._silence()
         return heard
+
+    async def _silence(self) -> None:
+        """Wait until nothing is heard any more, so that it disturbs nobody who is next."""
+        before = -1
+        while before != self._heard:
+            before = self._heard
+            await asyncio.sleep(SILENCE_SECONDS)
 
     def _on_heard(self, count: int) -> None:
         self._heard += count
-        if self._on_their_way:
+        if self._at_once:
             self._say(count)
 
     def _say(self, count: int) -> None:
-        """Let the participants speak in turns, a few envelopes each."""
-        while count > 0:
-            said = min(count, TURN)
-            self.participants[self._turn % len(self.participants)].say(said)
+        """Let the participants speak in turns, so many envelopes each."""
+        self._owed += count
+        while self._owed >= self._at_once:
+            self.participants[self._turn % len(self.participants)].say(self._at_once)
             self._turn += 1
-            count -= said
+            self._owed -= self._at_once
 
     async def paced(self, seconds: float, rate: float, burst: int) -> Heard:
         """So many envelopes a second, in bursts of one participant after another."""
@@ -177,7 +205,7 @@ class Crowd:
         await asyncio.sleep(seconds / 4)
         heard = await self._measure(seconds)
         pacing.cancel()
-        await asyncio.sleep(seconds / 4)
+        await self._silence()
         return heard
 
     async def _pace(self, rate: float, burst: int) -> None:
