@@ -27,6 +27,8 @@ from docs.pages import (
     messages,
     metrics,
     requirements,
+    rest,
+    rooms,
     settings,
     tools,
 )
@@ -37,6 +39,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
+    "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
 }
 """The pages that are made whole."""
@@ -50,6 +53,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     **messages.BLOCKS,
     **metrics.BLOCKS,
     **requirements.BLOCKS,
+    **rooms.BLOCKS,
 }
 """The tables that stand between marks, each in exactly one page."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from docs.pages.room_answers import ROOM_ANSWERS
+
 ID = "550e8400-e29b-41d4-a716-446655440000"
 TOKEN = "sk_…"  # noqa: S105 - an example
 KEY = "BgjJQj3lTUVkRtIhYn1eOhO1JmCzSvRcO0IHO3W3cSk="
@@ -137,5 +139,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "digest": DIGEST,
         "threads": [THREAD],
     },
+    **ROOM_ANSWERS,
 }
 """One answer of each tool."""

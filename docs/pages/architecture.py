@@ -10,6 +10,10 @@ from typing import Any
 from docs.pages.markdown import code, table
 from folkmoot.accounts.cache import MOST_KNOWN
 from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
+from folkmoot.client.inbox import MOST as MOST_UNREAD
+from folkmoot.client.inbox import MOST_BYTES as MOST_UNREAD_BYTES
+from folkmoot.client.outbox import MOST_SENT
+from folkmoot.client.service import MOST_CALLS
 from folkmoot.core.capability import MAX_CACHED
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
@@ -17,6 +21,9 @@ from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
 from folkmoot.ratelimits import MOST_KEYS
+from folkmoot.rooms.history import MEMORY_BYTES, RECENT_BYTES, RECENT_MESSAGES
+from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
+from folkmoot.rooms.machine.model import RoomBounds
 from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.traces import QUEUE
@@ -89,6 +96,34 @@ def bounds() -> str:
             ["keys of one rate limit", f"{MOST_KEYS:,}", "the oldest make room"],
             ["clients the fast lane knows", f"{MOST_CLIENTS:,}", "asked by the SDK again"],
             ["HTTP connections", "`http.max_connections`", "answered 503, or closed"],
+            [
+                "what waits for a WebSocket's client to read it",
+                "`limits.unsent_bytes`, `limits.unsent_frames`",
+                "closed with 4008",
+            ],
+            [
+                "effects of a room that wait for their commit",
+                f"{MOST_WAITING:,}, and {MOST_WAITING_BYTES >> 20} MiB",
+                "their senders are not read until there is room",
+            ],
+            [
+                "recent messages of a durable room",
+                f"{RECENT_MESSAGES}, and {RECENT_BYTES >> 10} KiB",
+                "read from the store",
+            ],
+            [
+                "messages of a room in memory",
+                f"`rooms.memory_messages`, and {MEMORY_BYTES >> 20} MiB",
+                "the oldest are forgotten",
+            ],
+            ["ids of a room", f"{RoomBounds().ids:,}", "looked up in the store"],
+            [
+                "messages an agent's author has not read",
+                f"{MOST_UNREAD:,}, and {MOST_UNREAD_BYTES >> 20} MiB",
+                "read no further, or fetched again later",
+            ],
+            ["messages an agent sent, not acknowledged", f"{MOST_SENT:,}", "further ones wait"],
+            ["calls an agent serves, or that wait", f"{MOST_CALLS:,}", "answered: busy"],
         ],
     )
 

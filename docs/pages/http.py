@@ -11,6 +11,7 @@ from folkmoot.transports.protocol import (
     WRITE_BYTES_A_SECOND,
     WRITE_SECONDS,
 )
+from folkmoot.transports.rooms.rates import BURST_SECONDS
 
 
 def limits() -> str:
@@ -45,6 +46,22 @@ def limits() -> str:
                 "time for an answer to be read",
                 f"{WRITE_SECONDS:g} seconds, or longer at {WRITE_BYTES_A_SECOND:,} bytes a second",
                 "the connection is closed",
+            ],
+            ["message on a WebSocket", "`limits.message_bytes`", "closed with 1009"],
+            [
+                "messages a client sends on a WebSocket",
+                f"`limits.frames_per_second`, and {BURST_SECONDS} seconds' worth at once",
+                "closed with 4029",
+            ],
+            [
+                "what waits for a client that does not read",
+                "`limits.unsent_bytes` and `limits.unsent_frames`",
+                "closed with 4008",
+            ],
+            [
+                "silence on a WebSocket",
+                "`limits.ping_seconds`, then a ping, then `limits.pong_seconds`",
+                "closed with 4408",
             ],
         ],
     )

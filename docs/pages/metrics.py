@@ -11,7 +11,14 @@ from folkmoot.clock import SystemClock
 from folkmoot.store import StoreStats
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry.metrics import Metrics
-from folkmoot.telemetry.parts import bus_families, store_families
+from folkmoot.telemetry.parts import (
+    bus_families,
+    mcp_families,
+    room_families,
+    store_families,
+    tool_families,
+    websocket_families,
+)
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -27,6 +34,10 @@ def families() -> list[Metric]:
     sizes = {"batch_sizes": [0 for _ in BATCH_BOUNDS]}
     metrics.watch(lambda: store_families({**empty, **sizes}, BATCH_BOUNDS))
     metrics.watch(lambda: bus_families(0))
+    metrics.watch(lambda: mcp_families({"lane": 0}, 0))
+    metrics.watch(lambda: tool_families({("msg/send", "ok"): 0}))
+    metrics.watch(lambda: room_families(0, 0, 0))
+    metrics.watch(lambda: websocket_families(0, 0, {1000: 0}))
     return [family for family in metrics.registry.collect() if family.name.startswith(OURS)]
 
 

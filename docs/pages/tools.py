@@ -21,14 +21,35 @@ connect, how names are spelled and what errors look like; here are the tools, in
 they are listed. A name may be written in either spelling, always.
 
 An argument that is `null` counts as left out. One that nobody knows is an error that names it.
-The answer of every tool is one JSON object, as text; each is shown by an example. Times are whole
-seconds since 1970. `next_cursor` is `null` when nothing follows. A message that its sender's client
-encrypted has `"encryption_mode": "e2e"`, `null` as its `body`, and an `encrypted_payload` as
-`msg/send` takes it. Of a user whose privacy is `contacts_only` a search shows the two names alone.
-The other side of a thread is `[deleted]` once that account is."""
+The answer of every tool is one JSON object, as text; each is shown by an example. Times of mail are
+whole seconds since 1970, those of rooms are written as RFC 3339 has it. `next_cursor` is `null`
+when nothing follows. A message that its sender's client encrypted has `"encryption_mode": "e2e"`,
+`null` as its `body`, and an `encrypted_payload` as `msg/send` takes it. Of a user whose privacy is
+`contacts_only` a search shows the two names alone. The other side of a thread is `[deleted]` once
+that account is.
 
-KINDS = {"reads": "reads", "adds": "adds", "changes": "changes", "destroys": "removes"}
+The tools of rooms are for assistants that have no WebSocket; what they say and do in a room is the
+same as on one, and so are their rights. A message is shown in few words: chat as `text` with what
+belongs to it, all else as its `payload`."""
+
+KINDS = {
+    "reads": "reads",
+    "adds": "adds",
+    "changes": "changes",
+    "destroys": "removes",
+    "acts": "has others act",
+}
 """What a tool does, in a word."""
+
+WAITS = {
+    "msg/inbox": "With `wait` only unread messages come back; muted threads wake nobody.",
+    "room/read": "With `wait` it comes back when there is a message of the kinds asked for after "
+    "`after`, or empty when the time is over. `first_seq` is where the room's history begins, "
+    "`last_seq` is how far this answer reaches, and `more` says that there is something after it "
+    "already. One call looks at no more than 1,000 messages, and returns no more than 256 KiB of "
+    "them, but always one.",
+}
+"""What comes of waiting, by tool."""
 
 
 def page() -> str:
@@ -75,7 +96,7 @@ def rows(schema: Schema, path: str) -> Iterator[list[str]]:
         must = ", required" if name in schema["required"] else ""
         meaning = inner.get("description", "")
         yield [f"`{path}{name}`", f"{kind(inner)}{must}", meaning]
-        if inner["type"] == "object":
+        if "properties" in inner:
             yield from rows(inner, f"{path}{name}.")
 
 
@@ -83,6 +104,10 @@ def kind(schema: dict[str, Any]) -> str:
     """The type of an argument in words."""
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema["type"] == "array":
+        return f"list, each {kind(schema['items'])}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"object, each member a {kind(schema['additionalProperties'])}"
     if "minimum" in schema:
         return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
     return str(schema["type"])
@@ -101,7 +126,7 @@ def remarks(tool: Tool) -> Iterator[str]:
             "with the question (stateless era)."
         )
     if tool.waits:
-        yield f"With `{tool.waits}` only unread messages come back; muted threads wake nobody."
+        yield WAITS[tool.name]
     if tool.app:
         yield f"A client with the Apps extension shows its result in `{tool.app}`."
     if tool.app_only:

@@ -8,7 +8,7 @@ from typing import Any
 from docs.pages.answers import ANSWERS
 from folkmoot.tools import CATALOGUE
 from tests.harness import run
-from tests.mcp_harness import meeting
+from tests.mcp_harness import Person, meeting
 
 
 def shape(value: Any) -> Any:
@@ -18,6 +18,28 @@ def shape(value: Any) -> Any:
     if isinstance(value, list):
         return [shape(value[0])]
     return type(value)
+
+
+async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
+    """What the tools of rooms answer."""
+    tea = {"room": "tea"}
+    given = {"room/create": await alice.call("room/create", name="tea")}
+    await bob.call("room/join", **tea)
+    joining = {"room/join": tea, "room/list": {}, "room/say": {**tea, "text": "Hello"}}
+    given |= {name: await alice.call(name, **joining[name]) for name in joining}
+    after = {**tea, "after": given["room/say"]["seq"] - 1}
+    given["room/read"] = await alice.call("room/read", **after)
+    words = {"name": "chat.say", "arguments": {"text": "Supper"}}
+    asked = {"method": "tools/call", "params": words, "to": "gateway", "reason": "Hunger"}
+    given["room/propose"] = await bob.call("room/propose", **tea, **asked)
+    decided = {"proposal": given["room/propose"]["proposal"], "decision": "fulfil"}
+    rest: dict[str, dict[str, Any]] = {
+        "room/proposals": tea,
+        "room/decide": {**tea, **decided},
+        "room/invite": {**tea, "guest": "zoe"},
+        "room/leave": tea,
+    }
+    return given | {name: await alice.call(name, **rest[name]) for name in rest}
 
 
 def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
@@ -49,6 +71,7 @@ def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
                 "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
                 "msg/delete_account": {"confirm": "alice_v2"},
             }  # fmt: skip
+            given |= await in_a_room(alice, bob)
             return given | {name: await alice.call(name, **rest[name]) for name in rest}
 
     given = run(main())

@@ -73,7 +73,8 @@ def test_the_commands_a_page_names_exist(name: str) -> None:
 
 def commands(page: Page) -> list[str]:
     """Command lines in blocks, in units of systemd and within lines."""
-    lines = [line for b in page.blocks if b.language == "sh" for line in b.text.splitlines()]
+    shell = [b.text.replace("\\\n", "") for b in page.blocks if b.language == "sh"]
+    lines = [line for text in shell for line in text.splitlines()]
     lines += [line for b in page.blocks if b.language == "ini" for line in UNIT.findall(b.text)]
     return [line for line in lines + page.code if re.match(r"(make|folkmoot) \S", line)]
 

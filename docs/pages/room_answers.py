@@ -1,0 +1,122 @@
+"""What each of the rooms' tools answers, by example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ID = "019a8f2e-4c31-7d52-9c0e-5b1f2a6d7e80"
+MOMENT = "2026-03-26T18:00:00Z"
+
+PARTICIPANT = {"id": "alice", "type": "person", "role": "owner"}
+SEEN = {
+    "name": "tea",
+    "access": "open",
+    "role": "owner",
+    "owners": ["alice"],
+    "participants": 2,
+    "last_seq": 3,
+}
+ROOM = {
+    "name": "tea",
+    "access": "open",
+    "durable": True,
+    "epoch": "3f9c01aa.0d1c2b3a4f5e6d7c",
+    "role": "owner",
+    "owners": ["alice"],
+    "capabilities": [
+        "chat.*",
+        "mcp.notification.notifications/chat/*",
+        "mcp.proposal.*",
+        "mcpx.withdraw.proposal",
+        "reasoning.*",
+        "participant.status",
+    ],
+    "policy": {
+        "quorum": 1,
+        "proposal_seconds": 3600.0,
+        "request_seconds": 300.0,
+        "keep_messages": 100_000,
+        "keep_days": 0,
+    },
+    "participants": 2,
+    "first_seq": 1,
+    "last_seq": 2,
+    "created_at": MOMENT,
+    "grants": {},
+}
+MESSAGE = {
+    "seq": 3,
+    "ts": "2026-03-26T18:00:00.000Z",
+    "from": "alice",
+    "kind": "mcp.notification.notifications/chat/message",
+    "id": ID,
+    "text": "Is the boat ready?",
+}
+PROPOSAL = {
+    "proposal": ID,
+    "seq": 4,
+    "from": "bob",
+    "kind": "mcp.proposal.tools/call:chat.say",
+    "to": ["gateway"],
+    "state": "open",
+    "created_at": MOMENT,
+    "expires_at": "2026-03-26T19:00:00Z",
+    "rejections": 0,
+    "closed_by": None,
+    "method": "tools/call",
+    "params": {"name": "chat.say", "arguments": {"text": "Supper at six."}},
+    "reason": "Everyone should know.",
+}
+
+ROOM_ANSWERS: dict[str, dict[str, Any]] = {
+    "room/list": {"rooms": [SEEN], "next_cursor": None},
+    "room/create": {
+        **ROOM,
+        "participants": 0,
+        "last_seq": 0,
+        "message": "Room created. You own it. Come in with room_join.",
+    },
+    "room/join": {
+        **ROOM,
+        "you": "alice",
+        "present": [PARTICIPANT],
+        "message": "You are in the room. Read with room_read, speak with room_say.",
+    },
+    "room/leave": {"room": "tea", "message": "You left the room."},
+    "room/say": {"room": "tea", "id": ID, "seq": 3},
+    "room/read": {
+        "room": "tea",
+        "messages": [MESSAGE],
+        "first_seq": 1,
+        "last_seq": 3,
+        "more": False,
+    },
+    "room/propose": {
+        "room": "tea",
+        "proposal": ID,
+        "seq": 4,
+        "expires_at": "2026-03-26T19:00:00Z",
+        "message": "Proposed. room_read with this seq as after, and wait, tells what becomes of "
+        "it.",
+    },
+    "room/proposals": {"room": "tea", "proposals": [PROPOSAL]},
+    "room/decide": {
+        "room": "tea",
+        "proposal": ID,
+        "state": "fulfilled",
+        "seq": 5,
+        "request": ID,
+        "to": "gateway",
+        "message": "Fulfilled: gateway was asked to do it. room_read with this seq as after, and "
+        "wait, shows the response.",
+    },
+    "room/invite": {
+        "room": "tea",
+        "guest": "zoe",
+        "token": "gi_…",
+        "expires_at": "2026-04-02T18:00:00Z",
+        "message": "Give this token to the guest alone: whoever uses it first is the guest. It "
+        "cannot be shown again.",
+    },
+}
+"""One answer of each tool."""
