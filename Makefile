@@ -6,7 +6,8 @@ BIN     := $(VENV)/bin
 UV      := $(shell command -v uv 2>/dev/null)
 PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
              $(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
-WORKERS ?= auto
+# One more than there are processors, since many tests wait for a process or a socket.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 ARGS    ?=
 
 .DEFAULT_GOAL := help
@@ -24,7 +25,7 @@ suite: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest tests/core -m "not long" -q
 	$(BIN)/coverage report
-	$(BIN)/pytest -m "not long" -n $(WORKERS) $(ARGS)
+	$(BIN)/pytest -m "not long and not core" -n $(WORKERS) $(ARGS)
 
 test-full: $(VENV)/dev.stamp ## The long tiers: deep properties, fuzz, soak
 	FOLKMOOT_TEST_PROFILE=deep $(BIN)/pytest -n $(WORKERS) --timeout 900 $(ARGS)

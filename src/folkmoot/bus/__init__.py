@@ -1,6 +1,6 @@
 """Wakes and fans out: what was committed is told to everyone who subscribed to it.
 
-An *event* is published on a *subject*, tokens joined by dots (`room.42.message`). A *subscription*
+An *event* is published on a *subject*, tokens joined by dots (`mail.42`). A *subscription*
 is made with a *pattern*, in which `*` stands for one token and a last `>` for one or more. Each
 subscription has a bounded queue of its own; when it overflows, a `Missed` tells the subscriber to
 re-read the store. A lost event costs latency, never data.
