@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if name not in PROFILES:
         raise pytest.UsageError(f"{PROFILE_VARIABLE} is {name!r}; use {' or '.join(PROFILES)}.")
     settings.load_profile(name)
+    # A shell that starts the suite in the background has it ignore what Ctrl-C sends, and what the
+    # suite starts would ignore it too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
