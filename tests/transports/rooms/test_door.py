@@ -224,6 +224,24 @@ def test_a_page_of_another_origin_gets_no_websocket(tmp_path: Path) -> None:
     run(main())
 
 
+def test_whoever_guesses_invitations_is_stopped_and_told_when_to_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path, rate_limits="on", rates={"guest_per_hour": 2}) as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            real = await there.hub.rooms.invite(ann.visitor, ROOM, guest="zoe")
+            for guess in ("0", "1"):
+                code, _ = await refusal(there, "gi_" + guess * 64)
+                assert code == CloseCode.NOT_AUTHENTICATED
+            code, reason = await refusal(there, real.token or "")
+            assert code == CloseCode.OVER_RATE
+            assert reason.startswith("Rate limit exceeded.")
+            async with there.joined(ann.token):
+                pass
+
+    run(main())
+
+
 class Broken:
     """Rooms behind a database that does not answer, or not well."""
 
