@@ -20,20 +20,19 @@ from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts
+from folkmoot.bounds import link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.control import ControlServer, backup_command, check_command, status_command
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import FolkmootError, StoreError
-from folkmoot.core.policy import PrincipalType
-from folkmoot.core.strict import Limits
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.pipeline import Pipeline, show_to
-from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits
-from folkmoot.rooms import RoomOptions, Rooms
+from folkmoot.ratelimits import RateLimits
+from folkmoot.rooms import Rooms
 from folkmoot.store import SqliteStore
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
@@ -61,7 +60,7 @@ from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
 from folkmoot.transports.server import HttpServer
 from folkmoot.transports.tls import load_tls
-from folkmoot.transports.websocket import LinkLimits, Tally, WebSocketEndpoint
+from folkmoot.transports.websocket import Tally, WebSocketEndpoint
 from folkmoot.vault import Vault
 from folkmoot.web.pages import Pages
 
@@ -342,10 +341,9 @@ class Hub:
 
     def _websocket_app(self, answers: Answers) -> WebSocketEndpoint:
         """`/ws`, where rooms are joined."""
-        settings, limits = self.settings, self.settings.limits
-        rate = None
+        settings, rate = self.settings, None
         if settings.rate_limits == "on":
-            rate = Rate(limits.frames_per_second, self.clock.monotonic)
+            rate = Rate(settings.limits.frames_per_second, self.clock.monotonic)
         endpoint = WebSocketEndpoint(
             RoomDoor(
                 self.rooms,
@@ -355,13 +353,7 @@ class Hub:
             ),
             hosts=self._hosts,
             answers=answers,
-            limits=LinkLimits(
-                max_message_bytes=limits.message_bytes,
-                max_unsent_bytes=limits.unsent_bytes,
-                max_unsent_frames=limits.unsent_frames,
-                ping_seconds=limits.ping_seconds,
-                pong_seconds=limits.pong_seconds,
-            ),
+            limits=link_limits(settings),
         )
         self.metrics.watch(
             lambda: websocket_families(endpoint.open_links, endpoint.opened, endpoint.closed)
@@ -400,45 +392,6 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 def hide(key: MasterKey, settings: Settings) -> None:
     """Let the master key appear in no log, in whichever spelling."""
     redactor.hide(*spellings(key), settings.master_key)
-
-
-def rate_limits(settings: Settings) -> dict[str, Limit]:
-    """The limits that hold, by the names the tools count under."""
-    rates = settings.rates
-    if settings.rate_limits == "off":
-        return {}
-    return {
-        "register": Limit(rates.register_per_hour, HOUR),
-        "recover": Limit(rates.recover_per_hour, HOUR),
-        "send": Limit(rates.send_per_minute, MINUTE),
-        "search": Limit(rates.search_per_minute, MINUTE),
-        "invite": Limit(rates.invite_per_day, DAY),
-        "guest": Limit(rates.guest_per_hour, HOUR),
-    }
-
-
-def room_options(settings: Settings) -> RoomOptions:
-    """What the settings say about all rooms."""
-    rooms, rates = settings.rooms, settings.rates
-    chat: dict[PrincipalType, Limit | None] = {}
-    if settings.rate_limits == "on":
-        chat = {
-            PrincipalType.PERSON: Limit(rates.chat_person_per_minute, MINUTE),
-            PrincipalType.AGENT: Limit(rates.chat_agent_per_minute, MINUTE),
-            PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
-        }
-    return RoomOptions(
-        limits=Limits(settings.limits.message_bytes, settings.limits.nesting),
-        accept_old_spellings=settings.kinds.accept_old_spellings,
-        chat=chat,
-        request_seconds=rooms.request_seconds,
-        proposal_seconds=rooms.proposal_seconds,
-        keep_messages=rooms.keep_messages,
-        keep_days=rooms.keep_days,
-        memory_messages=rooms.memory_messages,
-        max_rooms_each=rooms.max_rooms_each,
-        tool_presence_seconds=rooms.tool_presence_seconds,
-    )
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:

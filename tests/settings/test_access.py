@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.app import rate_limits
+from folkmoot.bounds import rate_limits
 from folkmoot.core.errors import SettingsError
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
 from folkmoot.settings import Settings, load

@@ -1,0 +1,65 @@
+"""What the settings say about limits, as the parts that keep to them take it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from folkmoot.core.policy import PrincipalType
+from folkmoot.core.strict import Limits
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
+from folkmoot.rooms import RoomOptions
+from folkmoot.transports.websocket import LinkLimits
+
+if TYPE_CHECKING:
+    from folkmoot.settings import Settings
+
+
+def rate_limits(settings: Settings) -> dict[str, Limit]:
+    """The limits that hold, by the names the tools count under."""
+    rates = settings.rates
+    if settings.rate_limits == "off":
+        return {}
+    return {
+        "register": Limit(rates.register_per_hour, HOUR),
+        "recover": Limit(rates.recover_per_hour, HOUR),
+        "send": Limit(rates.send_per_minute, MINUTE),
+        "search": Limit(rates.search_per_minute, MINUTE),
+        "invite": Limit(rates.invite_per_day, DAY),
+        "guest": Limit(rates.guest_per_hour, HOUR),
+    }
+
+
+def room_options(settings: Settings) -> RoomOptions:
+    """What the settings say about all rooms."""
+    rooms, rates = settings.rooms, settings.rates
+    chat: dict[PrincipalType, Limit | None] = {}
+    if settings.rate_limits == "on":
+        chat = {
+            PrincipalType.PERSON: Limit(rates.chat_person_per_minute, MINUTE),
+            PrincipalType.AGENT: Limit(rates.chat_agent_per_minute, MINUTE),
+            PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
+        }
+    return RoomOptions(
+        limits=Limits(settings.limits.message_bytes, settings.limits.nesting),
+        accept_old_spellings=settings.kinds.accept_old_spellings,
+        chat=chat,
+        request_seconds=rooms.request_seconds,
+        proposal_seconds=rooms.proposal_seconds,
+        keep_messages=rooms.keep_messages,
+        keep_days=rooms.keep_days,
+        memory_messages=rooms.memory_messages,
+        max_rooms_each=rooms.max_rooms_each,
+        tool_presence_seconds=rooms.tool_presence_seconds,
+    )
+
+
+def link_limits(settings: Settings) -> LinkLimits:
+    """What the settings say about every WebSocket."""
+    limits = settings.limits
+    return LinkLimits(
+        max_message_bytes=limits.message_bytes,
+        max_unsent_bytes=limits.unsent_bytes,
+        max_unsent_frames=limits.unsent_frames,
+        ping_seconds=limits.ping_seconds,
+        pong_seconds=limits.pong_seconds,
+    )
