@@ -28,7 +28,7 @@ suite: $(VENV)/dev.stamp
 	$(BIN)/pytest -m "not long and not core" -n $(WORKERS) $(ARGS)
 
 test-full: $(VENV)/dev.stamp ## The long tiers: deep properties, fuzz, soak
-	FOLKMOOT_TEST_PROFILE=deep $(BIN)/pytest -n $(WORKERS) --timeout 900 $(ARGS)
+	FOLKMOOT_TEST_PROFILE=deep $(BIN)/pytest -m "long or hypothesis" -n $(WORKERS) --timeout 900 $(ARGS)
 	$(MAKE) fuzz
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
@@ -62,7 +62,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-in
         --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 
 clean: ## Remove the environment and every cache; never the hub's data
-	rm -rf $(VENV) .node .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	rm -rf $(VENV) .node .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/run.stamp: constraints.txt pyproject.toml

@@ -97,6 +97,7 @@ def test_the_key_is_changed_while_no_hub_runs(folkmoot: Run, data: Path) -> None
     make(data)
 
 
+@pytest.mark.long
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
 def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups_alone(
@@ -136,6 +137,7 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
         make(restored, **{VARIABLE: format_key(right)})
 
 
+@pytest.mark.long
 @pytest.mark.requirement("rest.rotate-master")
 def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     folkmoot: Run, start_hub: Callable[..., Hub], tmp_path: Path

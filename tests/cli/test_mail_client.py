@@ -143,6 +143,7 @@ def test_recover_reads_the_code_from_the_standard_input(
     assert "no recovery code" in nothing.err
 
 
+@pytest.mark.long
 def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub: Scripted) -> None:
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},

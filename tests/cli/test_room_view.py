@@ -152,6 +152,7 @@ def last_proposal(who: Person) -> str:
     return str(who.json("room", "proposals", "planning")["proposals"][0]["id"])
 
 
+@pytest.mark.long
 def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(
     both: People, screen: Terminal
 ) -> None:

@@ -188,6 +188,7 @@ def test_a_planned_restart_disturbs_nobody(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.long
 @pytest.mark.requirement("room.resume")
 def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import Block, pages
 
 FOLDER = "/home/ada/hub"
@@ -23,6 +25,8 @@ print(urllib.request.urlopen(sys.argv[-1], timeout=30).read().decode())
 """Enough of curl for the page, so that the test needs none."""
 
 FOLKMOOT = """#!{python}
+import pytest
+
 from folkmoot.cli import main
 main()
 """
@@ -100,6 +104,7 @@ def fits(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.rstrip("\n"), re.DOTALL) is not None
 
 
+@pytest.mark.long
 def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     printed = ""

@@ -85,6 +85,7 @@ class Cook:
         assert {name: answer.get(name) for name in sent} == sent
 
 
+@pytest.mark.long
 @pytest.mark.requirement("room.patterns-documented")
 def test_every_recipe_does_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

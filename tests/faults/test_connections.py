@@ -176,6 +176,7 @@ def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
 def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> None:
     limit = 300

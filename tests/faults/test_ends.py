@@ -136,6 +136,7 @@ STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot
 """Modules in the order in which they are loaded: from the first line of ours to the hub's own."""
 
 
+@pytest.mark.long
 @pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_during_the_start_ends_it_in_good_order(

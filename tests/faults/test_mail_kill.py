@@ -66,6 +66,7 @@ def check_rounds(tmp_path: Path, rounds: int, answers: int) -> None:
     assert looked.returncode == 0, looked.stdout
 
 
+@pytest.mark.long
 @pytest.mark.requirement("durable.answered-is-kept")
 def test_every_acknowledged_message_is_there_once_after_twenty_kills(tmp_path: Path) -> None:
     check_rounds(tmp_path, 20, 80)

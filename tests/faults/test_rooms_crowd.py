@@ -145,6 +145,7 @@ async def check_resumes(port: int, token: str, epoch: str, last: int) -> None:
         assert told["payload"]["text"] == "the end"
 
 
+@pytest.mark.long
 @pytest.mark.requirement("wire.slow-consumer")
 def test_ten_of_a_hundred_who_never_read_are_let_go_and_cost_the_others_nothing(
     tmp_path: Path,

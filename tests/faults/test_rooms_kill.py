@@ -43,6 +43,7 @@ def check_rounds(folder: Path, rounds: int, answers: int) -> None:
     assert people.acknowledged >= rounds * answers // 2
 
 
+@pytest.mark.long
 @pytest.mark.requirement("room.durable", "room.resume", "wire.id-retry-safe")
 def test_what_anyone_heard_is_there_once_after_several_kills(tmp_path: Path) -> None:
     check_rounds(tmp_path / "data", 6, 200)

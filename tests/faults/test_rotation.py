@@ -147,6 +147,7 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
     assert {path.name for path in folder.glob(".master.key.*")} == set()
 
 
+@pytest.mark.long
 def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(
     tmp_path: Path,
 ) -> None:

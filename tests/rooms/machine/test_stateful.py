@@ -337,7 +337,9 @@ class RoomRules(RuleBasedStateMachine):
 
 
 TestRoomRules = RoomRules.TestCase
-TestRoomRules.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestRoomRules.settings = settings(
+    max_examples=settings.default.max_examples // 2, stateful_step_count=50, deadline=None
+)
 TestRoomRules = pytest.mark.requirement(
     "request.response-only-from-target",
     "request.response-once",

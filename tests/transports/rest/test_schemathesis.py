@@ -70,6 +70,7 @@ def conforms(folder: Path, config: str, arguments: tuple[str, ...], examples: in
     run(main(), seconds=800)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("room.rest-openapi")
 @pytest.mark.parametrize(("config", "arguments"), WAYS)
