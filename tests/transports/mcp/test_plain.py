@@ -4,7 +4,7 @@ import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
-from folkmoot.transports.mcp.plain import read_body, replaying
+from folkmoot.transports.bodies import read_body, replaying
 from tests.harness import run
 
 GONE = {"type": "http.disconnect"}

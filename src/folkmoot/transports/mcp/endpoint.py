@@ -12,6 +12,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from folkmoot.core.errors import RequestError
 from folkmoot.transports.answers import JsonResponse
+from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.clients import KnownClients
@@ -19,7 +20,6 @@ from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.exchange import SCOPE_KEY, Exchange
 from folkmoot.transports.mcp.lane import Lane
 from folkmoot.transports.mcp.notices import Notices
-from folkmoot.transports.mcp.plain import read_body, replaying
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.server import McpServer
 from folkmoot.transports.mcp.sessions import Session, Sessions
@@ -156,10 +156,22 @@ class McpEndpoint:
         return len(self._sessions)
 
     def stop(self) -> None:
-        """End what only waits: streams, and calls that wait for new mail."""
+        """End what only waits: calls that wait for new mail, and then the streams.
+
+        A client whose stream ends tries to open it again at once, and may give up all of its calls
+        when it finds nobody; by then they are answered.
+        """
         self._stopping = True
         for exchange in self._exchanges:
-            exchange.caller.leaving.set()
+            if not exchange.listens:
+                exchange.caller.leaving.set()
+        self._let_listeners_go()
+
+    def _let_listeners_go(self) -> None:
+        """End the streams of a hub that stops, once nothing else is to be answered."""
+        if self._stopping and all(exchange.listens for exchange in self._exchanges):
+            for exchange in self._exchanges:
+                exchange.caller.leaving.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -183,6 +195,7 @@ class McpEndpoint:
         finally:
             exchange.caller.leaving.set()
             self._exchanges.discard(exchange)
+            self._let_listeners_go()
             if exchange.session is not None:
                 self._sessions.leave(exchange.session)
 

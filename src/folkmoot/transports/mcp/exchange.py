@@ -39,6 +39,11 @@ class Exchange(Struct, kw_only=True, eq=False):
     pending: list[Delivered] = field(default_factory=list)
     """What to do once the answer was handed to a client that is still there."""
 
+    @property
+    def listens(self) -> bool:
+        """Whether it is the stream of a session, which answers nothing by itself."""
+        return bool(self.scope["method"] == "GET")
+
     def listening(self, receive: Receive) -> Receive:
         """What a stream hears that only listens: when the hub stops, that its client has left."""
 

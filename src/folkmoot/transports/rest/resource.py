@@ -19,8 +19,8 @@ from folkmoot.core.errors import (
 )
 from folkmoot.rooms.spec import ROOM_NAME
 from folkmoot.transports.answers import JsonResponse
+from folkmoot.transports.bodies import read_body
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.mcp.plain import read_body
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query
 
