@@ -25,6 +25,7 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Admitted, Event, Interceptor, Outcome, Tx
 from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext
+from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
 from folkmoot.pipeline import Pipeline
 from folkmoot.store import SqliteStore
 from tests.harness import run
@@ -68,47 +69,54 @@ class Ledger:
         return await self.store.read(query)
 
 
-class Renames:
+class Plain:
+    """What every interceptor says of itself."""
+
+    name = "test"
+    guards = False
+
+
+class Renames(Plain):
     """An interceptor that makes every call a call of another tool."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
-        return envelope.with_message(replace(envelope.message, params={"name": self.tool}))
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        return Modify(replace(envelope.message, params={"name": self.tool}))
 
 
-class Edits:
+class Edits(Plain):
     """An interceptor that changes what it was shown, in place."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         message = envelope.message
         members = (
             message.payload if isinstance(message, McpxMessage) else {"params": message.params}
         )
         members["params"]["name"] = self.tool
-        return envelope
+        return CONTINUE
 
 
-class Copies:
+class Copies(Plain):
     """An interceptor that changes a copy and leaves the old bytes beside it."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         changed = msgspec.structs.replace(envelope.message, params={"name": self.tool})
-        return envelope.with_message(changed)
+        return Modify(changed)
 
 
-class Blocks:
+class Blocks(Plain):
     """An interceptor that lets nothing through."""
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
-        raise BlockedByInterceptor("Not today.")
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        return Block(BlockedByInterceptor("Not today."))
 
 
 async def opened(

@@ -13,18 +13,16 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from folkmoot.core import strict
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.equality import same
-from folkmoot.core.errors import RewriteRefused
+from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import members, replace
 from folkmoot.core.policy import Principal, decide
-from folkmoot.core.ports import Admitted, Bus, Clock, Interceptor, Outcome, Service
-from folkmoot.core.strict import Limits
+from folkmoot.core.ports import Admitted, Bus, Clock, Holding, Interceptor, Outcome, Service
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
+from folkmoot.core.verdict import Block, Mock
+from folkmoot.proxy.chain import Chain, settled
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +42,14 @@ class Pipeline:
         self._service = service
         self._bus = bus
         self._clock = clock
-        self._interceptors = tuple(interceptors)
+        self._chain = Chain(interceptors)
 
     async def run(
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
     ) -> Outcome:
         """Carry one message through; a refusal at any step is raised as its error."""
         timing = envelope.context.timing.start_processing(self._clock.monotonic())
-        envelope = await intercept(self._interceptors, envelope.with_timing(timing))
+        envelope = await intercept(self._chain, envelope.with_timing(timing))
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
             raise verdict.error
@@ -71,25 +69,26 @@ class Pipeline:
                 )
 
 
-async def intercept(
-    interceptors: Sequence[Interceptor], envelope: MessageEnvelope[Any]
-) -> MessageEnvelope[Any]:
-    """What the interceptors leave of a message; one that stops it raises its error."""
-    if not interceptors:
+async def intercept(chain: Chain, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    """What the interceptors leave of a message; one that is stopped raises its error."""
+    if not chain:
         return envelope
-    sent = envelope.message
-    for interceptor in interceptors:
-        envelope = await interceptor.intercept(envelope)
-    return envelope.with_message(_settle(sent, envelope.message))
+    ruling = await chain.run(envelope)
+    if isinstance(ruling.verdict, Block):
+        raise ruling.verdict.error
+    if isinstance(ruling.verdict, Mock):
+        raise BlockedByInterceptor(f"{ruling.by} answers in the hub's place, which it may not.")
+    return envelope.with_message(settled(envelope.message, ruling.envelope.message))
 
 
 def show_to(
-    interceptors: Sequence[Interceptor], clock: Clock
+    interceptors: Sequence[Interceptor], clock: Clock, holding: Holding | None = None
 ) -> Callable[[McpxMessage, object, TransportContext], Awaitable[None]]:
     """The first step alone, for rooms: they judge a message when its turn comes in their order.
 
     Who sent it is in the envelope's extensions, under `VISITOR`.
     """
+    chain = Chain(interceptors, holding)
 
     async def show(message: McpxMessage, visitor: object, transport: TransportContext) -> None:
         context = MessageContext(
@@ -98,27 +97,6 @@ def show_to(
             transport=transport,
             extensions={VISITOR: visitor},
         )
-        await intercept(interceptors, MessageEnvelope(message, context))
+        await intercept(chain, MessageEnvelope(message, context))
 
     return show
-
-
-def _settle(sent: Any, message: Any) -> Any:
-    """The message to go on with: its bytes and its members say the same.
-
-    An interceptor may have changed the members in place, or copied them beside the old bytes; then
-    what policy saw would not be what is passed on.
-    """
-    if isinstance(sent, McpxMessage):
-        # Of a message only the payload can be changed in place.
-        if message is not sent or not same(sent.payload, sent.members.get("payload")):
-            raise RewriteRefused("An interceptor tried to rewrite a room's message.")
-        return message
-    if message.raw is not None and not same(members(message), _read(message.raw)):
-        return replace(message)
-    return message
-
-
-def _read(raw: bytes) -> Any:
-    """What bytes that were read before say."""
-    return strict.decode(raw, Limits(message_bytes=len(raw), nesting=1024))

@@ -15,6 +15,7 @@ from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, TransportContext, WebSocketMetadata
+from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.rooms import Visitor
 from tests.harness import run
 from tests.interaction.room_client import Posting, call, chat, square
@@ -26,24 +27,30 @@ Envelope = MessageEnvelope[Any]
 class Notes:
     """Keeps what it is shown."""
 
+    name = "notes"
+    guards = False
+
     def __init__(self) -> None:
         self.seen: list[Envelope] = []
 
-    async def intercept(self, envelope: Envelope) -> Envelope:
+    async def intercept(self, envelope: Envelope) -> Verdict:
         self.seen.append(envelope)
-        return envelope
+        return CONTINUE
 
 
 class Rewrites:
     """Does something to the messages of rooms."""
 
+    name = "rewrites"
+    guards = False
+
     def __init__(self, change: Callable[[McpxMessage], McpxMessage]) -> None:
         self._change = change
 
-    async def intercept(self, envelope: Envelope) -> Envelope:
+    async def intercept(self, envelope: Envelope) -> Verdict:
         if not isinstance(envelope.message, McpxMessage):
-            return envelope
-        return envelope.with_message(self._change(envelope.message))
+            return CONTINUE
+        return Modify(self._change(envelope.message))
 
 
 def in_place(shown: McpxMessage) -> McpxMessage:
@@ -117,14 +124,17 @@ def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
     held, go_on = asyncio.Event(), asyncio.Event()
 
     class Holds:
-        async def intercept(self, envelope: Envelope) -> Envelope:
+        name = "holds"
+        guards = False
+
+        async def intercept(self, envelope: Envelope) -> Verdict:
             text = envelope.message.payload["text"]
             if text == "stop":
                 raise BlockedByInterceptor("Not this one.")
             if text == "wait":
                 held.set()
                 await go_on.wait()
-            return envelope
+            return CONTINUE
 
     async def main() -> None:
         async with square(tmp_path, [Holds()]) as there:

@@ -21,6 +21,7 @@ from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.timing import TimingContext
+from folkmoot.core.verdict import Modify, Verdict
 from folkmoot.pipeline import Pipeline
 from folkmoot.ratelimits import RateLimits
 from folkmoot.tools.catalogue import Catalogue
@@ -69,18 +70,24 @@ NAMES = ("msg/send", "msg/register", "room/say", "folkmoot/secret")
 class Becomes:
     """An interceptor that makes another message of every message."""
 
+    name = "becomes"
+    guards = False
+
     def __init__(self, message: Any) -> None:
         self.message = message
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         made = self.message
-        return envelope.with_message(made(envelope.message) if callable(made) else made)
+        return Modify(made(envelope.message) if callable(made) else made)
 
 
 class Blocks:
     """An interceptor that stops every message."""
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    name = "blocks"
+    guards = False
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         raise BlockedByInterceptor("Not today.")
 
 

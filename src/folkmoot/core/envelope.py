@@ -30,6 +30,9 @@ class MessageDirection(Enum):
     INTERNAL = "internal"
     UNKNOWN = "unknown"
 
+    # Members are themselves and nothing else; the hash of their name costs a call each time.
+    __hash__ = object.__hash__
+
     def should_forward_to_server(self) -> bool:
         """Whether the message is on its way to the server."""
         return self is MessageDirection.CLIENT_TO_SERVER

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
     from folkmoot.core.transport import TransportContext
+    from folkmoot.core.verdict import Hold, Verdict
 
 T = TypeVar("T")
 
@@ -163,8 +164,26 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 class Interceptor(Protocol):
     """Sees every envelope before policy does, in the order the interceptors are listed."""
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
-        """The envelope to go on with, changed or not; a message is stopped by raising its error."""
+    @property
+    def name(self) -> str:
+        """What logs and tapes call it."""
+        ...
+
+    @property
+    def guards(self) -> bool:
+        """Whether it only checks: what a later interceptor changed is then shown to it again."""
+        ...
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        """What is to become of the message."""
+        ...
+
+
+class Holding(Protocol):
+    """Keeps messages until someone decides."""
+
+    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
+        """Return when the message is released; raise `MessageDropped` when it is dropped."""
         ...
 
 

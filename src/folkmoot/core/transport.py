@@ -35,7 +35,11 @@ class Headers(msgspec.Struct, frozen=True, gc=False):
 
     def get(self, name: str) -> str | None:
         """The first value of a header, whatever the case of its name."""
-        return next(iter(self.get_all(name)), None)
+        wanted = name.lower()
+        for known, value in self.pairs:
+            if known == wanted:
+                return value
+        return None
 
     def get_all(self, name: str) -> list[str]:
         """Every value of a header, in order."""

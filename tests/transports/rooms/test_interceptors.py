@@ -9,6 +9,7 @@ from folkmoot.app import Hub
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.pipeline import VISITOR
 from tests.harness import run
 from tests.transports.rooms.support import Town, settings
@@ -17,10 +18,13 @@ from tests.transports.rooms.support import Town, settings
 class Censor:
     """Stops what is rude, and tries to make the rest polite."""
 
+    name = "censor"
+    guards = False
+
     def __init__(self) -> None:
         self.speakers: list[str] = []
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         message = envelope.message
         if isinstance(message, McpxMessage) and message.payload is not None:
             self.speakers.append(envelope.context.extensions[VISITOR].principal.name)
@@ -28,7 +32,7 @@ class Censor:
                 raise BlockedByInterceptor("Mind your words.")
             if message.payload["text"] == "blunt":
                 message.payload["text"] = "polite"
-        return envelope
+        return CONTINUE
 
 
 def test_an_interceptor_stops_a_message_and_cannot_rewrite_one(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ FolkmootError
 │   └── GrantExceedsRights
 ├── PolicyError             the message is well formed, and not allowed
 │   ├── CapabilityDenied, ProposalRequired
-│   └── BlockedByInterceptor, RewriteRefused
+│   └── BlockedByInterceptor, RewriteRefused, MessageDropped
 ├── RoomError               the message does not fit what is so in the room
 │   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
 │   ├── RequestIdOpen, RequestNotOpen, NotAsked, NotRequester, ResponseMismatch
@@ -52,11 +52,22 @@ FolkmootError
 │   ├── HubUnreachable, AnswerInvalid, ToolRefused
 │   ├── NotSignedIn, CredentialsUnusable, ClientFileUnusable
 │   └── RequestFailed, ToolFailed, AnswerLost, MessageRefused, Replaced, RoomLeft
+├── CarryError              a message cannot be carried to the other side
+│   ├── TransportClosed, ServerUnreachable, ServerAnswerInvalid, ServerTimeout
+│   └── Misrouted, TooManyInFlight, RequestCancelled, EraNotBridged
+├── TapeError               a tape cannot be written or used
+│   └── TapeUnwritable, TapeUnreadable, TapeExhausted, PathSyntax
+├── RulesInvalid            the rules of interceptors cannot be used
+├── BridgeError             end-to-end encryption cannot be kept up
+│   ├── DeviceKeyUnusable, BridgeStateUnusable
+│   └── PeerKeyChanged, PeerKeyInvalid, PeerUnknown
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping
 │   ├── UpgradeRequired, HandshakeInvalid
-│   └── QueryInvalid, TokensDiffer, SessionNotFound, TooManySessions
+│   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch
+│   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown
+│   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
 │   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
@@ -76,5 +87,6 @@ from folkmoot.core.errors.rights import *
 from folkmoot.core.errors.rooms import *
 from folkmoot.core.errors.hub import *
 from folkmoot.core.errors.client import *
+from folkmoot.core.errors.proxy import *
 from folkmoot.core.errors.requests import *
 from folkmoot.core.errors.tools import *

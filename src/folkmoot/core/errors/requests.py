@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors.base import INVALID_REQUEST, FolkmootError
+from folkmoot.core.errors.base import INVALID_PARAMS, INVALID_REQUEST, FolkmootError
 
 
 class RequestError(FolkmootError, jsonrpc=INVALID_REQUEST, http=400, close=CloseCode.BAD_REQUEST):
@@ -58,6 +58,30 @@ class QueryInvalid(RequestError, code="query_invalid"):
 
 class TokensDiffer(RequestError, code="tokens_differ"):
     """The request carries two different tokens, one in its URL and one in its header."""
+
+
+class NotAcceptable(RequestError, code="not_acceptable", http=406):
+    """The client takes none of the forms an answer can have."""
+
+
+class VersionUnsupported(RequestError, code="version_unsupported", jsonrpc=-32022):
+    """The request names a version of MCP not spoken here; `supported` names those that are."""
+
+
+class VersionMissing(RequestError, code="version_missing", jsonrpc=INVALID_PARAMS):
+    """A request of the stateless era does not say in its `_meta` which version it speaks."""
+
+
+class HeaderMismatch(RequestError, code="header_mismatch", jsonrpc=-32020):
+    """A header that repeats what a message says is missing, comes twice, or says otherwise."""
+
+
+class SessionRequired(RequestError, code="session_required"):
+    """The request names no session, and is not one that opens a session."""
+
+
+class EventUnknown(RequestError, code="event_unknown"):
+    """The stream that is to be resumed is kept no longer, or never was."""
 
 
 class SessionNotFound(RequestError, code="session_not_found", http=404):

@@ -1,0 +1,1 @@
+"""Seeing, recording, replaying and changing MCP conversations. Nothing here opens a socket."""

@@ -1,0 +1,225 @@
+"""The interceptors in their order, and what became of a message among them.
+
+A message nobody touches keeps its bytes. One that waits, by `Delay` or `Hold`, is handed back, so
+that whoever carries messages can let the others go by meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from folkmoot.core import strict
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.equality import same
+from folkmoot.core.errors import BlockedByInterceptor, FolkmootError, RewriteRefused
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import Request, members, replace
+from folkmoot.core.ports import Holding, Interceptor
+from folkmoot.core.strict import Limits
+from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
+
+logger = logging.getLogger("folkmoot.proxy")
+
+
+class Wait(msgspec.Struct, frozen=True, gc=False):
+    """Why a message has waited, and who had it wait."""
+
+    verdict: Delay | Hold
+    by: str
+
+
+class Ruling(msgspec.Struct, frozen=True, gc=False):
+    """How far a message came: the envelope now, and the last word about it.
+
+    `CONTINUE` means that it goes on; `Delay` and `Hold` that it waits and is then shown to the
+    interceptors from `place` on.
+    """
+
+    envelope: MessageEnvelope[Any]
+    verdict: Verdict = CONTINUE
+    by: str = ""
+    """Who spoke the last word, or changed the message last."""
+    changed: bool = False
+    place: int = 0
+    rest: Callable[[], Awaitable[Ruling]] | None = None
+    """How the one who has it wait goes on with it, where that one is a list of its own."""
+    waited: Wait | None = None
+    """What it has waited for: a decision, if anyone held it."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is decided yet."""
+        return isinstance(self.verdict, Delay | Hold)
+
+
+class Nested(ABC):
+    """An interceptor that is an ordered list itself, and so may have more than one word."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def guards(self) -> bool:
+        """Whether any of the list only checks."""
+
+    @abstractmethod
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        """The last word about a message, for those who know nothing of lists in lists."""
+
+    @abstractmethod
+    async def judge(self, envelope: MessageEnvelope[Any]) -> Ruling:
+        """How far the message came; one that waits has its `rest`."""
+
+    @abstractmethod
+    async def look_again(self, envelope: MessageEnvelope[Any]) -> Ruling | None:
+        """What its guards say of a message that was changed later, if they stop it."""
+
+
+class Chain:
+    """An ordered list of interceptors. It costs nothing where it is empty."""
+
+    def __init__(
+        self, interceptors: Sequence[Interceptor] = (), holding: Holding | None = None
+    ) -> None:
+        self._interceptors = tuple(interceptors)
+        self._holding = holding
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    async def run(self, envelope: MessageEnvelope[Any]) -> Ruling:
+        """The last word about a message, once there is one."""
+        ruling = await self.judge(envelope)
+        return await self.settle(ruling) if ruling.waits else ruling
+
+    async def judge(self, envelope: MessageEnvelope[Any]) -> Ruling:
+        """Show a message to everyone, until one stops it or has it wait."""
+        return await self._go_on(Ruling(envelope))
+
+    async def settle(self, ruling: Ruling) -> Ruling:
+        """Wait as a ruling says, and go on, as often as it takes."""
+        while isinstance(verdict := ruling.verdict, Delay | Hold):
+            try:
+                if isinstance(verdict, Hold):
+                    await self._hold(ruling, verdict)
+                else:
+                    await asyncio.sleep(verdict.seconds)
+            except FolkmootError as error:
+                return msgspec.structs.replace(ruling, verdict=Block(error))
+            waited = ruling.waited
+            if waited is None or isinstance(verdict, Hold):
+                waited = Wait(verdict, ruling.by)
+            onward = await self._go_on(msgspec.structs.replace(ruling, verdict=CONTINUE))
+            ruling = msgspec.structs.replace(onward, waited=waited)
+        return ruling
+
+    async def _hold(self, ruling: Ruling, hold: Hold) -> None:
+        if self._holding is None:
+            raise BlockedByInterceptor(f"{ruling.by} holds the message, and nobody can decide.")
+        await self._holding.hold(ruling.envelope, ruling.by, hold)
+
+    async def _go_on(self, ruling: Ruling) -> Ruling:
+        envelope, by, changed, rest = ruling.envelope, ruling.by, ruling.changed, ruling.rest
+        for place in range(ruling.place, len(self._interceptors)):
+            said = await ruled(self._interceptors[place], envelope, rest)
+            rest = None
+            if said.changed:
+                envelope, by, changed = said.envelope, said.by, True
+                stopped = await self._shown_again(envelope, place)
+                if stopped is not None:
+                    return stopped
+            if not isinstance(said.verdict, Continue):
+                after = place if said.rest else place + 1
+                return Ruling(envelope, said.verdict, said.by, changed, after, said.rest)
+        return Ruling(envelope, CONTINUE, by, changed, len(self._interceptors))
+
+    async def _shown_again(self, envelope: MessageEnvelope[Any], before: int) -> Ruling | None:
+        """Have the guards that saw the message as it was look at what it is now."""
+        for guard in self._interceptors[:before]:
+            if guard.guards:
+                said = await shown_again(guard, envelope)
+                if said is not None:
+                    return Ruling(envelope, said.verdict, said.by, changed=True, place=before)
+        return None
+
+
+async def ruled(
+    interceptor: Interceptor,
+    envelope: MessageEnvelope[Any],
+    rest: Callable[[], Awaitable[Ruling]] | None = None,
+) -> Ruling:
+    """How far a message comes with one interceptor, from the beginning or where it had it wait."""
+    if isinstance(interceptor, Nested):
+        try:
+            return await (rest() if rest is not None else interceptor.judge(envelope))
+        except Exception as error:  # noqa: BLE001 - told by what stops the message
+            return Ruling(envelope, failure(interceptor.name, error), interceptor.name)
+    verdict = await heard(interceptor, envelope)
+    if isinstance(verdict, Modify):
+        changed = envelope.with_message(verdict.message)
+        return Ruling(changed, CONTINUE, interceptor.name, changed=True)
+    return Ruling(envelope, verdict, interceptor.name)
+
+
+async def shown_again(guard: Interceptor, envelope: MessageEnvelope[Any]) -> Ruling | None:
+    """What a guard says of a message that was changed after it saw it, if it stops it."""
+    if isinstance(guard, Nested):
+        try:
+            return await guard.look_again(envelope)
+        except Exception as error:  # noqa: BLE001 - told by what stops the message
+            return Ruling(envelope, failure(guard.name, error), guard.name)
+    verdict = await heard(guard, envelope)
+    return Ruling(envelope, verdict, guard.name) if isinstance(verdict, Block | Mock) else None
+
+
+async def heard(interceptor: Interceptor, envelope: MessageEnvelope[Any]) -> Verdict:
+    """What an interceptor says of a message."""
+    return await spoken(interceptor.name, interceptor.intercept(envelope), envelope.message)
+
+
+async def spoken(name: str, saying: Awaitable[Verdict], message: Any) -> Verdict:
+    """What is said; what is raised instead stops the message, as does what makes no sense."""
+    try:
+        verdict = await saying
+        if isinstance(verdict, Modify):
+            return Modify(settled(message, verdict.message))
+    except Exception as error:  # noqa: BLE001 - told by what stops the message
+        return failure(name, error)
+    if isinstance(verdict, Mock) and not isinstance(message, Request):
+        return Block(BlockedByInterceptor(f"{name} answers what is no request."))
+    return verdict
+
+
+def failure(name: str, error: Exception) -> Block:
+    """What becomes of a message that an interceptor raised an error about."""
+    if isinstance(error, FolkmootError):
+        return Block(error)
+    logger.error("an interceptor failed", extra={"interceptor": name}, exc_info=error)
+    return Block(BlockedByInterceptor(f"{name} failed, so the message was stopped."))
+
+
+def settled(sent: Any, message: Any) -> Any:
+    """The message to go on with: its bytes and its members say the same.
+
+    An interceptor may have changed the members in place, or copied them beside the old bytes; then
+    what policy saw would not be what is passed on.
+    """
+    if isinstance(sent, McpxMessage):
+        # Of a message only the payload can be changed in place.
+        if message is not sent or not same(sent.payload, sent.members.get("payload")):
+            raise RewriteRefused("An interceptor tried to rewrite a room's message.")
+        return message
+    if message.raw is not None and not same(members(message), _read(message.raw)):
+        return replace(message)
+    return message
+
+
+def _read(raw: bytes) -> Any:
+    """What bytes that were read before say."""
+    return strict.decode(raw, Limits(message_bytes=len(raw), nesting=1024))

@@ -1,0 +1,272 @@
+"""The chain: interceptors in their order, what they see, and what becomes of a message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import BlockedByInterceptor, MessageDropped, Misrouted
+from folkmoot.core.message import Notification, Request, replace
+from folkmoot.core.session import SessionContext, SessionId
+from folkmoot.core.timing import TimingContext
+from folkmoot.core.transport import ConnectionInfo, SseMetadata, TransportContext
+from folkmoot.core.verdict import CONTINUE, Block, Delay, Hold, Mock, Modify, Verdict
+from folkmoot.proxy.chain import Chain, Ruling
+from folkmoot.transports.carrier import Carrier
+from tests.harness import run
+from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Clock, answer, call, envelope, loaded
+
+
+class Says:
+    """An interceptor that says what a function says, and remembers what it saw."""
+
+    def __init__(self, word: Callable[[Any], Verdict], name: str = "says", guards: bool = False):
+        self.word = word
+        self.name = name
+        self.guards = guards
+        self.seen: list[MessageEnvelope[Any]] = []
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        self.seen.append(envelope)
+        return self.word(envelope.message)
+
+
+def lets_pass(name: str = "passes", guards: bool = False) -> Says:
+    return Says(lambda _: CONTINUE, name, guards)
+
+
+def renames(tool: str, name: str = "renames") -> Says:
+    return Says(lambda message: Modify(replace(message, params={"name": tool})), name)
+
+
+def no(tool: str) -> Says:
+    def word(message: Any) -> Verdict:
+        refused = message.params["name"] == tool
+        return Block(BlockedByInterceptor("No.")) if refused else CONTINUE
+
+    return Says(word, "guard", guards=True)
+
+
+def judged(chain: Chain, message: Any) -> Ruling:
+    return run(chain.run(envelope(message)))
+
+
+@pytest.mark.requirement("proxy.interceptors-see-context")
+def test_an_interceptor_sees_the_whole_envelope_as_it_entered() -> None:
+    connection = ConnectionInfo(connection_id="c1")
+    metadata = SseMetadata(stream_id="st", event_id="e7", retry_after=3.0, last_event_id="e6")
+    context = MessageContext(
+        TimingContext(1.0, 2.0),
+        TO_CLIENT,
+        SessionContext(SessionId("abc")),
+        TransportContext(metadata, connection),
+        {"note": "kept"},
+    )
+    first, second = renames("other"), lets_pass()
+    came = MessageEnvelope(call("read"), context)
+    ruling = run(Chain([first, second]).run(came))
+    assert first.seen == [came]
+    assert first.seen[0].context is second.seen[0].context is ruling.envelope.context is context
+    assert second.seen[0].message.params == {"name": "other"}
+
+
+@pytest.mark.requirement("proxy.internal-not-forwarded")
+def test_a_message_made_by_an_interceptor_leaves_at_neither_side_until_it_has_a_direction() -> None:
+    class End(Carrier):
+        """One end of a conversation that keeps what leaves there."""
+
+        def __init__(self, receives: MessageDirection) -> None:
+            super().__init__(receives, Clock())
+            self.left: list[Any] = []
+
+        async def receive_envelope(self) -> MessageEnvelope[Any]:
+            raise NotImplementedError
+
+        async def send_envelope(self, envelope: MessageEnvelope[Any]) -> None:
+            self.check_way(envelope)
+            self.left.append(envelope.message)
+
+        def current_context(self) -> TransportContext:
+            return TransportContext()
+
+        async def close(self) -> None:
+            pass
+
+    async def main() -> None:
+        client, server = End(TO_SERVER), End(TO_CLIENT)
+        ruling = await Chain([Says(lambda _: Mock(result={"made": True}))]).run(envelope(call("x")))
+        assert isinstance(ruling.verdict, Mock)
+        made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
+        for end in (client, server):
+            with pytest.raises(Misrouted, match="internal"):
+                await end.send_envelope(made)
+        await client.send_envelope(made.with_direction(TO_CLIENT))
+        assert (len(client.left), len(server.left)) == (1, 0)
+
+    run(main())
+
+
+def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing() -> None:
+    message = call("read")
+    ruling = judged(Chain([lets_pass(), lets_pass()]), message)
+    assert ruling.envelope.message.raw == message.raw
+    assert (ruling.verdict, ruling.changed, ruling.by) == (CONTINUE, False, "")
+    assert not Chain()
+
+
+def test_a_copy_that_still_claims_the_old_bytes_loses_them() -> None:
+    message = call("read")
+    changed = Request(id=1, method="tools/call", params={"name": "other"}, raw=message.raw)
+    ruling = judged(Chain([Says(lambda _: Modify(changed))]), message)
+    assert ruling.envelope.message.raw is None
+    assert ruling.changed
+
+
+def test_the_first_who_stops_a_message_has_the_last_word() -> None:
+    stops = Says(lambda _: Block(BlockedByInterceptor("Not today.")), "stops")
+    after = lets_pass()
+    ruling = judged(Chain([lets_pass(), stops, after]), call("read"))
+    assert isinstance(ruling.verdict, Block)
+    assert ruling.by == "stops"
+    assert not after.seen
+
+
+def test_what_is_changed_later_is_shown_to_guards_again() -> None:
+    guard, other = no("delete"), lets_pass()
+    ruling = judged(Chain([guard, other, renames("delete")]), call("read"))
+    assert isinstance(ruling.verdict, Block)
+    assert (ruling.by, len(guard.seen), len(other.seen)) == ("guard", 2, 1)
+    assert judged(Chain([guard, renames("fine")]), call("read")).verdict is CONTINUE
+
+
+def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_: Any) -> Verdict:
+        raise ValueError("secret inside")
+
+    ruling = judged(Chain([Says(fails, "broken")]), call("read"))
+    assert isinstance(ruling.verdict, Block)
+    assert ruling.verdict.error.message == "broken failed, so the message was stopped."
+    assert "an interceptor failed" in caplog.text
+    for word in (lambda _: Mock(result={}), lambda _: Modify(None)):
+        ruling = judged(Chain([Says(word)]), Notification(method="notifications/x"))
+        assert isinstance(ruling.verdict, Block)
+
+
+def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was() -> None:
+    async def main() -> None:
+        first, after = lets_pass(), renames("other")
+        chain = Chain([first, Says(lambda _: Delay(0.001), "slow"), after])
+        ruling = await chain.judge(envelope(call("read")))
+        assert ruling.waits
+        assert (ruling.by, len(after.seen)) == ("slow", 0)
+        ruling = await chain.settle(ruling)
+        assert ruling.envelope.message.params == {"name": "other"}
+        assert (len(first.seen), len(after.seen)) == (1, 1)
+
+    run(main())
+
+
+class Desk:
+    """Holds messages until told."""
+
+    def __init__(self) -> None:
+        self.decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.held: list[tuple[str, Hold]] = []
+
+    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
+        self.held.append((by, hold))
+        await self.decided
+
+
+def test_a_held_message_goes_on_or_is_stopped_as_someone_decides() -> None:
+    async def main(error: MessageDropped | None) -> Ruling:
+        desk = Desk()
+        chain = Chain([Says(lambda _: Hold("why"), "holder"), renames("other")], desk)
+        ruling = await chain.judge(envelope(call("read")))
+        if error is None:
+            desk.decided.set_result(None)
+        else:
+            desk.decided.set_exception(error)
+        ruling = await chain.settle(ruling)
+        assert desk.held == [("holder", Hold("why"))]
+        return ruling
+
+    assert run(main(None)).envelope.message.params == {"name": "other"}
+    stopped = run(main(MessageDropped("No."))).verdict
+    assert isinstance(stopped, Block)
+    assert isinstance(stopped.error, MessageDropped)
+    alone = judged(Chain([Says(lambda _: Hold(), "holder")]), call("read"))
+    assert isinstance(alone.verdict, Block)
+
+
+WAITING = """
+[[rule]]
+name = "rename"
+when = { tool = "read" }
+action = "modify"
+set = { "$.params.name" = "look" }
+
+[[rule]]
+name = "wait"
+action = "delay"
+seconds = 0.001
+
+[[rule]]
+name = "never"
+when = { tool = "stop" }
+action = "block"
+
+[[rule]]
+name = "again"
+when = { tool = "look" }
+action = "modify"
+set = { "$.params.arguments.seen" = true }
+"""
+
+
+def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_on() -> None:
+    async def main() -> None:
+        before, after = no("forbidden"), lets_pass("after")
+        chain = Chain([before, *loaded(WAITING).interceptors, after])
+        ruling = await chain.judge(envelope(call("read")))
+        assert (ruling.by, ruling.changed, len(after.seen)) == ("wait", True, 0)
+        assert ruling.envelope.message.params["name"] == "look"
+        ruling = await chain.settle(ruling)
+        assert ruling.verdict is CONTINUE
+        assert (ruling.by, ruling.changed) == ("again", True)
+        assert after.seen[0].message.params == {"name": "look", "arguments": {"seen": True}}
+        # Once as it came, and once for each time that it came out of the list as another.
+        assert [it.message.params["name"] for it in before.seen] == ["read", "look", "look"]
+
+    run(main())
+
+
+def test_the_guards_of_a_list_inside_the_list_look_again_too() -> None:
+    chain = Chain([*loaded(WAITING).interceptors, renames("stop")])
+    ruling = judged(chain, call("write"))
+    assert isinstance(ruling.verdict, Block)
+    assert ruling.by == "never"
+
+
+def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
+    async def main() -> None:
+        rules = loaded(
+            '[[rule]]\nname = "small"\nwhen = { method = "tools/call", type = "response" }\n'
+            'use = "size-limit"\noptions = { bytes = 200 }\n'
+        )
+
+        def grows(message: Any) -> Verdict:
+            is_answer = not isinstance(message, Request)
+            return Modify(replace(message, result={"x": "y" * 500})) if is_answer else CONTINUE
+
+        chain = Chain([*rules.interceptors, Says(grows)])
+        await chain.judge(envelope(call("read")))
+        ruling = await chain.judge(envelope(answer({"x": "y"}), TO_CLIENT))
+        assert isinstance(ruling.verdict, Block)
+        assert ruling.by == "small"
+
+    run(main())
