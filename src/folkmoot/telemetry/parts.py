@@ -121,3 +121,16 @@ def websocket_families(open_links: int, opened: int, closed: Mapping[int, int]) 
     for label, count in codes.items():
         ended.add_metric((label,), count)
     return [links, counted, ended]
+
+
+def proxy_families(live: int, opened: int, ended: Mapping[str, int]) -> list[Metric]:
+    """The numbers of a proxy's sessions."""
+    text = "Sessions that are open through the proxy."
+    sessions = GaugeMetricFamily("folkmoot_proxy_sessions", text, value=live)
+    text = "Sessions that were opened through the proxy."
+    counted = CounterMetricFamily("folkmoot_proxy_sessions_opened", text, value=opened)
+    text = "Sessions that ended, by reason: closed, idle, old or crowded."
+    gone = CounterMetricFamily("folkmoot_proxy_sessions_ended", text, labels=("reason",))
+    for reason, count in ended.items():
+        gone.add_metric((reason,), count)
+    return [sessions, counted, gone]

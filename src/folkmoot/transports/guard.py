@@ -28,6 +28,11 @@ BODY_SECONDS = 30.0
 BODY_BYTES_A_SECOND = 1024
 """A body may take longer than `BODY_SECONDS` only if it comes at least this fast."""
 
+ADVICE = (
+    "This hub does not answer to the host in the request; "
+    "its operator can add it to http.allowed_hosts."
+)
+
 MOST_KNOWN, LONGEST_KNOWN = 256, 255
 """How many hosts are remembered that were found to be ours, and how long they may be."""
 
@@ -84,7 +89,10 @@ class Hosts:
         public_url: str = "",
         allowed: Iterable[str] = (),
         origins: Iterable[str] = (),
+        advice: str = ADVICE,
     ) -> None:
+        self.advice = advice
+        """What whoever names another host is told."""
         names = {_one_spelling(bound), host_of(urlsplit(public_url).netloc)}
         patterns = [name.lower() for name in allowed]
         names.update(_one_spelling(name) for name in patterns if not name.startswith("*."))
@@ -132,10 +140,7 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
     """
     named = [value for name, value in scope["headers"] if name == b"host"]
     if len(named) != 1 or not hosts.answers_to(named[0], reached_at(scope)):
-        return HostNotAllowed(
-            "This hub does not answer to the host in the request; "
-            "its operator can add it to http.allowed_hosts."
-        )
+        return HostNotAllowed(hosts.advice)
     if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
         return None
     return foreign_origin(hosts, scope)
@@ -173,6 +178,21 @@ class HostGuard:
                 await self._answers.error(scope, error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class OriginGuard:
+    """Keeps pages of other origins away altogether, where reading alone begins something."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, answers: Answers) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 403, or let the request through."""
+        foreign = foreign_origin(self._hosts, scope)
+        app = self._app if foreign is None else self._answers.error(scope, foreign)
+        await app(scope, receive, send)
 
 
 class BodyLimit:

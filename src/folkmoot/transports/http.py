@@ -80,4 +80,4 @@ class Fork:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         app = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
-        await (app or self._app)(scope, receive, send)
+        await (self._app if app is None else app)(scope, receive, send)

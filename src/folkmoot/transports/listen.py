@@ -12,8 +12,11 @@ ABSENT = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What a machine says of an address it does not have, as `localhost` may name one of IPv6."""
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on every address of this machine `host` stands for, on one port."""
+def listen(host: str, port: int, option: str = "--port") -> list[socket.socket]:
+    """Sockets that listen on every address of this machine `host` stands for, on one port.
+
+    `option` is where whoever started this chooses the port.
+    """
     try:
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
@@ -36,7 +39,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
                 sockets = []
                 break
     if failure is not None and not sockets:
-        raise _explained(failure, host, port)
+        raise _explained(failure, host, port, option)
     return sockets
 
 
@@ -62,16 +65,16 @@ def close(sockets: list[socket.socket]) -> None:
         each.close()
 
 
-def _explained(error: OSError, host: str, port: int) -> ServeError:
+def _explained(error: OSError, host: str, port: int, option: str) -> ServeError:
     if error.errno == errno.EADDRINUSE:
         return PortTaken(
             f"Port {port} on {host} is taken by another program: "
-            "stop that program, or choose another port with --port.",
+            f"stop that program, or choose another port with {option}.",
             port=port,
         )
     if error.errno == errno.EACCES:
         return AddressUnusable(
-            f"This user may not listen on port {port}: choose one above 1023 with --port.",
+            f"This user may not listen on port {port}: choose one above 1023 with {option}.",
             port=port,
         )
     return AddressUnusable(f"Cannot listen on {host}: it is not an address of this machine.")

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from folkmoot.transports.away import TurnedAway
+from folkmoot.transports.joining import Joining
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -60,6 +61,7 @@ class HubProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._in_head = True
         self._answering: RequestResponseCycle | None = None
+        self._joining: Joining | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Expect the head of the first request, unless even waiting for it costs too much."""
@@ -126,6 +128,9 @@ class HubProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Do not wait long for the rest of a body that was answered before it was complete."""
+        if self._joining is not None:
+            # The answer to HEAD has no body that its head could have left with.
+            self._joining.flush()
         super().on_response_complete()
         if self.cycle.more_body:
             self._expect()
@@ -155,6 +160,8 @@ class HubProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
+        self._joining = Joining(self.transport)
+        cycle.transport = self._joining  # type: ignore[assignment]
         super()._start_asgi_task(cycle, app)
 
     def _see_off(self) -> None:

@@ -1,0 +1,110 @@
+"""Carrier: what every transport of the proxy is, whichever side it is on.
+
+It gives each message it receives its envelope, with the direction of the side it stands on, and
+takes only envelopes whose direction leads out of it. It changes nothing about a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import Misrouted
+from folkmoot.core.session import ANONYMOUS, SessionContext
+from folkmoot.core.strict import Limits
+from folkmoot.core.timing import TimingContext
+
+if TYPE_CHECKING:
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.transport import TransportContext
+
+PROXY_LIMITS = Limits(message_bytes=64 * 1024 * 1024, nesting=256)
+"""What one message may ask of the proxy; the sides have limits of their own."""
+
+
+class Carrier(ABC):
+    """One end of a conversation: a `TransportWithContext` that knows which side it is on."""
+
+    shared = False
+    """Whether several clients speak through it, under ids that differ."""
+
+    def __init__(
+        self, receives: MessageDirection, clock: Clock, limits: Limits = PROXY_LIMITS
+    ) -> None:
+        self.receives = receives
+        """The direction of what comes out of it."""
+        self.session: SessionContext = ANONYMOUS
+        """The session of what it receives from now on; set by whoever follows the conversation."""
+        self.clock = clock
+        self.limits = limits
+
+    @abstractmethod
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next message, in the order they came; `TransportClosed` when there is none more."""
+
+    @abstractmethod
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Take a message, once not too much is unsent; `TransportClosed` when nobody is there."""
+
+    @abstractmethod
+    def current_context(self) -> TransportContext:
+        """What the transport can say of itself now."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End it in good order, within a bounded time. May be called again."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message was received already, so that receiving it takes no time."""
+        return False
+
+    @property
+    def reachable(self) -> bool:
+        """Whether what is sent may still reach someone who has nothing more to say."""
+        return True
+
+    @property
+    def attended(self) -> bool:
+        """Whether someone listens at this end, so that silence does not mean absence."""
+        return False
+
+    async def silent(self) -> None:
+        """Wait until nothing more will come in at this end, though some may not be received yet."""
+        await asyncio.Event().wait()
+
+    async def receive(self) -> ProtocolMessage:
+        """The next message, without its context."""
+        return (await self.receive_envelope()).message
+
+    async def send(self, message: ProtocolMessage) -> None:
+        """Send a message that has no context yet."""
+        await self.send_envelope(MessageEnvelope(message, self.context_of(self.receives.reverse())))
+
+    def envelope_of(
+        self, message: ProtocolMessage, transport: TransportContext | None = None
+    ) -> MessageEnvelope[Any]:
+        """The envelope of a message that was received now."""
+        return MessageEnvelope(message, self.context_of(self.receives, transport))
+
+    def context_of(
+        self, direction: MessageDirection, transport: TransportContext | None = None
+    ) -> MessageContext:
+        """The context of a message that comes or goes now."""
+        timing = TimingContext(self.clock.monotonic(), self.clock.now())
+        return MessageContext(timing, direction, self.session, transport or self.current_context())
+
+    def check_way(self, envelope: MessageEnvelope[Any]) -> None:
+        """Refuse a message whose direction does not lead out here."""
+        if envelope.context.direction is not self.receives.reverse():
+            way = envelope.context.direction.value
+            raise Misrouted(f"A message on the way {way} cannot leave at this side.")
+
+
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Carrier]]
+"""Makes one way to the server, for one conversation; leaving it ends the conversation."""

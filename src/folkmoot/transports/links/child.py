@@ -1,0 +1,123 @@
+"""A process of ours with everything it starts: all of it ends when we are done with it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, cast
+
+from folkmoot.core.errors import ServerUnreachable
+
+LEFT_BEHIND_SECONDS: Final = 0.5
+"""How long what a process left behind may take to end, at each stage of asking for it."""
+LOOK_SECONDS: Final = 0.02
+
+_REASONS: Final = {
+    errno.ENOENT: "it was not found",
+    errno.EACCES: "it may not be executed",
+    errno.ENOEXEC: "it is not a program",
+    errno.E2BIG: "its arguments are too long",
+}
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A process in a group of its own, so that one signal reaches its children too."""
+
+    def __init__(self, on_exit: Callable[[], object]) -> None:
+        self.process_id = 0
+        self._on_exit = on_exit
+        self._exited = asyncio.Event()
+        self._transport: asyncio.SubprocessTransport | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int | None,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        on_exit: Callable[[], object],
+    ) -> Child:
+        """Start a command; `ServerUnreachable` says why it cannot be."""
+        if not command or not command[0]:
+            raise ServerUnreachable("The server's command is empty.")
+        program = command[0]
+        if any("\0" in part for part in (*command, *(env or {}), *(env or {}).values())):
+            # Everything from there on would be cut off without a word.
+            raise ServerUnreachable("The server's command or environment holds a null character.")
+        if cwd is not None and not Path(cwd).is_dir():  # noqa: ASYNC240 - starting blocks as well
+            raise ServerUnreachable(f"{program} cannot be started: there is no folder {cwd}.")
+        try:
+            _, child = await asyncio.get_running_loop().subprocess_exec(
+                lambda: cls(on_exit),
+                *command,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=None if env is None else dict(env),
+                cwd=None if cwd is None else os.fspath(cwd),
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown").lower()
+            raise ServerUnreachable(f"{program} cannot be started: {reason}.") from None
+        return child
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It runs."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self.process_id = self._transport.get_pid()
+
+    def process_exited(self) -> None:
+        """It has ended, whatever its children do."""
+        self._exited.set()
+        self._on_exit()
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended: None while it runs, negative for the signal that ended it."""
+        return None if self._transport is None else self._transport.get_returncode()
+
+    async def end(self, grace: float) -> None:
+        """Wait for its end; then ask for it, then force it. Nothing of it is left afterwards."""
+        gone = False
+        try:
+            for order in (None, signal.SIGTERM, signal.SIGKILL):
+                if order is not None:
+                    self._signal(order)
+                gone = await self._ended_within(grace)
+                if gone:
+                    return
+        finally:
+            # Also where we were cancelled and had no time to ask.
+            if not gone:
+                self._signal(signal.SIGKILL)
+            if self._transport is not None:
+                self._transport.close()
+
+    async def _ended_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+            async with asyncio.timeout(min(seconds, LEFT_BEHIND_SECONDS)):
+                # Nobody tells us of the end of what are not our own children.
+                while self._signal(0):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    def _signal(self, number: int) -> bool:
+        """Signal the group; whether there is anyone in it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process_id, number)
+            return True
+        return False

@@ -1,0 +1,93 @@
+"""What every way to a server is: a carrier that knows which of its requests are unanswered."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Self
+
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import FolkmootError, TooManyInFlight
+from folkmoot.core.message import MessageId, Request, Response
+from folkmoot.transports.carrier import PROXY_LIMITS, Carrier
+from folkmoot.transports.fronts.refusals import refused
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+
+logger = logging.getLogger("folkmoot.proxy")
+
+MOST_OPEN: Final = 4096
+"""Requests that one server may leave unanswered at a time; one more is refused."""
+
+
+class Link(Carrier):
+    """A way to a server. `async with` opens it and closes it."""
+
+    def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:
+        super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, limits)
+        self.strays = Strays()
+
+    async def open(self) -> None:
+        """Reach the server; `ServerUnreachable` says why that cannot be done."""
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class OpenRequests:
+    """The requests a server has not answered, oldest first. Ids are told apart with their type."""
+
+    def __init__(self) -> None:
+        self._ids: dict[MessageId, None] = {}
+
+    def __contains__(self, message_id: MessageId | None) -> bool:
+        return message_id in self._ids
+
+    @property
+    def only(self) -> MessageId | None:
+        """The only one there is."""
+        return next(iter(self._ids)) if len(self._ids) == 1 else None
+
+    def add(self, request: Request) -> None:
+        """Expect an answer."""
+        if len(self._ids) >= MOST_OPEN:
+            raise TooManyInFlight("The server has too many requests to answer already.")
+        self._ids[request.id] = None
+
+    def answered(self, message_id: MessageId | None) -> None:
+        """The answer is there, or nobody waits for it any more."""
+        if message_id is not None:
+            self._ids.pop(message_id, None)
+
+    def lost(self, error: FolkmootError) -> Response | None:
+        """The answer to the oldest of them now that the server will give none."""
+        for message_id in self._ids:
+            del self._ids[message_id]
+            return refused(error, message_id)
+        return None
+
+
+class Strays:
+    """What a server wrote that is not a message: counted, and told once of each kind."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return self._seen.total()
+
+    def note(self, error: FolkmootError) -> None:
+        """Count one more; its content is nobody's business."""
+        self._seen[error.code] += 1
+        if self._seen[error.code] == 1:
+            logger.warning(
+                "the server wrote something that is not a message", extra={"error": error.code}
+            )

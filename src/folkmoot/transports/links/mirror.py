@@ -1,0 +1,132 @@
+"""Headers that repeat what a message of the stateless era says, so that others need not read it.
+
+The protocol version, the method, the name of what is asked for and, for tools that wish it, some
+arguments. What cannot be the value of a header is written in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from folkmoot.core.message import Notification, ProtocolMessage, Request
+from folkmoot.core.session import Era, ProtocolVersion
+
+VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
+VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+PARAM: Final = "mcp-param-"
+ANNOTATION: Final = "x-mcp-header"
+"""Marks a property of a tool's schema whose value is repeated."""
+
+NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Which member of the params says what a method is about."""
+
+TOOLS_CALL: Final = "tools/call"
+TOOLS_LIST: Final = "tools/list"
+MOST_TOOLS: Final = 4096
+MOST_PARAMS: Final = 64
+LONGEST: Final = 4096
+"""A longer value is not repeated: a server would refuse the header before it looked at it."""
+
+_PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
+_WRAPPED: Final = re.compile(r"=\?base64\?.*\?=")
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_TYPES: Final = frozenset({"string", "integer", "boolean"})
+
+Path = tuple[str, ...]
+
+
+def stateless_version(message: ProtocolMessage) -> str | None:
+    """The version a message claims, if it is one of the stateless era."""
+    if not isinstance(message, Request | Notification) or not isinstance(message.params, dict):
+        return None
+    meta = message.params.get("_meta")
+    version = meta.get(VERSION_MEMBER) if isinstance(meta, dict) else None
+    if not isinstance(version, str) or ProtocolVersion(version).era is not Era.STATELESS:
+        return None
+    return version
+
+
+def as_value(text: str) -> str:
+    """A text as the value of a header."""
+    if _PLAIN.fullmatch(text) and not _WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+class Mirror:
+    """Makes the headers of messages, and learns from listings which arguments belong in them."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, dict[Path, str]] = {}
+
+    def headers(self, message: Request | Notification, version: str) -> dict[str, str]:
+        """The headers that repeat a message."""
+        made = {VERSION: version, METHOD: as_value(message.method)}
+        params = message.params if isinstance(message.params, dict) else {}
+        name = params.get(NAMED_BY.get(message.method, ""))
+        if isinstance(name, str):
+            made[NAME] = as_value(name)
+            if message.method == TOOLS_CALL:
+                made |= self._params(name, params.get("arguments"))
+        return made
+
+    def learn(self, listing: Any) -> None:
+        """Read the tools of a listing."""
+        tools = listing.get("tools") if isinstance(listing, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            name = tool.get("name") if isinstance(tool, dict) else None
+            if not isinstance(name, str):
+                continue
+            marked = dict(_marked(tool.get("inputSchema")))
+            if not marked:
+                self._tools.pop(name, None)
+            elif len(self._tools) < MOST_TOOLS or name in self._tools:
+                self._tools[name] = marked
+
+    def _params(self, tool: str, arguments: Any) -> dict[str, str]:
+        made: dict[str, str] = {}
+        for path, token in self._tools.get(tool, {}).items():
+            value = arguments
+            for part in path:
+                value = value.get(part) if isinstance(value, dict) else None
+            written = _written(value)
+            if written is not None:
+                made[PARAM + token] = written
+        return made
+
+
+def _written(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        written = as_value(str(value))
+    except ValueError:
+        # A number of thousands of digits.
+        return None
+    return written if len(written) <= LONGEST else None
+
+
+def _marked(schema: Any) -> Iterator[tuple[Path, str]]:
+    """Where a schema marks properties, and as what; each name counts once."""
+    seen: set[str] = set()
+    open_: list[tuple[Path, Any]] = [((), schema)]
+    while open_ and len(seen) < MOST_PARAMS:
+        path, node = open_.pop()
+        if not isinstance(node, dict):
+            continue
+        token = node.get(ANNOTATION)
+        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+            known, kind = token.lower(), node.get("type")
+            if isinstance(kind, str) and kind in _TYPES and known not in seen:
+                seen.add(known)
+                yield path, known
+        properties = node.get("properties")
+        if isinstance(properties, dict):
+            open_.extend(((*path, name), each) for name, each in properties.items())

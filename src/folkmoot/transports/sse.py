@@ -1,0 +1,137 @@
+"""Server-Sent Events without any I/O: bytes in, events out, and the other way round."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from folkmoot.core.errors import MessageTooLarge
+
+MEDIA_TYPE: Final = "text/event-stream"
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BREAKS: Final = re.compile(rb"\r\n|\r|\n")
+_NOT_IN_A_FIELD: Final = re.compile("[\r\n\0]")
+_MILLISECONDS: Final = re.compile(rb"[0-9]{1,12}")
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One event. `event_id` and `event_type` are None where the event did not name them."""
+
+    data: bytes
+    event_id: str | None = None
+    event_type: str | None = None
+    retry: float | None = None
+    """How long to wait before connecting again, in seconds."""
+
+
+class EventReader:
+    """Makes events of a stream's bytes, wherever they are cut.
+
+    An event without data is given too when it has an id or a retry, since both are for whoever
+    connects again. One that has more than `limit` bytes raises `MessageTooLarge`; nothing can be
+    read after that.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        """The line that is not whole yet, in the pieces it came in."""
+        self._held = 0
+        """The bytes of the event that is not whole yet."""
+        self._after_return = False
+        self._at_start = True
+        self._data: list[bytes] = []
+        self._id: str | None = None
+        self._type: str | None = None
+        self._retry: float | None = None
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that these bytes complete, in their order."""
+        if self._after_return and chunk:
+            self._after_return = False
+            if chunk.startswith(b"\n"):
+                chunk = chunk[1:]
+        events: list[Event] = []
+        if b"\r" in chunk:
+            # For bytes, unlike for text, this knows the three line ends of a stream and no more.
+            lines = chunk.splitlines()
+            if chunk.endswith((b"\r", b"\n")):
+                lines.append(b"")
+                self._after_return = chunk.endswith(b"\r")
+        else:
+            lines = chunk.split(b"\n")
+        rest = lines.pop() if lines else b""
+        for line in lines:
+            self._hold(len(line))
+            if self._parts:
+                self._parts.append(line)
+                whole = b"".join(self._parts)
+                self._parts.clear()
+            else:
+                whole = line
+            if self._at_start:
+                self._at_start = False
+                whole = whole.removeprefix(_BOM)
+            if whole:
+                self._take(whole)
+            else:
+                self._complete(events)
+        if rest:
+            self._hold(len(rest))
+            self._parts.append(rest)
+        return events
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._held > self._limit:
+            raise MessageTooLarge(
+                f"An event has more than the {self._limit:,} bytes that are accepted."
+            )
+
+    def _take(self, line: bytes) -> None:
+        name, colon, value = line.partition(b":")
+        if colon and not name:
+            # A stream may hold any number of comments before its next event.
+            self._held -= len(line)
+            return
+        if value.startswith(b" "):
+            value = value[1:]
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._type = value.decode("utf-8", "replace")
+        elif name == b"id" and b"\0" not in value:
+            self._id = value.decode("utf-8", "replace")
+        elif name == b"retry" and _MILLISECONDS.fullmatch(value):
+            self._retry = int(value) / 1000
+
+    def _complete(self, events: list[Event]) -> None:
+        self._held = 0
+        if self._data or self._id is not None or self._retry is not None:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(Event(data, self._id, self._type, self._retry))
+            self._data = []
+        self._id = self._type = self._retry = None
+
+
+def encode_event(
+    data: bytes,
+    *,
+    event_id: str | None = None,
+    event_type: str | None = None,
+    retry: float | None = None,
+) -> bytes:
+    """The bytes of one event; what would end a line is left out of its id and its type."""
+    head = ""
+    if event_type is not None:
+        head = f"event: {_NOT_IN_A_FIELD.sub('', event_type)}\n"
+    if event_id is not None:
+        head += f"id: {_NOT_IN_A_FIELD.sub('', event_id)}\n"
+    if retry is not None:
+        head += f"retry: {max(0, round(retry * 1000))}\n"
+    if b"\n" in data or b"\r" in data:
+        data = b"\ndata: ".join(_BREAKS.split(data))
+    return b"%bdata: %b\n\n" % (head.encode("utf-8", "replace"), data)

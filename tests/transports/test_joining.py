@@ -1,0 +1,84 @@
+"""Heads of answers, and when they leave."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from folkmoot.transports.joining import MOST_JOINED, Joining
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+class Connection:
+    """Writes down what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.written.append(data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def joined() -> tuple[Joining, Connection]:
+    connection = Connection()
+    return Joining(cast("Any", connection)), connection
+
+
+def test_a_head_leaves_with_the_first_part_of_its_body() -> None:
+    answer, connection = joined()
+    for part in (HEAD, b"he", b"llo"):
+        answer.write(part)
+    assert connection.written == [HEAD + b"he", b"llo"]
+
+
+def test_a_body_that_is_empty_lets_its_head_leave() -> None:
+    answer, connection = joined()
+    answer.write(HEAD)
+    answer.write(b"")
+    assert connection.written == [HEAD]
+
+
+def test_the_head_of_a_stream_does_not_wait_for_its_first_event() -> None:
+    answer, connection = joined()
+    answer.write(STREAM)
+    assert connection.written == [STREAM]
+    answer.write(b"5\r\nhello\r\n")
+    assert connection.written == [STREAM, b"5\r\nhello\r\n"]
+
+
+def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on() -> None:
+    answer, connection = joined()
+    answer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert len(connection.written) == 1
+    answer.write(HEAD)
+    assert len(connection.written) == 1
+    answer.flush()
+    answer.flush()
+    assert connection.written[1:] == [HEAD]
+
+
+def test_a_long_body_is_not_copied() -> None:
+    answer, connection = joined()
+    body = b"x" * (MOST_JOINED + 1)
+    answer.write(HEAD)
+    answer.write(body)
+    assert connection.written == [HEAD, body]
+    assert connection.written[1] is body
+
+
+def test_what_was_taken_leaves_before_the_connection_closes() -> None:
+    answer, connection = joined()
+    answer.write(HEAD)
+    assert not answer.is_closing()
+    answer.close()
+    assert answer.is_closing()
+    assert connection.written == [HEAD]
