@@ -1,0 +1,130 @@
+"""What is carried between the eras and how, and what cannot be; the page of eras shows the same."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from folkmoot.core.errors import EraNotBridged
+
+UNBRIDGED: Final = frozenset(
+    ("tasks/get", "tasks/list", "tasks/result", "tasks/update", "tasks/cancel")
+)
+"""Methods that are refused, whichever era the client speaks."""
+
+
+class Told(Enum):
+    """Who gets an error because something cannot be said in the other era."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+
+class Refusal(Enum):
+    """Each thing that cannot be said in the other era: the sentence, and who is told it."""
+
+    TASKS = ("Tasks cannot be carried from one era to the other.", Told.CLIENT)
+    VERSIONS = ("The server speaks no version of the stateless era that is known.", Told.CLIENT)
+    RESULT_TYPE = (
+        "The server answered with a type of result that the client's era does not know.",
+        Told.CLIENT,
+    )
+    INPUT_UNKNOWN = (
+        "The server wants an input that the client's era does not know.",
+        Told.CLIENT,
+    )
+    INPUT_REFUSED = (
+        "The client's answer to the server was an error, which the server cannot be told.",
+        Told.CLIENT,
+    )
+    ROUNDS = ("The server wanted input too often for one request.", Told.CLIENT)
+    UNHEARD = ("The server does not tell of changes of this resource.", Told.CLIENT)
+    NOT_ASKED = ("A client of the stateless era cannot be asked this.", Told.SERVER)
+    NOT_OFFERED = ("The client does not offer what the server asks for.", Told.SERVER)
+    NOT_TIED = ("The question cannot be tied to one call, and so to no client.", Told.SERVER)
+    NOT_ANSWERED = ("The client did not come back with an answer.", Told.SERVER)
+
+    def __init__(self, sentence: str, told: Told) -> None:
+        self.sentence = sentence
+        self.told = told
+
+    def error(self, **data: object) -> EraNotBridged:
+        """The error that says so."""
+        return EraNotBridged(self.sentence, **data)
+
+
+class Subject(msgspec.Struct, frozen=True, gc=False):
+    """One thing of the protocol, and what becomes of it between the eras."""
+
+    name: str
+    to_stateless: str
+    """For a handshake client in front of a stateless server."""
+    to_handshake: str
+    """For a stateless client in front of a handshake server."""
+
+
+SUBJECTS: Final = (
+    Subject(
+        "opening",
+        "`initialize` is answered from `server/discover`; `notifications/initialized` ends here",
+        "`server/discover` is answered from an `initialize` of ours",
+    ),
+    Subject(
+        "tools, prompts, resources, completion, and methods nobody knows",
+        "each request gets its `_meta`: version, client and capabilities",
+        "each request loses that `_meta`; each result gets `resultType`, and `ttlMs` 0 and "
+        "`cacheScope` private where they are required",
+    ),
+    Subject(
+        "elicitation, sampling, roots",
+        "a wish for input becomes requests to the client, and their answers a repeated request",
+        "a request of the server becomes a wish for input in answer to an open call, and the "
+        "repeated request its answer",
+    ),
+    Subject(
+        "progress",
+        "as it is",
+        "as it is; after a repeated request under the token of the newest",
+    ),
+    Subject(
+        "cancellation",
+        "as it is; questions that the client still has are withdrawn",
+        "as it is, under the id that the server knows; a `subscriptions/listen` ends here",
+    ),
+    Subject(
+        "changed lists",
+        "one `subscriptions/listen`, opened after `notifications/initialized` and renewed",
+        "go to each `subscriptions/listen` that wants them, and are dropped without one",
+    ),
+    Subject(
+        "updates of resources",
+        "`resources/subscribe` and `resources/unsubscribe` renew the `subscriptions/listen`",
+        "`resources/subscribe` for what a `subscriptions/listen` names, `resources/unsubscribe` "
+        "when the last one of it ends",
+    ),
+    Subject(
+        "log messages",
+        "`logging/setLevel` sets the level in the `_meta` of later requests; before, it is `info`",
+        "the level in a request's `_meta` becomes `logging/setLevel`; messages pass while a "
+        "request that wants them is open",
+    ),
+    Subject("`ping`", "answered here", "the server's is answered here"),
+    Subject(
+        "structured content that is no object",
+        "left out, and so is the schema of the tool",
+        "does not occur",
+    ),
+    Subject(
+        "changed roots, and progress that the client tells",
+        "dropped: a stateless server asks for roots each time it needs them",
+        "do not occur",
+    ),
+    Subject(
+        "the end of an elicitation by URL",
+        "does not occur",
+        "`notifications/elicitation/complete` is dropped",
+    ),
+    Subject("tasks", "refused, and not offered", "refused, and not offered"),
+)

@@ -1,0 +1,143 @@
+"""The words of both eras that the bridge must know, and how to read and write them.
+
+What comes from either side is only JSON: nothing here trusts a member to have the type it should.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.message import ErrorObject, MessageId, Notification, Request, Response
+from folkmoot.core.session import FIRST_STATELESS, KNOWN_VERSIONS, Era, ProtocolVersion
+
+STATELESS_VERSION: Final = FIRST_STATELESS
+"""The version we speak with a server of the stateless era."""
+HANDSHAKE_VERSION: Final = "2025-11-25"
+"""The version we offer a server of the handshake era."""
+HANDSHAKE_VERSIONS: Final = frozenset(
+    version for version in KNOWN_VERSIONS if ProtocolVersion(version).era is Era.HANDSHAKE
+)
+
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+REQUEST_KEYS: Final = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LEVEL_KEY))
+"""What every request of the stateless era may carry in its `_meta`, and no other does."""
+
+INITIALIZE: Final = "initialize"
+INITIALIZED: Final = "notifications/initialized"
+PING: Final = "ping"
+SET_LEVEL: Final = "logging/setLevel"
+SUBSCRIBE: Final = "resources/subscribe"
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+DISCOVER: Final = "server/discover"
+LISTEN: Final = "subscriptions/listen"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+CANCELLED: Final = "notifications/cancelled"
+PROGRESS: Final = "notifications/progress"
+LOGGED: Final = "notifications/message"
+UPDATED: Final = "notifications/resources/updated"
+
+CHANGES: Final = {
+    "notifications/tools/list_changed": ("tools", "toolsListChanged"),
+    "notifications/prompts/list_changed": ("prompts", "promptsListChanged"),
+    "notifications/resources/list_changed": ("resources", "resourcesListChanged"),
+}
+"""Each notice of a changed list: the capability it belongs to, and its name in a filter."""
+URIS: Final = "resourceSubscriptions"
+
+ASKING: Final = frozenset(("tools/call", "prompts/get", "resources/read"))
+"""The requests that a server of the stateless era may answer with a wish for input."""
+CACHEABLE: Final = frozenset(
+    (
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "tools/list",
+    )
+)
+"""The requests whose results must say in the stateless era how long they may be kept."""
+NEEDED: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""What a server may ask of a client, and the capability the client must have declared."""
+
+LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+
+COMPLETE: Final = "complete"
+INPUT_REQUIRED: Final = "input_required"
+
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+HEADER_MISMATCH: Final = -32020
+CAPABILITY_MISSING: Final = -32021
+VERSION_UNSUPPORTED: Final = -32022
+
+MOST_OPEN: Final = 1024
+"""Requests of a conversation that may be open at once; more are refused."""
+
+
+def is_stateless(version: Any) -> bool:
+    """Whether a version, if it is one at all, belongs to the stateless era."""
+    return type(version) is str and ProtocolVersion(version).era is Era.STATELESS
+
+
+def members_of(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if type(value) is dict else {}
+
+
+def params_of(message: Request | Notification) -> dict[str, Any]:
+    """The named params of a call."""
+    return members_of(message.params)
+
+
+def meta_of(message: Request | Notification) -> dict[str, Any]:
+    """The `_meta` of a call."""
+    return members_of(params_of(message).get("_meta"))
+
+
+def speaks_stateless(message: Request) -> bool:
+    """Whether a request can only come from a client of the stateless era."""
+    return message.method == DISCOVER or VERSION_KEY in meta_of(message)
+
+
+def error_answer(
+    message_id: MessageId | None, code: int, message: str, data: Any = msgspec.UNSET
+) -> Response:
+    """An error in answer to a request."""
+    return Response(id=message_id, error=ErrorObject(code, message, data))
+
+
+def refusal(message_id: MessageId, error: FolkmootError) -> Response:
+    """The answer to a request that cannot be served."""
+    told = error.as_jsonrpc()
+    return error_answer(message_id, told["code"], told["message"], told["data"])
+
+
+def cancellation(message_id: MessageId, reason: str) -> Notification:
+    """The notice that the answer to a request is not wanted any more."""
+    return Notification(method=CANCELLED, params={"requestId": message_id, "reason": reason})
+
+
+def covers(named: str, uri: str) -> bool:
+    """Whether an update of a resource is one of a resource that was named, or of a part of it."""
+    return uri == named or uri.startswith(named if named.endswith("/") else named + "/")
