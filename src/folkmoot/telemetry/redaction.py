@@ -83,7 +83,7 @@ class Form(NamedTuple):
 
 _ESCAPES = ("%", "\\u")
 
-_BY_NAME = (
+BY_NAME = (
     Form(
         ("authorization", "cookie"),
         re.compile(
@@ -108,7 +108,7 @@ _BY_NAME = (
 )
 """Secrets that stand behind a name; a header's value reaches to the end of its line."""
 
-_BY_FORM = (
+BY_FORM = (
     Form(_ESCAPES, re.compile(f"(?:{_SPELLED_TOKENS}){_BODY}{{8,}}")),
     Form(
         TOKENS,
@@ -151,11 +151,11 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with every secret masked, by its own form or by the name it stands behind."""
-        return self._apply((*_BY_NAME, *_BY_FORM), text)
+        return self._apply((*BY_NAME, *BY_FORM), text)
 
     def redact_forms(self, text: str) -> str:
         """The text with secrets masked that show by their own form; JSON stays valid."""
-        return self._apply(_BY_FORM, text)
+        return self._apply(BY_FORM, text)
 
     def _apply(self, forms: tuple[Form, ...], text: str) -> str:
         if len(text) < SHORTEST:

@@ -1,0 +1,17 @@
+"""Keeps secrets out of tapes, as placeholders under which equal secrets stay equal."""
+
+from __future__ import annotations
+
+from folkmoot.proxy.redaction.key import folder_key, own_key_file, redaction_key
+from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
+from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.redactor import Redactor
+
+__all__ = [
+    "PLACEHOLDER",
+    "RedactedPlace",
+    "Redactor",
+    "folder_key",
+    "own_key_file",
+    "redaction_key",
+]

@@ -1,0 +1,86 @@
+"""The key of redaction: 32 random bytes in a file of its own, made where it is first needed.
+
+Tapes that were redacted under one key agree on what stands for a secret. The key lets nobody read a
+secret back; it only lets its owner try whether a guess is right.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from folkmoot.core.errors import KeyUnusable
+from folkmoot.proxy.redaction.placeholder import KEY_BYTES
+
+FOLDER_KEY: Final = ".redaction-key"
+MODE: Final = 0o600
+FOLDER_MODE: Final = 0o700
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_MOST: Final = 256
+
+
+def folder_key(folder: Path) -> bytes:
+    """The key that all tapes of a folder share."""
+    return redaction_key(folder / FOLDER_KEY)
+
+
+def own_key_file(environ: Mapping[str, str], home: Path) -> Path:
+    """Where the key of someone's single tapes is."""
+    state = environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if state.startswith("/") else home / ".local" / "state"
+    return base / "folkmoot" / "redaction.key"
+
+
+def redaction_key(file: Path) -> bytes:
+    """The key in a file, which is made if there is none. Raises `KeyUnusable`."""
+    try:
+        key = _read(file)
+        return _make(file) if key is None else key
+    except OSError as error:
+        raise KeyUnusable(f"{file}: cannot be used: {error.strerror}.") from error
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as opened:
+        mode = os.fstat(opened.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise KeyUnusable(f"{file}: is not a file.")
+        if stat.S_IMODE(mode) & 0o077:
+            raise KeyUnusable(f"{file}: can be read by others; run: chmod 600 {file}")
+        content = opened.read(_MOST)
+    try:
+        key = bytes.fromhex(content.decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise KeyUnusable(f"{file}: is not a key of redaction; it must hold 64 hexadecimal digits.")
+    return key
+
+
+def _make(file: Path) -> bytes:
+    """Put a new key there whole, or take the one that another process put there meanwhile."""
+    file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
+    descriptor = os.open(part, _NEW, MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(f"{secrets.token_hex(KEY_BYTES)}\n".encode())
+            opened.flush()
+            os.fsync(opened.fileno())
+        with suppress(FileExistsError):
+            os.link(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+    key = _read(file)
+    if key is None:
+        raise KeyUnusable(f"{file}: is gone again.")
+    return key

@@ -1,0 +1,162 @@
+"""Redactor: what a recorder asks to keep secrets out of a tape."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.core.message import ProtocolMessage, Request, Response, encode_message
+from folkmoot.core.transport import Headers
+from folkmoot.proxy.redaction import mail
+from folkmoot.proxy.redaction.names import (
+    OPEN_HEADERS,
+    SESSION_HEADERS,
+    SESSION_NAMES,
+    is_secret_header,
+    is_secret_parameter,
+)
+from folkmoot.proxy.redaction.paths import Paths
+from folkmoot.proxy.redaction.placeholder import Placeholders
+from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.scan import may_hold_secret
+from folkmoot.proxy.redaction.text import Secrets, TextRedactor
+from folkmoot.proxy.redaction.walk import Walk
+
+DEFINITIONS: Final = frozenset(
+    {
+        "initialize",
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+    }
+)
+"""Requests whose answers describe things: there a name is followed by what it means."""
+
+ARGUMENT_HEADERS: Final = "mcp-param-"
+"""Headers that repeat an argument, which the message holds in any case."""
+NAME_HEADER: Final = "mcp-name"
+NAMED: Final = (("params", "name"), ("params", "uri"))
+"""What that header repeats."""
+
+_BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
+
+Places = tuple[RedactedPlace, ...]
+
+
+class Redactor:
+    """Puts keyed placeholders where secrets are: equal secrets stay equal, under the same key."""
+
+    def __init__(self, key: bytes, *, paths: Sequence[str] = (), mail: bool = True) -> None:
+        placeholders = Placeholders(key)
+        self.key_id = placeholders.id
+        """Which key it is; the key itself is told nobody."""
+        self.mail = mail
+        self._paths = Paths(paths)
+        self._text = TextRedactor(placeholders)
+        self._names_are_secret = any(map(self._paths.lead_to, NAMED))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What is left out besides secrets and mail."""
+        return self._paths.texts
+
+    def message(
+        self, message: ProtocolMessage, *, answering: Request | None = None
+    ) -> tuple[bytes | None, Places]:
+        """The bytes of a message without its secrets; None where its own can be written."""
+        raw = encode_message(message)
+        has_mail = self.mail and type(message) is Response and mail.asks_for_mail(answering)
+        if not has_mail and not self._suspects(raw):
+            return None, ()
+        defines = answering is not None and answering.method in DEFINITIONS
+        walk = Walk(self._text, self._paths, look_for_mail=self.mail, definitions=defines)
+        value = msgspec.json.decode(raw)
+        redacted = walk.message(value, mail.RESULTS if has_mail else frozenset())
+        if not walk.places:
+            return None, ()
+        return msgspec.json.encode(redacted), tuple(walk.places)
+
+    def value(self, value: Any) -> tuple[Any, Places]:
+        """Any JSON value without its secrets."""
+        walk = Walk(self._text, Paths(()), look_for_mail=self.mail)
+        return walk.value(value), tuple(walk.places)
+
+    def headers(self, headers: Headers) -> Headers:
+        """Headers without what opens doors."""
+        pairs = tuple((name, self._header(name, value)) for name, value in headers)
+        return headers if pairs == headers.pairs else Headers(pairs)
+
+    def text(self, text: str) -> str:
+        """Text without the secrets in it."""
+        return self._text.mask(text)
+
+    def session_id(self, text: str) -> str:
+        """What stands for the id of a session."""
+        return self._text.session(text)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The credentials that are found wherever they stand, in small letters."""
+        return self._text.known
+
+    @contextmanager
+    def noticing(self) -> Iterator[list[tuple[str, str]]]:
+        """The credentials that are met while entered: `recall` has them found again later."""
+        noticed: list[tuple[str, str]] = []
+        self._text.noticed = noticed
+        try:
+            yield noticed
+        finally:
+            self._text.noticed = None
+
+    def recall(self, secrets: Secrets) -> None:
+        """Have these be found wherever they stand, as if they had just been met."""
+        self._text.recall(secrets)
+
+    def uri(self, uri: str) -> str:
+        """An address without the values in its query that open doors."""
+        address, mark, query = uri.partition("?")
+        if not mark:
+            return self._text.mask(uri)
+        return self._text.mask(address) + mark + "&".join(map(self._parameter, query.split("&")))
+
+    def _suspects(self, raw: bytes) -> bool:
+        return may_hold_secret(raw, self._text.known) or self._paths.may_lead_into(raw)
+
+    def _header(self, name: str, value: str) -> str:
+        if name in SESSION_HEADERS:
+            return self._text.session(value)
+        if is_secret_header(name):
+            return self._text.credential(value)
+        if name.startswith(ARGUMENT_HEADERS) or (name == NAME_HEADER and self._names_are_secret):
+            return self._text.whole(value)
+        inside = _unwrapped(value)
+        masked = self._text.mask(inside, forms_only=name in OPEN_HEADERS)
+        return value if masked == inside else masked
+
+    def _parameter(self, pair: str) -> str:
+        name, mark, value = pair.partition("=")
+        if name.lower() in SESSION_NAMES:
+            return name + mark + self._text.session(value)
+        if is_secret_parameter(name):
+            return name + mark + self._text.whole(value)
+        return self._text.mask(pair)
+
+
+def _unwrapped(value: str) -> str:
+    """What a header says that had to be wrapped to be one."""
+    wrapped = _BASE64.fullmatch(value)
+    if wrapped is None:
+        return value
+    try:
+        return base64.b64decode(wrapped[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return value

@@ -1,0 +1,231 @@
+"""Goes through a decoded message, also through JSON that stands in its strings, and redacts it.
+
+Whatever is not secret stays the same object; order and structure stay in any case.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.proxy.redaction import mail
+from folkmoot.proxy.redaction.forms import MAIL_KIND, OTHER_KIND
+from folkmoot.proxy.redaction.names import (
+    PAIRS,
+    are_secrets,
+    is_schema,
+    is_secret,
+    is_secret_flag,
+)
+from folkmoot.proxy.redaction.paths import Paths
+from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.text import SHORTEST_KNOWN, TextRedactor
+from folkmoot.proxy.tape.places import Place, spelled
+
+DEEPEST: Final = 300
+"""So deep a value is looked into, strings of JSON counted as levels; what is below goes whole."""
+MOST_PLACES: Final = 256
+"""So many places are told of one message at most."""
+
+MOST_CHANGES: Final = 8192
+"""So many changes are made to one message; then what is left goes whole, before it takes too long.
+"""
+
+MOST_MET: Final = 16
+"""So many secrets that only their name told are looked for in the rest of the message."""
+
+KEPT: Final[frozenset[Place]] = frozenset({("jsonrpc",), ("error", "code")})
+"""What makes a message a message."""
+NAMES: Final[frozenset[Place]] = frozenset({("method",), ("params", "name")})
+"""What says what is asked for: nobody is to have that left out by sending it as a credential."""
+SAID: Final[frozenset[Place]] = frozenset({("result", "content"), ("result", "contents")})
+"""Where a result has its words."""
+
+_CLOSING: Final = {"{": "}", "[": "]", '"': '"'}
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+class Walk:
+    """One message, gone through once; `places` tells afterwards what was left out."""
+
+    def __init__(
+        self, text: TextRedactor, paths: Paths, *, look_for_mail: bool, definitions: bool = False
+    ) -> None:
+        self.places: list[RedactedPlace] = []
+        self._met: set[str] = set()
+        """Secrets that only their name or place told; elsewhere they stand without it."""
+        self._text = text
+        self._paths = paths
+        self._look_for_mail = look_for_mail
+        self._definitions = definitions
+        """Whether it describes things, so that a name is followed by a description."""
+        self._all_mail = False
+        """Whether what a result says in words that are no JSON is mail, too."""
+        self._changes = 0
+        self._doors: list[int] = []
+        """After how many steps each string of JSON was entered."""
+
+    def message(self, value: dict[str, Any], names: frozenset[str]) -> Any:
+        """A message without its secrets; in its result mail's words stand under these names."""
+        failed = isinstance(result := value.get("result"), dict) and result.get("isError") is True
+        self._all_mail = bool(names) and not failed
+        redacted = self.value(value, (), names)
+        if not self._met:
+            return redacted
+        self._changes = 0
+        return self.value(redacted, (), names)
+
+    def value(self, value: Any, place: Place = (), names: frozenset[str] = _NOBODY) -> Any:
+        """The value without its secrets; below, mail's words stand under these names."""
+        if self._paths and place and self._paths.lead_to(place):
+            return self._leaves(value, place, "path")
+        if not isinstance(value, str | dict | list):
+            return value
+        if self._changes > MOST_CHANGES and len(place) > 1:
+            text = value if isinstance(value, str) else _encoded(value)
+            return self._put(place, "many", self._text.of_kind(text, OTHER_KIND), text)
+        if isinstance(value, str):
+            return self._string(value, place, names)
+        if self._is_too_deep(place):
+            return self._put(place, "deep", self._text.whole(_encoded(value)))
+        if isinstance(value, dict):
+            return self._members(value, place, names)
+        items: list[Any] = []
+        behind_flag = False
+        for at, item in enumerate(value):
+            inner = (*place, at)
+            if behind_flag and isinstance(item, str) and not item.startswith("-"):
+                items.append(self._leaves(item, inner, "name"))
+            else:
+                items.append(self.value(item, inner, names))
+            behind_flag = isinstance(item, str) and is_secret_flag(item)
+        return items if _differ(items, value) else value
+
+    def _members(self, value: dict[str, Any], place: Place, names: frozenset[str]) -> Any:
+        in_arguments = names
+        if self._look_for_mail:
+            if mail.is_mail(value):
+                names |= mail.RESULTS
+            in_arguments = mail.ARGUMENTS if mail.is_mail_call(value) else names
+        named = self._named_beside(value)
+        members: dict[str, Any] = {}
+        for name, member in value.items():
+            key = self._text.mask(name, forms_only=True)
+            inner = (*place, key)
+            if key is not name:
+                self._tell(inner, "form")
+            if names and name.lower() in names and not isinstance(member, bool | int | float):
+                members[key] = self._leaves(member, inner, MAIL_KIND)
+            elif self._is_secret(name, member) or (named and name == "value"):
+                members[key] = self._leaves(member, inner, "name")
+            else:
+                wanted = in_arguments if name in mail.ASKING else names
+                members[key] = self.value(member, inner, wanted)
+        same = not _differ(list(members.values()), list(value.values()))
+        return value if same and members.keys() == value.keys() else members
+
+    def _is_secret(self, name: str, member: Any) -> bool:
+        if member is None or isinstance(member, bool):
+            return False
+        if isinstance(member, dict) and (self._definitions or is_schema(member)):
+            return False
+        several = isinstance(member, str | list | dict) and are_secrets(name)
+        return several or is_secret(name)
+
+    def _named_beside(self, value: dict[str, Any]) -> bool:
+        if "value" not in value:
+            return False
+        names = (value.get(pair) for pair in PAIRS)
+        return any(isinstance(name, str) and is_secret(name) for name in names)
+
+    def _string(self, text: str, place: Place, names: frozenset[str]) -> str:
+        inside = _json_in(text)
+        if inside is not None:
+            return self._entered(text, inside, place, names)
+        if self._all_mail and place[:2] in SAID and place[-1:] == ("text",):
+            return self._put(place, MAIL_KIND, self._text.of_kind(text, MAIL_KIND), text)
+        if place in NAMES:
+            # What only the headers of some client called a secret is none here.
+            return self._put(place, "form", self._text.mask(text, known=False), text)
+        masked = self._text.mask(text, forms_only=self._definitions, also=self._met)
+        return self._put(place, "form", masked, text)
+
+    def _entered(self, text: str, inside: Any, place: Place, names: frozenset[str]) -> str:
+        self._doors.append(len(place))
+        changed = self.value(inside, place, names)
+        self._doors.pop()
+        if changed is inside:
+            return text
+        encoded = msgspec.json.encode(changed)
+        return (msgspec.json.format(encoded, indent=2) if "\n" in text else encoded).decode()
+
+    def _leaves(self, value: Any, place: Place, kind: str) -> Any:
+        """A value whose every text and number is secret."""
+        if place in KEPT:
+            return value
+        if isinstance(value, str):
+            return self._put(place, kind, self._secret(value, kind), value)
+        if isinstance(value, dict | list) and self._is_too_deep(place):
+            return self._put(place, "deep", self._text.whole(_encoded(value)))
+        if isinstance(value, dict):
+            return {
+                self._text.mask(name, forms_only=True): self._leaves(
+                    member, (*place, self._text.mask(name, forms_only=True)), kind
+                )
+                for name, member in value.items()
+            }
+        if isinstance(value, list):
+            return [self._leaves(item, (*place, at), kind) for at, item in enumerate(value)]
+        if value is None or isinstance(value, bool):
+            return value
+        return self._put(place, kind, self._secret(_encoded(value), kind))
+
+    def _is_too_deep(self, place: Place) -> bool:
+        return len(place) + len(self._doors) > DEEPEST
+
+    def _secret(self, text: str, kind: str) -> str:
+        if kind == MAIL_KIND:
+            return self._text.of_kind(text, kind)
+        if self._changes > MOST_CHANGES:
+            return self._text.of_kind(text, OTHER_KIND)
+        if len(text) >= SHORTEST_KNOWN and len(self._met) < MOST_MET:
+            self._met.add(text)
+        return self._text.whole(text)
+
+    def _put(self, place: Place, kind: str, masked: str, text: str | None = None) -> str:
+        if text is not None and masked == text:
+            return text
+        self._changes += 1
+        self._tell(place, kind)
+        return masked
+
+    def _tell(self, place: Place, kind: str) -> None:
+        if len(self.places) < MOST_PLACES:
+            self.places.append(RedactedPlace(self._spelled(place), kind))
+        elif len(self.places) == MOST_PLACES:
+            self.places.append(RedactedPlace("$", "more"))
+
+    def _spelled(self, place: Place) -> str:
+        doors = [0, *self._doors, len(place)]
+        return "::".join(spelled(place[a:b]) for a, b in pairwise(doors))
+
+
+def _json_in(text: str) -> Any:
+    """What a string of JSON says; None where it is none, or only null."""
+    bare = text.strip()
+    if len(bare) < 2 or _CLOSING.get(bare[0]) != bare[-1]:
+        return None
+    try:
+        return msgspec.json.decode(bare)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+
+
+def _encoded(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _differ(after: list[Any], before: list[Any]) -> bool:
+    return any(a is not b for a, b in zip(after, before, strict=True))

@@ -1,0 +1,43 @@
+"""Tapes: recorded conversations, one JSON line for each thing that happened.
+
+`TapeRecorder` writes them, `read_tape` and `follow_lines` read them, `lines` says what is in them.
+"""
+
+from __future__ import annotations
+
+from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.tape.lines import (
+    FORMAT,
+    CorrelationLine,
+    EndLine,
+    Header,
+    Line,
+    MessageLine,
+    RedactionNote,
+    Side,
+)
+from folkmoot.proxy.tape.model import Entry, Tape
+from folkmoot.proxy.tape.naming import new_name
+from folkmoot.proxy.tape.reader import follow_lines, read_tape
+from folkmoot.proxy.tape.recorder import TapeRecorder
+from folkmoot.proxy.tape.rewrite import Counts, redact_tape
+
+__all__ = [
+    "FORMAT",
+    "CorrelationLine",
+    "Counts",
+    "EndLine",
+    "Entry",
+    "Header",
+    "Line",
+    "MessageLine",
+    "RedactedPlace",
+    "RedactionNote",
+    "Side",
+    "Tape",
+    "TapeRecorder",
+    "follow_lines",
+    "new_name",
+    "read_tape",
+    "redact_tape",
+]

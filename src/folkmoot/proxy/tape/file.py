@@ -1,0 +1,144 @@
+"""The file of a tape: new, for its owner alone, and whole to its last line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from folkmoot.core.errors import TapeUnwritable
+from folkmoot.proxy.tape.compression import SUFFIX, Plain, Zstandard
+
+MODE: Final = 0o600
+REMOVED: Final = "The file was removed"
+NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+
+
+class Unwritten(Exception):
+    """Something could not be written; the file ends with what was whole."""
+
+    def __init__(self, why: str, kept: int = 0) -> None:
+        super().__init__(why)
+        self.kept = kept
+        """How many of the pieces are on the tape, or will be before anything else is."""
+
+
+class TapeFile:
+    """A new file that pieces are added to; no piece is there in part."""
+
+    def __init__(self, path: Path, *, compress: bool | None = None) -> None:
+        if compress is None:
+            compress = path.suffix == SUFFIX
+        self.path = path
+        self._codec: Plain | Zstandard = Zstandard() if compress else Plain()
+        self._plain = not compress
+        self.size = 0
+        """How many bytes were written."""
+        self._owed = b""
+        try:
+            self._descriptor = os.open(path, NEW, MODE)
+        except FileExistsError:
+            raise TapeUnwritable(
+                f"{path}: exists already, and a tape is never written over; choose another name."
+            ) from None
+        except OSError as error:
+            raise TapeUnwritable(f"{path}: cannot be made: {error.strerror}.") from error
+
+    @property
+    def owes(self) -> bool:
+        """Whether something has to be written before anything else can be."""
+        return bool(self._owed)
+
+    def owe(self, piece: bytes) -> None:
+        """Have a piece written before all others, whenever that becomes possible."""
+        self._owed += self._codec.pack(piece)
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Add pieces. Raises `Unwritten` if not all of them could be added."""
+        if self._owed:
+            self._settle()
+        if not pieces:
+            return
+        data = self._codec.pack(b"".join(pieces))
+        written, why = self._put(data)
+        if not why:
+            return
+        if self._plain:
+            kept, end = _whole(pieces, written)
+            self._cut(end)
+            raise Unwritten(why, kept)
+        # What was compressed before stands on what it was compressed after: it cannot be left out.
+        self._cut(0)
+        self._owed = data
+        raise Unwritten(why, len(pieces))
+
+    def end(self, piece: bytes) -> None:
+        """Add the last piece, and make sure that all of it is on the disk."""
+        self.write([piece])
+        self.finish()
+
+    def finish(self) -> None:
+        """Make sure that all of it is on the disk; nothing can be added afterwards."""
+        tail = self._codec.end()
+        if tail:
+            written, why = self._put(tail)
+            if why:
+                self.size += written
+                raise Unwritten(why)
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise Unwritten(error.strerror or str(error)) from error
+
+    def close(self) -> None:
+        """Let go of the file. May be called again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def abandon(self) -> None:
+        """Remove the file, which nothing was written to."""
+        self.close()
+        with suppress(OSError):
+            self.path.unlink()
+
+    def _settle(self) -> None:
+        _, why = self._put(self._owed)
+        if why:
+            self._cut(0)
+            raise Unwritten(why)
+        self._owed = b""
+
+    def _put(self, data: bytes) -> tuple[int, str]:
+        """Write all of it; answer how much was written and, if not all, why."""
+        written = 0
+        try:
+            if not os.fstat(self._descriptor).st_nlink:
+                # It could be written, and nobody could ever read it.
+                return 0, REMOVED
+            written = os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, memoryview(data)[written:])
+        except OSError as error:
+            return written, error.strerror or str(error)
+        self.size += written
+        return written, ""
+
+    def _cut(self, kept: int) -> None:
+        """Let the file end so many bytes behind where it ended before."""
+        self.size += kept
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, self.size)
+
+
+def _whole(pieces: Sequence[bytes], written: int) -> tuple[int, int]:
+    """How many pieces were written whole, and how many bytes they are."""
+    count = end = 0
+    for piece in pieces:
+        if end + len(piece) > written:
+            break
+        end += len(piece)
+        count += 1
+    return count, end

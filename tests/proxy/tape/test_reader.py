@@ -1,0 +1,167 @@
+"""Reading tapes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import TapeUnreadable
+from folkmoot.proxy.tape import CorrelationLine, EndLine, Header, follow_lines, read_tape
+from folkmoot.proxy.tape.reader import Lines
+from tests.proxy.tape.strategies import record
+from tests.proxy.tape.talk import TO_CLIENT, answer, call, said, words
+
+TALK = [
+    call(1, "echo", text="a", at=10.0),
+    call("1", "echo", text="b", at=10.1),
+    answer("1", words("b", isError=True), at=10.25),
+    answer(1, words("a"), at=10.5),
+    said({"id": 2, "method": "ping"}, TO_CLIENT, at=11.0),
+    said({"id": 2, "error": {"code": -32601, "message": "no"}}, at=11.5),
+]
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    return record(tmp_path / "tape.jsonl", TALK)
+
+
+def broken(path: Path) -> str:
+    with pytest.raises(TapeUnreadable) as refusal:
+        read_tape(path)
+    return refusal.value.message
+
+
+@pytest.mark.requirement("proxy.record", "proxy.correlates-responses")
+def test_answers_are_tied_to_their_requests_by_id_with_its_type_and_by_direction(
+    tape: Path,
+) -> None:
+    read = read_tape(tape)
+    assert [(c.request, c.response, c.outcome) for c in read.correlations] == [
+        (2, 3, "tool_error"),
+        (1, 4, "result"),
+        (5, 6, "error"),
+    ]
+    assert [(c.method, c.name) for c in read.correlations] == [
+        ("tools/call", "echo"),
+        ("tools/call", "echo"),
+        ("ping", ""),
+    ]
+    assert [c.seconds for c in read.correlations] == pytest.approx([0.15, 0.5, 0.5])
+    first, second, *_ = read.entries
+    assert read.answer_to(first) is read.entries[3]
+    assert read.request_of(read.entries[2]) is second
+    assert read.request_of(first) is None
+    assert read.answer_to(read.entries[3]) is None
+    assert read.correlation_of(first) is read.correlation_of(read.entries[3])
+    assert read.entry(7) is None
+
+
+def test_a_large_tape_can_be_read_line_by_line(tape: Path) -> None:
+    first, *others = follow_lines(tape)
+    assert isinstance(first, Header)
+    assert (first.format, first.program, first.server.target) == (
+        1,
+        "folkmoot 0",
+        "https://mcp.example/mcp",
+    )
+    assert isinstance(others[-1], EndLine)
+    assert sum(isinstance(line, CorrelationLine) for line in others) == 3
+
+
+def test_what_is_broken_before_the_last_line_is_no_tape(tape: Path) -> None:
+    lines = tape.read_bytes().splitlines(keepends=True)
+    tape.write_bytes(b"".join([*lines[:2], b'{"type":"message","seq":2\n', *lines[3:]]))
+    assert broken(tape).startswith(f"{tape}: line 3 cannot be read: ")
+    tape.write_bytes(b"".join([*lines[:2], lines[2].replace(b'"2.0"', b'"1.0"'), *lines[3:]]))
+    assert broken(tape) == f'{tape}: line 3 holds no message: "jsonrpc" must be "2.0".'
+
+
+def test_a_last_line_that_was_not_written_whole_is_left_out(tape: Path) -> None:
+    whole = tape.read_bytes()
+    tape.write_bytes(whole + b"\0" * 512)
+    read = read_tape(tape)
+    assert read.cut
+    assert len(read.entries) == len(TALK)
+    tape.write_bytes(whole[:-1])
+    assert not read_tape(tape).cut
+    assert read_tape(tape).end is not None
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello\n", b'{"type":"message"}\n', b"{}", b"[1,2]\n", b'{"type":"end"}\n', b"\n"]
+)
+def test_what_is_no_tape_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    assert broken(path) == f"{path}: is not a tape."
+
+
+def test_a_tape_of_a_newer_format_is_refused(tape: Path) -> None:
+    tape.write_bytes(tape.read_bytes().replace(b'"format":1', b'"format":2', 1))
+    assert broken(tape) == f"{tape}: has format 2; this program reads up to 1."
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    assert broken(missing) == f"{missing}: cannot be read: No such file or directory."
+    assert broken(tmp_path) == f"{tmp_path}: cannot be read: Is a directory."
+
+
+def test_a_message_and_its_text_must_say_the_same(tmp_path: Path) -> None:
+    path = record(tmp_path / "tape", [said(b'\n{"jsonrpc":"2.0","method":"x"}')])
+    path.write_bytes(path.read_bytes().replace(rb"\"x\"", rb"\"y\""))
+    assert broken(path).endswith("The message and its text say different things.")
+
+
+def test_a_compressed_tape_is_known_by_its_content(tmp_path: Path) -> None:
+    path = record(tmp_path / "tape.jsonl", TALK, compress=True)
+    assert path.read_bytes().startswith(b"\x28\xb5\x2f\xfd")
+    assert len(read_tape(path).entries) == len(TALK)
+
+
+def test_what_cannot_be_decompressed_is_no_tape(tmp_path: Path) -> None:
+    path = record(tmp_path / "tape", TALK, compress=True)
+    whole = path.read_bytes()
+    # A frame of the same magic number whose block is of the type that is reserved.
+    path.write_bytes(whole[:6] + b"\xff" * 20)
+    assert broken(path).startswith(f"{path}: line 0 cannot be decompressed: ")
+
+
+def test_lines_longer_than_any_message_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.proxy.tape.reader.LONGEST", 1000)
+    monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
+    path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
+    lines = Lines(path)
+    with pytest.raises(TapeUnreadable, match="line 2 is longer than a line may be"):
+        list(lines)
+    assert lines.number == 2
+
+
+def test_a_pipe_is_no_tape_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tape.jsonl")
+    with pytest.raises(TapeUnreadable, match="is not a file"):
+        read_tape(tmp_path / "tape.jsonl")
+
+
+def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(
+    tape: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_tape(tape).entries
+    monkeypatch.setattr("folkmoot.proxy.tape.lines.MOST_MESSAGE_BYTES", 10)
+    with pytest.raises(TapeUnreadable, match="a message is too large"):
+        read_tape(tape)
+
+
+def test_tapes_are_read_without_what_only_compressed_ones_need() -> None:
+    program = "import sys, folkmoot.proxy.tape; print('zstandard' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout == "False\n"

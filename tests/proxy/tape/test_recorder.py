@@ -1,0 +1,224 @@
+"""Writing tapes."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
+from folkmoot.proxy.ports import Recorder
+from folkmoot.proxy.redaction import Redactor
+from folkmoot.proxy.tape import Side, TapeRecorder, new_name, read_tape
+from tests.harness import run
+from tests.proxy.tape.strategies import Watch, record
+from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said
+
+
+def opened(path: Path, **more: Any) -> TapeRecorder:
+    more.setdefault("redactor", None)
+    return TapeRecorder.open(
+        path, clock=Watch(), client=Side("stdio"), server=Side("stdio"), program="p", **more
+    )
+
+
+@pytest.mark.requirement("proxy.record")
+@pytest.mark.parametrize("name", ["tape.jsonl", "tape.jsonl.zst"])
+def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> None:
+    recorder: Recorder = (tape := opened(tmp_path / name))
+    assert read_tape(tape.path).header.program == "p"
+    for count in range(1, 5):
+        recorder.note(call(count, "echo", text="x" * count))
+        recorder.commit()
+        read = read_tape(tape.path)
+        assert len(read.entries) == count
+        assert read.end is None
+        assert not read.cut
+    tape.close("the client left")
+    end = read_tape(tape.path).end
+    assert end is not None
+    assert (end.reason, end.messages, end.ended) == (
+        "the client left",
+        4,
+        "2025-10-09T08:53:20.250Z",
+    )
+
+
+def test_what_was_noted_is_written_by_itself_with_the_next_turn_of_the_loop(tmp_path: Path) -> None:
+    async def main() -> None:
+        tape = opened(tmp_path / "tape")
+        tape.note(call(1, "echo"))
+        tape.note(call(2, "echo"))
+        assert len(read_tape(tape.path).entries) == 0
+        await asyncio.sleep(0)
+        assert len(read_tape(tape.path).entries) == 2
+        tape.note(call(3, "echo"))
+        tape.close()
+        await asyncio.sleep(0)
+        assert len(read_tape(tape.path).entries) == 3
+
+    run(main())
+
+
+def test_much_that_was_noted_is_not_kept_until_the_next_turn(tmp_path: Path) -> None:
+    tape = opened(tmp_path / "tape")
+    for number in range(9):
+        tape.note(call(number, "echo", text="x" * 1_000_000))
+    assert len(read_tape(tape.path).entries) == 9
+
+
+def test_a_tape_is_its_owners_alone(tmp_path: Path) -> None:
+    path = record(tmp_path / "tape", [])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "tape"
+    path.write_bytes(b"mine")
+    with pytest.raises(TapeUnwritable, match="exists already, and a tape is never written over"):
+        opened(path)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TapeUnwritable):
+        opened(link)
+    assert path.read_bytes() == b"mine"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path) -> None:
+    tape = opened(tmp_path / "tape")
+    tape.close("first")
+    tape.close("second")
+    with pytest.raises(TapeUnwritable, match="was closed"):
+        tape.note(call(1, "echo"))
+    with pytest.raises(TapeUnwritable, match="was closed"):
+        tape.commit()
+    end = read_tape(tape.path).end
+    assert end is not None
+    assert end.reason == "first"
+
+
+def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path) -> None:
+    first, second = new_name(tmp_path, Watch()), new_name(tmp_path, Watch())
+    assert first != second
+    assert first.parent == tmp_path
+    assert first.name.startswith("20251009-085320-")
+    assert first.suffix == ".jsonl"
+
+
+def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(
+    tmp_path: Path,
+) -> None:
+    stateless = SessionContext(protocol_version=ProtocolVersion("2026-07-28"))
+    talk = [
+        said({"id": 0, "method": "initialize"}, session=ANONYMOUS),
+        said({"id": 0, "result": {}}, TO_CLIENT),
+        said({"id": 0, "method": "a"}, session=stateless.with_correlation("x")),
+        said({"id": 0, "method": "b"}, session=stateless.with_correlation("y")),
+        said({"id": 0, "result": 1}, TO_CLIENT, session=stateless.with_correlation("y")),
+        said({"id": 0, "result": 1}, TO_CLIENT, session=stateless.with_correlation("x")),
+        said({"id": 0, "result": 1}, TO_CLIENT, session=SESSION),
+        said({"id": None, "error": {"code": 1, "message": ""}}, TO_CLIENT),
+    ]
+    tape = read_tape(record(tmp_path / "tape", talk))
+    assert [(c.request, c.response) for c in tape.correlations] == [(1, 2), (4, 5), (3, 6)]
+
+
+def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> None:
+    talk = [call(1, "a"), call(1, "b"), answer(1, 0), answer(1, 0)]
+    tape = read_tape(record(tmp_path / "tape", talk))
+    assert [(c.request, c.name) for c in tape.correlations] == [(1, "a"), (2, "b")]
+
+
+def test_requests_that_are_never_answered_are_forgotten_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.proxy.tape.correlation.MOST_OPEN", 2)
+    talk = [call(n, "echo") for n in (1, 2, 3)] + [answer(n, 0) for n in (1, 2, 3)]
+    tape = read_tape(record(tmp_path / "tape", talk))
+    assert [c.request for c in tape.correlations] == [2, 3]
+
+
+def test_many_connections_take_no_more_memory_than_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.proxy.tape.encode.MOST_HEADS", 8)
+    sessions = [
+        SessionContext(SessionId(str(number)), correlation_id=f"client:{number}")
+        for number in range(50)
+    ]
+    talk = [said({"method": "x"}, session=session) for session in sessions * 2]
+    tape = read_tape(record(tmp_path / "tape", talk))
+    assert [entry.context.session for entry in tape.entries] == sessions * 2
+
+
+def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(
+    tmp_path: Path,
+) -> None:
+    secret = "first-session-" + "x" * 20
+    ids = [secret, *(f"another-session-{number:04d}-{'y' * 8}" for number in range(40)), secret]
+    talk = [
+        said(
+            {
+                "id": number,
+                "method": "tools/call",
+                "params": {"name": "echo", "arguments": {"m": one}},
+            },
+            session=SessionContext(SessionId(one), correlation_id=f"{number}/client:{number}"),
+        )
+        for number, one in enumerate(ids)
+    ]
+    path = record(tmp_path / "tape", talk, redactor=Redactor(b"k" * 32))
+    assert not any(one in path.read_text() for one in ids)
+
+
+def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path: Path) -> None:
+    session = SessionContext(SessionId("1234567890"), correlation_id="client:1234567890")
+    talk = [said({"id": 1234567890, "method": "ping"}, session=session)]
+    path = record(tmp_path / "tape", talk, redactor=Redactor(b"k" * 32))
+    assert read_tape(path).entries[0].context.session.correlation_id != "client:1234567890"
+    assert '"correlation":"client:1234567890"' not in path.read_text()
+
+
+def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path) -> None:
+    carried = said({"method": "x"})
+    envelope = carried.envelope.with_extension("caller", object()).with_extension("n", 1)
+    for redactor in (None, Redactor(b"k" * 32)):
+        path = record(tmp_path / "tape", [type(carried)(envelope)], redactor=redactor)
+        assert read_tape(path).entries[0].context.extensions == {"caller": "<object>", "n": 1}
+
+
+def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path) -> None:
+    tape = TapeRecorder.open(
+        tmp_path / "tape",
+        clock=Watch(),
+        client=Side("stdio"),
+        server=Side("stdio", "server --api-key hunter2hunter2 --verbose"),
+        program="p",
+        redactor=Redactor(b"k" * 32),
+    )
+    assert read_tape(tape.path).header.server.target.startswith("server --api-key [redacted:")
+    assert b"hunter2" not in tape.path.read_bytes()
+    note = read_tape(tape.path).header.redaction
+    assert note is not None
+    assert note.mail
+    assert note.key == Redactor(b"k" * 32).key_id
+
+
+def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path: Path) -> None:
+    raw = b' {"jsonrpc":"2.0",\r\n\t"id":1,"result":' + b'{"big":1180591620717411303424}}\n'
+    seen = said(raw, TO_CLIENT)
+    carried = said({"id": 1, "result": {}}, TO_CLIENT, at_server=seen.envelope.message)
+    tape = read_tape(record(tmp_path / "tape", [seen, carried]))
+    assert tape.entries[0].message.raw == raw
+    assert tape.entries[1].at_server is not None
+    assert tape.entries[1].at_server.raw == raw
+    assert (tmp_path / "tape").read_bytes().count(b"\n") == 4
+    other = said(b'{"jsonrpc":"2.0",\r"method":"x"}')
+    path = record(tmp_path / "tape", [other])
+    assert b"\r" not in path.read_bytes()
+    assert read_tape(path).entries[0].message.raw == other.envelope.message.raw
