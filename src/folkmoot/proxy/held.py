@@ -1,0 +1,195 @@
+"""Held messages: they wait until someone decides, and are shown to those who may.
+
+A held message is kept in memory only. When its conversation ends it is gone, undecided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import CommandInvalid, MessageDropped
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import Request, Response, members
+from folkmoot.core.ports import Clock
+from folkmoot.core.verdict import Hold
+from folkmoot.proxy.interceptors.view import CALL, TYPES, context_of, method_of, root_of
+
+MOST_HELD: Final = 256
+PREVIEW: Final = 200
+"""Characters of a message that are shown."""
+MOST_REASON: Final = 1_000
+
+_TYPES: Final = {root: name for name, root in TYPES.items()}
+
+
+class HeldView(msgspec.Struct, frozen=True):
+    """A held message as people see it: everything in one line, nothing hidden."""
+
+    id: int
+    since: float
+    """Seconds since the epoch."""
+    direction: str
+    type: str
+    method: str = ""
+    tool: str = ""
+    session: str = ""
+    """The beginning of its id; the whole may open the session."""
+    rule: str = ""
+    reason: str = ""
+    until: float | None = None
+    """When it is dropped unless someone decides before; None if never."""
+    preview: str = ""
+
+
+Change: TypeAlias = Literal["held", "released", "dropped", "gone"]
+Listener: TypeAlias = Callable[[Change, HeldView], None]
+
+
+class _Held(msgspec.Struct, eq=False):
+    view: HeldView
+    envelope: MessageEnvelope[Any]
+    decided: asyncio.Future[None]
+
+
+class HeldMessages:
+    """The messages that wait for a decision, the longest waiting first."""
+
+    def __init__(self, clock: Clock, *, most: int = MOST_HELD) -> None:
+        self._clock = clock
+        self._most = most
+        self._held: dict[int, _Held] = {}
+        self._last = 0
+        self._listeners: list[Listener] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
+        """Return when the message is released; raise `MessageDropped` when it is dropped."""
+        if len(self._held) >= self._most:
+            raise MessageDropped(f"{self._most} messages are held already, so this one is dropped.")
+        self._last += 1
+        decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        view = seen(self._last, self._clock.now(), envelope, by, hold)
+        self._held[view.id] = held = _Held(view, envelope, decided)
+        self._tell("held", view)
+        try:
+            async with asyncio.timeout(hold.seconds):
+                await decided
+        except TimeoutError:
+            if decided.done() and not decided.cancelled():
+                # Someone decided in the very moment in which the time was over.
+                return decided.result()
+            if self._held.pop(view.id, None) is held:
+                self._tell("dropped", view)
+            raise MessageDropped("Nobody decided about the message in time.") from None
+        except asyncio.CancelledError:
+            if self._held.pop(view.id, None) is held:
+                self._tell("gone", view)
+            raise
+
+    def list(self) -> list[HeldView]:
+        """What is held now."""
+        return [held.view for held in self._held.values()]
+
+    def envelope(self, held_id: int) -> MessageEnvelope[Any]:
+        """A held message itself."""
+        return self._find(held_id).envelope
+
+    def release(self, held_id: int) -> HeldView:
+        """Let a message go on."""
+        held = self._find(held_id)
+        del self._held[held_id]
+        held.decided.set_result(None)
+        self._tell("released", held.view)
+        return held.view
+
+    def drop(self, held_id: int, reason: str = "") -> HeldView:
+        """Let a message go no further; whoever waits for it reads the reason."""
+        held = self._find(held_id)
+        del self._held[held_id]
+        told = f"The message was held and dropped: {reason[:MOST_REASON]}"
+        plain = "The message was held, and someone dropped it."
+        held.decided.set_exception(MessageDropped(told if reason else plain))
+        # It may be cancelled in the same moment, and then nobody asks.
+        held.decided.exception()
+        self._tell("dropped", held.view)
+        return held.view
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have someone told of each change; the answer ends that."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            with suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return end
+
+    def _find(self, held_id: int) -> _Held:
+        held = self._held.get(held_id)
+        if held is None:
+            raise CommandInvalid(f"No message {held_id} is held; it may have been decided about.")
+        return held
+
+    def _tell(self, change: Change, view: HeldView) -> None:
+        for listener in tuple(self._listeners):
+            listener(change, view)
+
+
+def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> HeldView:
+    """What people see of a message."""
+    message, context = envelope.message, envelope.context
+    root, method = root_of(message), method_of(message)
+    session_id = context.session.session_id
+    return HeldView(
+        id=number,
+        since=now,
+        direction=context.direction.value,
+        type=_TYPES.get(root, root),
+        method=visible(method),
+        tool=visible(context_of(CALL, _params(message), str)) if method == CALL else "",
+        session=visible(session_id.value[:8]) if session_id else "",
+        rule=visible(by),
+        reason=visible(hold.reason),
+        until=None if hold.seconds is None else now + hold.seconds,
+        preview=preview(message),
+    )
+
+
+def preview(message: Any) -> str:
+    """The beginning of what a message says, on one line."""
+    if isinstance(message, McpxMessage):
+        said: Any = message.payload
+    elif isinstance(message, Response):
+        body = members(message)
+        said = body.get("result", body.get("error"))
+    else:
+        said = _params(message)
+        if isinstance(message, Request) and message.method == CALL and isinstance(said, dict):
+            said = said.get("arguments")
+    text = msgspec.json.encode({} if said is None else said)[: PREVIEW * 8].decode(errors="ignore")
+    return visible(text, PREVIEW)
+
+
+def visible(text: str, most: int = PREVIEW) -> str:
+    """A text on one line, cut, with whatever would act or hide in it spelled out."""
+    cut = text if len(text) <= most else text[:most] + "…"
+    return cut if cut.isprintable() else "".join(map(_spelled, cut))
+
+
+def _spelled(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
+
+
+def _params(message: Any) -> Any:
+    if isinstance(message, McpxMessage):
+        return (message.payload or {}).get("params")
+    params = getattr(message, "params", None)
+    return None if params is msgspec.UNSET else params

@@ -1,0 +1,97 @@
+"""Limits: how often messages may come, and how large they may be."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
+
+from folkmoot.core.errors import MessageTooLarge, RateLimited
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import encode_message
+from folkmoot.core.verdict import CONTINUE, Block, Verdict
+from folkmoot.proxy.interceptors.base import Action, Guard, Means, Options, shown
+from folkmoot.proxy.interceptors.view import RESPONSE, Key, View
+
+MOST_KEYS: Final = 10_000
+"""What is counted at once; the session or tool longest unused is forgotten for a new one."""
+MINUTE: Final = 60.0
+
+
+class RateOptions(Options, frozen=True, kw_only=True):
+    """How many a minute, how many at once, and what is counted apart."""
+
+    per_minute: Annotated[float, Meta(gt=0, le=1e9)]
+    burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 0
+    by: tuple[Literal["session", "tool"], ...] = ("session",)
+
+
+class RateLimit(Action):
+    """Lets through so many calls a minute; the error of the next one says when to try again.
+
+    What is counted is a bucket for each key: it holds `burst` and fills again at the rate.
+    """
+
+    def __init__(self, options: RateOptions, means: Means) -> None:
+        self._each = MINUTE / options.per_minute
+        burst = options.burst or max(1, math.floor(options.per_minute))
+        self._room = (burst - 1) * self._each
+        self._by = frozenset(options.by)
+        self._clock = means.clock
+        self._full_at: OrderedDict[tuple[object, ...], float] = OrderedDict()
+
+    def concerns(self, key: Key) -> bool:
+        """An answer is never too much."""
+        return key.root != RESPONSE
+
+    async def look(self, view: View) -> Verdict:
+        """Count one more, or refuse it."""
+        key = (
+            view.key.direction,
+            view.session if "session" in self._by else "",
+            view.tool if "tool" in self._by else "",
+        )
+        now = self._clock.monotonic()
+        full_at = max(self._full_at.pop(key, now), now)
+        wait = full_at - now - self._room
+        if wait > 1e-9:
+            self._full_at[key] = full_at
+            seconds = max(1, math.ceil(wait))
+            unit = "second" if seconds == 1 else "seconds"
+            return Block(
+                RateLimited(
+                    f"Rate limit exceeded. Try again in {seconds} {unit}.", retry_after=seconds
+                )
+            )
+        if len(self._full_at) >= MOST_KEYS:
+            self._full_at.popitem(last=False)
+        self._full_at[key] = full_at + self._each
+        return CONTINUE
+
+
+class SizeOptions(Options, frozen=True, kw_only=True):
+    """How many bytes a message may have."""
+
+    bytes: Annotated[int, Meta(ge=1)]
+
+
+class SizeLimit(Guard):
+    """Stops messages that have more bytes than they may."""
+
+    def __init__(self, options: SizeOptions, _means: Means) -> None:
+        self._most = options.bytes
+
+    def check(self, view: View) -> Verdict:
+        """Whether the message is small enough."""
+        message = view.message
+        size = len(message.raw if isinstance(message, McpxMessage) else encode_message(message))
+        if size <= self._most:
+            return CONTINUE
+        what = f" ({shown(view.key.method)})" if view.key.method else ""
+        return Block(
+            MessageTooLarge(
+                f"The message{what} has {size:,} bytes; at most {self._most:,} are let through."
+            )
+        )

@@ -1,0 +1,229 @@
+"""Script: a tape seen from its client, made to be given again.
+
+Whatever the server said belongs to something the client said before: an answer and its progress to
+their request, anything else to the newest request that was open then, and if none was, to what the
+client said last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.equality import same
+from folkmoot.core.message import MessageId, Notification, Request, Response
+from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.proxy.replay.sides import passed_client
+from folkmoot.proxy.replay.subject import meta_of
+
+if TYPE_CHECKING:
+    from folkmoot.proxy.tape import Entry
+
+VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+LISTEN: Final = "subscriptions/listen"
+PROGRESS: Final = "notifications/progress"
+CANCELLED: Final = "notifications/cancelled"
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """One thing the server said, and how long after whatever came before it."""
+
+    message: Any
+    pause: float
+    answered: bool = False
+    """Whether it is a request, and the client answered it."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One thing the client said, and what the server said to it."""
+
+    seq: int
+    message: Any
+    beats: tuple[Beat, ...] = ()
+    cancelled: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is on the tape."""
+        return any(isinstance(beat.message, Response) for beat in self.beats)
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Everything a recorded server does."""
+
+    calls: tuple[Call, ...]
+    """The client's requests."""
+    cues: tuple[Call, ...]
+    """The client's notifications."""
+    opening: tuple[Beat, ...]
+    """What the server said before it heard anything."""
+    versions: dict[Era, str]
+    """A version of each era in which the server gave an answer."""
+    conversations: int
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Script:
+        """The script of a tape's entries."""
+        scribe = _Scribe()
+        for entry in entries:
+            if passed_client(entry):
+                scribe.hear(entry)
+        return scribe.script()
+
+
+class _Scene:
+    """A call while its beats are gathered."""
+
+    def __init__(self, seq: int, message: Any, session: str | None, at: float) -> None:
+        self.seq, self.message, self.session = seq, message, session
+        self.last = at
+        self.beats: list[Beat] = []
+        self.open = isinstance(message, Request)
+        self.cancelled = False
+
+    def add(self, message: Any, at: float) -> None:
+        self.beats.append(Beat(message, max(0.0, at - self.last)))
+        self.last = at
+        if isinstance(message, Response):
+            self.open = False
+
+    def answered(self, request: Request, at: float) -> None:
+        for number, beat in enumerate(self.beats):
+            if beat.message is request:
+                self.beats[number] = Beat(request, beat.pause, answered=True)
+        self.last = at
+
+    def call(self) -> Call:
+        return Call(self.seq, self.message, tuple(self.beats), self.cancelled)
+
+
+class _Scribe:
+    """Reads a tape from its beginning."""
+
+    def __init__(self) -> None:
+        self._opening = _Scene(0, None, None, 0.0)
+        self._scenes: list[_Scene] = []
+        self._open: dict[tuple[type, MessageId], list[_Scene]] = {}
+        self._open_scenes: dict[int, _Scene] = {}
+        self._asked: dict[tuple[type, MessageId], list[tuple[_Scene, Request]]] = {}
+        self._versions: dict[Era, str] = {}
+        self._greetings = 0
+
+    def hear(self, entry: Entry) -> None:
+        context = entry.envelope.context
+        found = context.session.session_id
+        session = None if found is None else found.value
+        at = context.timing.created_at
+        if context.direction is MessageDirection.CLIENT_TO_SERVER:
+            self._from_client(entry, session, at)
+        else:
+            self._from_server(entry.envelope.message, session, at)
+
+    def script(self) -> Script:
+        calls = [scene.call() for scene in self._scenes]
+        return Script(
+            calls=tuple(call for call in calls if isinstance(call.message, Request)),
+            cues=tuple(call for call in calls if not isinstance(call.message, Request)),
+            opening=tuple(self._opening.beats),
+            versions=self._versions,
+            conversations=self._greetings,
+        )
+
+    def _from_client(self, entry: Entry, session: str | None, at: float) -> None:
+        message = entry.envelope.message
+        if isinstance(message, Response):
+            self._client_answered(message, session, at)
+            return
+        if message.method == CANCELLED:
+            scene = self._asking(_cancelled_id(message), session)
+            if scene is not None:
+                scene.cancelled = True
+                self._open_scenes.pop(scene.seq, None)
+            return
+        scene = _Scene(entry.seq, message, session, at)
+        self._scenes.append(scene)
+        if isinstance(message, Request):
+            self._greetings += message.method == "initialize"
+            self._open.setdefault(_key(message.id), []).append(scene)
+            self._open_scenes[entry.seq] = scene
+
+    def _client_answered(self, response: Response, session: str | None, at: float) -> None:
+        asked = [] if response.id is None else self._asked.get(_key(response.id), [])
+        for number, (scene, request) in enumerate(asked):
+            if _together(scene.session, session):
+                scene.answered(request, at)
+                del asked[number]
+                return
+
+    def _from_server(self, message: Any, session: str | None, at: float) -> None:
+        if isinstance(message, Response):
+            scene = self._asking(message.id, session)
+            if scene is None:
+                return
+            self._close(scene, message, session)
+        else:
+            scene = self._owner(message, session)
+            if isinstance(message, Request):
+                self._asked.setdefault(_key(message.id), []).append((scene, message))
+        if scene is self._opening and not scene.beats:
+            scene.last = at
+        scene.add(message, at)
+
+    def _close(self, scene: _Scene, answer: Response, session: str | None) -> None:
+        self._open[_key(scene.message.id)].remove(scene)
+        self._open_scenes.pop(scene.seq, None)
+        scene.session = scene.session or session
+        result = answer.result
+        if result is UNSET:
+            return
+        if scene.message.method == "initialize":
+            version = result.get("protocolVersion") if isinstance(result, dict) else None
+        else:
+            version = meta_of(scene.message).get(VERSION)
+        if isinstance(version, str):
+            self._versions[ProtocolVersion(version).era] = version
+
+    def _asking(self, identity: Any, session: str | None) -> _Scene | None:
+        """The open request with an id."""
+        if type(identity) not in (str, int):
+            return None
+        found = self._open.get(_key(identity), [])
+        return next((scene for scene in found if _together(scene.session, session)), None)
+
+    def _owner(self, message: Request | Notification, session: str | None) -> _Scene:
+        params = message.params if isinstance(message.params, dict) else {}
+        if (stream := meta_of(message).get(SUBSCRIPTION)) is not None:
+            scene = self._asking(stream, session)
+            if scene is not None:
+                return scene
+        newest = list(reversed(self._open_scenes.values()))
+        if message.method == PROGRESS:
+            token = params.get("progressToken")
+            for scene in newest:
+                if token is not None and same(meta_of(scene.message).get("progressToken"), token):
+                    return scene
+        for scene in newest:
+            if scene.message.method != LISTEN and _together(scene.session, session):
+                return scene
+        for scene in reversed(self._scenes):
+            if _together(scene.session, session):
+                return scene
+        return self._opening
+
+
+def _cancelled_id(message: Request | Notification) -> Any:
+    return message.params.get("requestId") if isinstance(message.params, dict) else None
+
+
+def _together(one: str | None, other: str | None) -> bool:
+    """Whether two messages may be of one session; before it has an id, nobody knows."""
+    return one is None or other is None or one == other
+
+
+def _key(identity: MessageId) -> tuple[type, MessageId]:
+    return type(identity), identity

@@ -1,0 +1,70 @@
+"""Voice: what a recorded server said, made to fit the request it is said to now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    replace,
+    same_id,
+)
+from folkmoot.proxy.replay.script import CANCELLED, PROGRESS, SUBSCRIPTION
+from folkmoot.proxy.replay.subject import meta_of
+
+
+class Voice:
+    """Speaks the beats of one call: ids and tokens of the tape become those that live ones have."""
+
+    def __init__(self, live: Request | None = None) -> None:
+        self._live = live
+        self._fresh: dict[tuple[type, MessageId], MessageId] = {}
+
+    def say(self, message: ProtocolMessage, fresh_id: MessageId) -> ProtocolMessage | None:
+        """The live message; None where nobody asked for it. A request gets the fresh id."""
+        if isinstance(message, Response):
+            return self._answer(message)
+        if isinstance(message, Request):
+            self._fresh[type(message.id), message.id] = fresh_id
+            return replace(message, id=fresh_id)
+        if message.method == PROGRESS:
+            return self._progress(message)
+        if message.method == CANCELLED:
+            return self._cancelled(message)
+        return self._subscribed(message)
+
+    def _answer(self, message: Response) -> ProtocolMessage | None:
+        if self._live is None or same_id(message.id, self._live.id):
+            return message
+        return self._subscribed(replace(message, id=self._live.id))
+
+    def _progress(self, message: Notification) -> ProtocolMessage | None:
+        if self._live is None or not isinstance(message.params, dict):
+            return None
+        token = meta_of(self._live).get("progressToken")
+        if token is None:
+            return None
+        return replace(message, params={**message.params, "progressToken": token})
+
+    def _cancelled(self, message: Notification) -> ProtocolMessage | None:
+        params = message.params if isinstance(message.params, dict) else {}
+        identity = params.get("requestId")
+        fresh = self._fresh.get((type(identity), identity)) if identity is not None else None
+        return None if fresh is None else replace(message, params={**params, "requestId": fresh})
+
+    def _subscribed(self, message: Notification | Response) -> ProtocolMessage | None:
+        """A message of a subscription names the request that opened it."""
+        value: Any = message.result if isinstance(message, Response) else message.params
+        meta = value.get("_meta") if isinstance(value, dict) else None
+        if not isinstance(meta, dict) or SUBSCRIPTION not in meta:
+            return message
+        if self._live is None:
+            return None
+        value = {**value, "_meta": {**meta, SUBSCRIPTION: self._live.id}}
+        if isinstance(message, Response):
+            return replace(message, result=value)
+        return replace(message, params=value)

@@ -1,0 +1,155 @@
+"""`when`: the conditions of a rule as its file says them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from folkmoot.core.capability import capability
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import CapabilityError
+from folkmoot.core.glob import glob
+from folkmoot.proxy.interceptors.jsonpath import Path, PathSyntax
+from folkmoot.proxy.interceptors.tools import Names
+from folkmoot.proxy.interceptors.view import TYPES, Canonical
+from folkmoot.proxy.rules.comparisons import COMPARISONS, alike
+from folkmoot.proxy.rules.conditions import (
+    All,
+    AnyOf,
+    Condition,
+    Not,
+    OfKey,
+    OfKind,
+    OfSession,
+    OfTool,
+    OfValue,
+    literals,
+)
+from folkmoot.proxy.rules.wrong import Wrong, nearest
+
+DEEPEST: Final = 16
+MOST: Final = 256
+"""Conditions of one rule, all of them together."""
+DIRECTIONS: Final = {
+    direction.value: direction.value
+    for direction in MessageDirection
+    if direction is not MessageDirection.UNKNOWN
+}
+
+
+def compiled(source: Any, canonical: Canonical) -> Condition:
+    """The condition that a table of the file says."""
+    return _Compiler(canonical).table(source, 1)
+
+
+class _Compiler:
+    def __init__(self, canonical: Canonical) -> None:
+        self._canonical = canonical
+        self._count = 0
+
+    def table(self, source: Any, depth: int) -> Condition:
+        if not isinstance(source, dict):
+            raise Wrong(f"a condition is a table such as {{ method = … }}, not {source!r}")
+        self._count += 1
+        if depth > DEEPEST or self._count > MOST:
+            raise Wrong(f"a rule has at most {MOST} conditions, nested at most {DEEPEST} deep")
+        parts: list[Condition] = []
+        for name, given in source.items():
+            if name == "path":
+                parts.append(self._value(source))
+            elif name == "not":
+                parts.append(Not(self.table(given, depth + 1)))
+            elif name in ("all", "any"):
+                parts.append(self._several(name, given, depth))
+            elif name in SIMPLE:
+                parts.append(SIMPLE[name](_texts(name, given), self._canonical))
+            elif name not in ABOUT_VALUES:
+                raise Wrong(f"condition {name!r} is not known{nearest(name, NAMES)}")
+            elif "path" not in source:
+                raise Wrong(f"condition {name!r} needs 'path' beside it")
+        return parts[0] if len(parts) == 1 else All(parts)
+
+    def _several(self, name: str, given: Any, depth: int) -> Condition:
+        if not isinstance(given, list) or not given:
+            raise Wrong(f"condition {name!r} must be a list of conditions")
+        parts = [self.table(each, depth + 1) for each in given]
+        return All(parts) if name == "all" else AnyOf(parts)
+
+    def _value(self, source: dict[str, Any]) -> Condition:
+        given = source["path"]
+        if not isinstance(given, str):
+            raise Wrong(f"condition 'path' must be a text, not {given!r}")
+        try:
+            path = Path(given)
+        except PathSyntax as error:
+            raise Wrong(f"condition 'path': {error}") from None
+        exists = source.get("exists")
+        if exists is not None and not isinstance(exists, bool):
+            raise Wrong(f"condition 'exists' must be true or false, not {exists!r}")
+        tests = tuple(
+            COMPARISONS[name][1](wanted) for name, wanted in source.items() if name in COMPARISONS
+        )
+        if not tests and "is_not" not in source and exists is None:
+            raise Wrong(f"condition 'path' needs a comparison: {', '.join(sorted(ABOUT_VALUES))}")
+        unwanted = source.get("is_not")
+        is_not = (lambda value: alike(value, unwanted)) if "is_not" in source else None
+        return OfValue(path, tests, is_not=is_not, exists=exists)
+
+
+def _direction(names: tuple[str, ...], _canonical: Canonical) -> Condition:
+    wanted = frozenset(_one_of("direction", name, DIRECTIONS) for name in names)
+    return OfKey(lambda key: key.direction in wanted)
+
+
+def _type(names: tuple[str, ...], _canonical: Canonical) -> Condition:
+    wanted = frozenset(_one_of("type", name, TYPES) for name in names)
+    return OfKey(lambda key: key.root in wanted)
+
+
+def _method(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+    globs = tuple(map(glob, patterns))
+    return OfKey(lambda key: any(each.matches(key.method) for each in globs), literals(globs))
+
+
+def _kind(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+    try:
+        kinds = [OfKind(capability(pattern)) for pattern in patterns]
+    except CapabilityError as error:
+        raise Wrong(f"condition 'kind': {error.message}") from None
+    if any(pattern.startswith("!") for pattern in patterns):
+        raise Wrong("condition 'kind' takes no '!'; use not = { kind = … }")
+    return kinds[0] if len(kinds) == 1 else AnyOf(kinds)
+
+
+def _tool(patterns: tuple[str, ...], canonical: Canonical) -> Condition:
+    return OfTool(Names(patterns, canonical))
+
+
+def _session(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+    return OfSession(tuple(map(glob, patterns)))
+
+
+SIMPLE: Final[dict[str, Callable[[tuple[str, ...], Canonical], Condition]]] = {
+    "direction": _direction,
+    "type": _type,
+    "method": _method,
+    "kind": _kind,
+    "tool": _tool,
+    "session": _session,
+}
+"""Conditions that take a text, or a list of texts of which one must fit."""
+ABOUT_VALUES: Final = frozenset({*COMPARISONS, "is_not", "exists"})
+NAMES: Final = (*SIMPLE, "path", *sorted(ABOUT_VALUES), "all", "any", "not")
+
+
+def _texts(name: str, given: Any) -> tuple[str, ...]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(it, str) for it in texts):
+        raise Wrong(f"condition {name!r} must be a text or a list of texts, not {given!r}")
+    return tuple(texts)
+
+
+def _one_of(what: str, name: str, known: dict[str, Any]) -> Any:
+    if name not in known:
+        raise Wrong(f"condition {what!r}: {name!r} is not known{nearest(name, known)}")
+    return known[name]

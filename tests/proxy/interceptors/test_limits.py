@@ -1,0 +1,96 @@
+"""How often, and how large."""
+
+from __future__ import annotations
+
+from folkmoot.core.errors import MessageTooLarge, RateLimited
+from folkmoot.core.verdict import Block
+from folkmoot.proxy.interceptors.limits import MOST_KEYS
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    TO_SERVER,
+    Clock,
+    Way,
+    answer,
+    call,
+    envelope,
+    request,
+    used,
+)
+
+
+def test_a_burst_passes_and_then_so_many_a_minute() -> None:
+    clock = Clock()
+    way = Way(used("rate-limit", "per_minute = 6, burst = 2"), clock)
+    assert [isinstance(way.judge(call("x")).verdict, Block) for _ in range(4)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    verdict = way.judge(call("x")).verdict
+    assert isinstance(verdict, Block)
+    assert isinstance(verdict.error, RateLimited)
+    assert verdict.error.message == "Rate limit exceeded. Try again in 10 seconds."
+    assert verdict.error.data == {"retry_after": 10}
+    clock.time += 9.5
+    assert "1 second." in way.judge(call("x")).verdict.error.message  # type: ignore[union-attr]
+    clock.time += 0.5
+    assert not isinstance(way.judge(call("x")).verdict, Block)
+    assert isinstance(way.judge(call("x")).verdict, Block)
+    clock.time += 3600
+    assert [isinstance(way.judge(call("x")).verdict, Block) for _ in range(3)] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_sessions_and_tools_are_counted_apart_as_asked() -> None:
+    def passed(by: str) -> list[bool]:
+        way = Way(used("rate-limit", f"per_minute = 1, by = {by}"))
+        asked = [("a", "s1"), ("b", "s1"), ("a", "s2"), ("a", "s1")]
+        return [
+            not isinstance(way.judge(call(tool), TO_SERVER, session).verdict, Block)
+            for tool, session in asked
+        ]
+
+    assert passed('["session"]') == [True, False, True, False]
+    assert passed('["tool"]') == [True, True, False, False]
+    assert passed('["session", "tool"]') == [True, True, True, False]
+    assert passed("[]") == [True, False, False, False]
+
+
+def test_answers_are_never_too_many_and_keys_are_bounded() -> None:
+    way = Way(used("rate-limit", "per_minute = 1"))
+    way.judge(call("x"))
+    assert not isinstance(way.judge(answer({}), TO_CLIENT).verdict, Block)
+    for number in range(MOST_KEYS + 10):
+        way.judge(request("ping", number=number), TO_SERVER, f"s{number}")
+    rule = way.rules.ruleset.rules[0]
+    assert len(rule._action._full_at) == MOST_KEYS  # type: ignore[attr-defined]
+
+
+def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed() -> None:
+    small, large = call("x"), call("x", {"text": "y" * 300})
+    way = Way(used("size-limit", "bytes = 200", 'method = "tools/call"'))
+    assert not isinstance(way.judge(small).verdict, Block)
+    verdict = way.judge(large).verdict
+    assert isinstance(verdict, Block)
+    assert isinstance(verdict.error, MessageTooLarge)
+    assert "(tools/call)" in verdict.error.message
+    assert not isinstance(way.judge(request("ping", {"text": "y" * 300})).verdict, Block)
+    grown = Way(
+        used("size-limit", "bytes = 200")
+        + '[[rule]]\nname = "grows"\naction = "modify"\n'
+        + f'set = {{ "$.params.arguments.more" = "{"y" * 300}" }}\n'
+    )
+    assert grown.judge(small).by == "it"
+
+
+def test_what_a_message_weighs_is_what_leaves() -> None:
+    raw = envelope(call("x", {"text": "é" * 100})).message.raw
+    assert raw is not None
+    exact = Way(used("size-limit", f"bytes = {len(raw)}"))
+    assert not isinstance(exact.judge(call("x", {"text": "é" * 100})).verdict, Block)
+    less = Way(used("size-limit", f"bytes = {len(raw) - 1}"))
+    assert isinstance(less.judge(call("x", {"text": "é" * 100})).verdict, Block)

@@ -1,0 +1,59 @@
+"""Which tools there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.core.verdict import CONTINUE, Block
+from tests.proxy.rules.support import Way, call, request, used
+
+LISTED = [{"name": "read_file"}, {"name": "delete_file"}, {"name": "msg_send"}]
+
+
+def listed(way: Way) -> list[str]:
+    ruling = way.asked(request("tools/list"), {"tools": LISTED, "nextCursor": "n"})
+    result: Any = ruling.envelope.message.result
+    assert result["nextCursor"] == "n"
+    return [tool["name"] for tool in result["tools"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ('deny = ["delete_*"]', ["read_file", "msg_send"]),
+        ('allow = ["read_*"]', ["read_file"]),
+        ('allow = ["*_file"], deny = ["delete_*"]', ["read_file"]),
+        ("allow = []", []),
+        ('deny = ["msg/send"]', ["read_file", "delete_file"]),
+        ('deny = ["msg_send"]', ["read_file", "delete_file"]),
+        ('deny = ["msg_*"]', ["read_file", "delete_file"]),
+        ('deny = ["msg/*"]', ["read_file", "delete_file"]),
+        ('deny = ["other"]', ["read_file", "delete_file", "msg_send"]),
+    ],
+)
+def test_what_is_not_allowed_is_neither_listed_nor_called(options: str, left: list[str]) -> None:
+    def canonical(name: str) -> str:
+        return {"msg_send": "msg/send"}.get(name, name)
+
+    way = Way(used("tools", options), canonical=canonical)
+    assert listed(way) == left
+    for tool in LISTED:
+        verdict = way.judge(call(tool["name"])).verdict
+        assert (verdict is CONTINUE) is (tool["name"] in left)
+        if isinstance(verdict, Block):
+            assert "is not allowed here" in verdict.error.message
+
+
+def test_a_list_of_which_nothing_is_left_out_keeps_its_bytes() -> None:
+    ruling = Way(used("tools", 'deny = ["x"]')).asked(request("tools/list"), {"tools": LISTED})
+    assert ruling.envelope.message.raw is not None
+
+
+def test_a_call_that_is_changed_into_a_denied_one_is_stopped() -> None:
+    text = used("tools", 'deny = ["delete_*"]') + (
+        '[[rule]]\nname = "careless"\naction = "modify"\n'
+        'set = { "$.params.name" = "delete_file" }\n'
+    )
+    assert isinstance(Way(text).judge(call("read_file")).verdict, Block)

@@ -1,0 +1,209 @@
+"""Which messages a rule is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.message import Request
+from folkmoot.core.strict import encode
+from folkmoot.core.verdict import Block
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    TO_SERVER,
+    Way,
+    answer,
+    blocked,
+    call,
+    notice,
+    request,
+)
+
+READ = call("read_file", {"path": "/etc/passwd", "level": 9, "tags": ["a", "b"], "deep": {"x": 1}})
+
+
+def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
+    return isinstance(Way(blocked(when), **more).judge(message, *way).verdict, Block)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "",
+        'direction = "client_to_server"',
+        'direction = ["server_to_client", "client_to_server"]',
+        'type = "request"',
+        'method = "tools/call"',
+        'method = "tools/*"',
+        'method = ["ping", "tools/call"]',
+        'tool = "read_file"',
+        'tool = "read_*"',
+        'tool = ["x", "*file"]',
+        'session = "s1"',
+        'session = "s*"',
+        'kind = "mcp.request.tools/call:read_*"',
+        'kind = "mcp.*"',
+        'kind = ["chat.*", "mcp.request.tools/*"]',
+        'path = "$.params.arguments.path", is = "/etc/passwd"',
+        'path = "$.params.arguments.path", matches = "/etc/*"',
+        'path = "$.params.arguments.path", contains = "pass"',
+        'path = "$.params.arguments.path", is_not = "/tmp"',
+        'path = "$.params.arguments.nowhere", is_not = "/tmp"',
+        'path = "$.params.arguments.level", gt = 8, lt = 10',
+        'path = "$.params.arguments.level", ge = 9, le = 9.0',
+        'path = "$.params.arguments.level", is = 9.0',
+        'path = "$.params.arguments.level", in = [1, 9]',
+        'path = "$.params.arguments.tags[*]", is = "b"',
+        'path = "$.params.arguments.tags[1]", is = "b"',
+        'path = "$.params.arguments.tags", contains = "a"',
+        'path = "$.params.arguments.deep", contains = "x"',
+        'path = "$.params.arguments.deep", is = { x = 1 }',
+        'path = "$.params.*.*", is = 9',
+        """path = "$['params']['name']", is = "read_file" """,
+        'path = "$.params.arguments.level", exists = true',
+        'path = "$.params.arguments.nowhere", exists = false',
+        'all = [{ method = "tools/call" }, { tool = "read_*" }]',
+        'any = [{ method = "ping" }, { tool = "read_*" }]',
+        'not = { tool = "write_*" }',
+        'not = { all = [{ tool = "read_*" }, { session = "other" }] }',
+        'not = { any = [{ type = "response" }, { direction = "server_to_client" }] }',
+        'method = "tools/call", not = { method = "ping" }',
+    ],
+)
+def test_a_condition_holds(when: str) -> None:
+    assert is_about(when)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        'direction = "server_to_client"',
+        'type = "notification"',
+        'method = "tools/list"',
+        'tool = "read"',
+        'tool = "Read_file"',
+        'session = "s"',
+        'kind = "mcp.request.tools/call:write_*"',
+        'kind = "mcp.notification.*"',
+        'path = "$.params.arguments.path", is = "/etc"',
+        'path = "$.params.arguments.path", gt = 1',
+        'path = "$.params.arguments.level", is = true',
+        'path = "$.params.arguments.level", is = "9"',
+        'path = "$.params.arguments.level", gt = 5, lt = 8',
+        'path = "$.params.arguments.tags[*]", is_not = "a"',
+        'path = "$.params.arguments.tags[2]", exists = true',
+        'path = "$.params.arguments.nowhere", contains = "x"',
+        'path = "$.result", exists = true',
+        'all = [{ method = "tools/call" }, { tool = "write_*" }]',
+        'any = [{ method = "ping" }, { tool = "write_*" }]',
+        'not = { tool = "read_*" }',
+        'not = { method = "tools/*" }',
+        'tool = "read_*", session = "other"',
+    ],
+)
+def test_a_condition_does_not_hold(when: str) -> None:
+    assert not is_about(when)
+
+
+def test_no_spelling_of_a_tool_slips_past() -> None:
+    def canonical(name: str) -> str:
+        return name.replace("_", "/", 1) if name.startswith("msg_") else name
+
+    for when in ('tool = "msg/send"', 'tool = "msg_send"', 'tool = "msg/*"'):
+        for spelling in ("msg/send", "msg_send"):
+            assert is_about(when, call(spelling), canonical=canonical)
+    assert is_about(
+        'kind = "mcp.request.tools/call:msg/send"', call("msg_send"), canonical=canonical
+    )
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        'method = "tools/call"',
+        'type = "response", tool = "read_*"',
+        'kind = "mcp.response.tools/call:read_file"',
+        'direction = "server_to_client", path = "$.result.n", gt = 1',
+    ],
+)
+def test_an_answer_goes_by_what_it_answers(when: str) -> None:
+    way = Way(blocked(f'type = "response", {when}' if "type" not in when else when))
+    way.judge(READ)
+    assert isinstance(way.judge(answer({"n": 2}), TO_CLIENT).verdict, Block)
+    way.judge(request("prompts/get", {"name": "other"}, number="1"))
+    assert isinstance(way.judge(answer({"n": 0}, "1"), TO_CLIENT).verdict, Block) is False
+
+
+def test_answers_are_told_apart_by_session_side_and_type_of_id() -> None:
+    way = Way(blocked('type = "response", method = "tools/call"'))
+    way.judge(call("x", number=1), TO_SERVER, "one")
+    way.judge(request("ping", number=1), TO_SERVER, "two")
+    way.judge(request("ping", number="1"), TO_SERVER, "one")
+    way.judge(request("ping", number=1), TO_CLIENT, "one")
+    stopped = [
+        isinstance(way.judge(answer({}, number), direction, session).verdict, Block)
+        for number, direction, session in (
+            (1, TO_CLIENT, "two"),
+            ("1", TO_CLIENT, "one"),
+            (1, TO_SERVER, "one"),
+            (1, TO_CLIENT, "one"),
+            (1, TO_CLIENT, "one"),
+        )
+    ]
+    assert stopped == [False, False, False, True, False]
+
+
+def test_the_answer_to_what_asked_for_a_session_is_known_in_that_session() -> None:
+    way = Way(blocked('type = "response", method = "initialize"'))
+    way.judge(request("initialize"), TO_SERVER, None)
+    assert isinstance(way.judge(answer({}), TO_CLIENT, "new").verdict, Block)
+
+
+def test_clients_without_sessions_who_use_the_same_id_are_answered_in_their_order() -> None:
+    way = Way(blocked('type = "response", tool = "second"'))
+    for tool in ("first", "second", "third"):
+        way.judge(call(tool), TO_SERVER, None)
+    verdicts = [way.judge(answer({}), TO_CLIENT, None).verdict for _ in range(3)]
+    assert [isinstance(verdict, Block) for verdict in verdicts] == [False, True, False]
+
+
+def test_a_flood_of_open_requests_forgets_the_oldest_of_its_own_session_alone() -> None:
+    way = Way(blocked('type = "response", method = "tools/call"'))
+    way.judge(call("x", number=0), TO_SERVER, "quiet")
+    for number in range(1_100):
+        way.judge(call("x", number=number), TO_SERVER, "loud")
+    assert not isinstance(way.judge(answer({}, 5), TO_CLIENT, "loud").verdict, Block)
+    assert isinstance(way.judge(answer({}, 1_099), TO_CLIENT, "loud").verdict, Block)
+    assert isinstance(way.judge(answer({}, 0), TO_CLIENT, "quiet").verdict, Block)
+
+
+def test_a_message_made_here_is_of_the_direction_internal() -> None:
+    assert is_about('direction = "internal"', notice("x"), MessageDirection.INTERNAL)
+    assert not is_about('direction = "internal"', notice("x"), MessageDirection.UNKNOWN)
+
+
+def test_a_call_that_names_nothing_is_no_tools() -> None:
+    nameless = Request(id=1, method="tools/call", params={"arguments": {}})
+    assert not is_about('tool = "x*"', nameless)
+    assert is_about('kind = "mcp.request.tools/call"', nameless)
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ('kind = "mcp.proposal.tools/call:read_*"', True),
+        ('kind = "chat.*"', False),
+        ('method = "tools/call", tool = "read_file"', True),
+        ('path = "$.params.arguments.level", gt = 8', True),
+        ('type = "request"', False),
+    ],
+)
+def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expected: bool) -> None:
+    payload = {"method": "tools/call", "params": READ.params}
+    message = decode_mcpx(
+        encode({"protocol": "mcpx/v1", "kind": "mcp.proposal.tools/call", "payload": payload})
+    )
+    assert is_about(when, message) is expected

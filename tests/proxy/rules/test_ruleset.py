@@ -1,0 +1,174 @@
+"""All rules as one interceptor: found quickly, never fooled, whatever plugins do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.message import Notification, Request, replace
+from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
+from folkmoot.proxy.interceptors.base import Action
+from folkmoot.proxy.interceptors.view import View
+from folkmoot.proxy.rules.rule import Plugin, Rule
+from folkmoot.proxy.rules.ruleset import MOST_KEYS, RuleSet
+from folkmoot.proxy.rules.when import compiled
+from tests.harness import run
+from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Way, answer, call, envelope, notice
+
+
+class Counts(Action):
+    """Notes which messages reach it."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    async def look(self, view: View) -> Verdict:
+        self.seen.append(view.message)
+        return CONTINUE
+
+
+def rule(name: str, when: dict[str, Any], action: Action) -> Rule:
+    return Rule(name, {"name": name}, compiled(when, str), action)
+
+
+METHODS = ("tools/call", "tools/list", "ping", "notifications/x")
+LEAVES = st.one_of(
+    st.sampled_from((*METHODS, "tools/*", "*")).map(lambda it: {"method": it}),
+    st.sampled_from(("client_to_server", "server_to_client")).map(lambda it: {"direction": it}),
+    st.sampled_from(("request", "notification", "response")).map(lambda it: {"type": it}),
+    st.sampled_from(("a", "b", "*")).map(lambda it: {"tool": it}),
+    st.sampled_from(("mcp.request.*", "mcp.*.tools/call:a", "mcp.notification.*")).map(
+        lambda it: {"kind": it}
+    ),
+    st.sampled_from(("s1", "s*", "x")).map(lambda it: {"session": it}),
+    st.just({"path": "$.params.name", "is": "a"}),
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda it: {"all": it}),
+        st.lists(inner, min_size=1, max_size=3).map(lambda it: {"any": it}),
+        inner.map(lambda it: {"not": it}),
+    ),
+    max_leaves=8,
+)
+MESSAGES: tuple[tuple[Any, Any], ...] = (
+    (call("a"), TO_SERVER),
+    (call("b"), TO_SERVER),
+    (Request(id=2, method="ping"), TO_CLIENT),
+    (Request(id=3, method="tools/list"), TO_SERVER),
+    (Notification(method="notifications/x", params={"name": "a"}), TO_CLIENT),
+    (answer({}), TO_CLIENT),
+)
+
+
+@given(st.lists(CONDITIONS, min_size=1, max_size=4))
+def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens: list[Any]) -> None:
+    """A rule that is found by index sees what it would see if each condition were asked whole."""
+
+    async def main() -> None:
+        actions = [Counts() for _ in whens]
+        rules = [rule(str(n), when, actions[n]) for n, when in enumerate(whens)]
+        together = RuleSet(rules, str)
+        for message, way in MESSAGES:
+            await together.judge(envelope(message, way))
+        for when, action in zip(whens, actions, strict=True):
+            condition, asked = compiled(when, str), []
+            alone = RuleSet([rule("all", {}, Asks(condition, asked))], str)
+            for message, way in MESSAGES:
+                await alone.judge(envelope(message, way))
+            assert list(map(id, action.seen)) == list(map(id, asked))
+
+    run(main())
+
+
+class Asks(Action):
+    """Holds a condition against every message, whole."""
+
+    def __init__(self, condition: Any, asked: list[Any]) -> None:
+        self._condition = condition
+        self._asked = asked
+
+    async def look(self, view: View) -> Verdict:
+        if self._condition.holds(view):
+            self._asked.append(view.message)
+        return CONTINUE
+
+
+def test_made_up_methods_do_not_fill_memory() -> None:
+    way = Way('[[rule]]\nname = "x"\nwhen = { method = "ping" }\naction = "block"\n')
+    for number in range(2 * MOST_KEYS):
+        way.judge(notice(f"made/up-{number}"))
+    assert len(way.rules.ruleset._program._buckets) <= MOST_KEYS
+
+
+class Foreign:
+    """An interceptor of someone else's."""
+
+    name = "foreign"
+    guards = False
+
+    def __init__(self, word: Any) -> None:
+        self._word = word
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        if isinstance(self._word, Exception):
+            raise self._word
+        return self._word(envelope)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        lambda it: Modify(replace(it.message, method="tools/other")),
+        lambda it: Modify(replace(it.message, id=7)),
+        lambda it: Modify(Notification(method="tools/call")),
+        lambda _: Modify(3),
+        ValueError("inside"),
+    ],
+    ids=["method", "id", "type", "nonsense", "fails"],
+)
+def test_a_plugin_that_makes_another_message_or_fails_stops_it(word: Any) -> None:
+    rules = RuleSet([rule("theirs", {}, Plugin(Foreign(word)))], str)
+    ruling = run(rules.judge(envelope(call("a"))))
+    assert isinstance(ruling.verdict, Block)
+    assert ruling.by == "theirs"
+
+
+@pytest.mark.requirement("proxy.interceptors-see-context")
+def test_a_plugin_sees_the_whole_envelope() -> None:
+    seen: list[Any] = []
+    rules = RuleSet(
+        [rule("theirs", {}, Plugin(Foreign(lambda it: seen.append(it) or CONTINUE)))], str
+    )
+    came = envelope(call("a"))
+    run(rules.judge(came))
+    assert seen == [came]
+    assert seen[0].context is came.context
+
+
+def test_asked_for_one_word_alone_it_gives_the_last_one() -> None:
+    def said(*words: Any) -> Verdict:
+        rules = [rule(str(n), {}, Plugin(Foreign(word))) for n, word in enumerate(words)]
+        return run(RuleSet(rules, str).intercept(envelope(call("a"))))
+
+    assert said() is CONTINUE
+    changed = said(lambda it: Modify(replace(it.message, params={"name": "b"})))
+    assert isinstance(changed, Modify)
+    assert changed.message.params == {"name": "b"}
+    assert isinstance(said(lambda _: Delay(1.0)), Block)
+
+
+def test_a_rule_file_with_a_thousand_rules_still_finds_the_one(tmp_path: Path) -> None:
+    text = "".join(
+        f'[[rule]]\nname = "r{n}"\nwhen = {{ method = "m/{n}" }}\naction = "block"\n'
+        for n in range(1_000)
+    )
+    way = Way(text)
+    assert way.judge(notice("m/700")).by == "r700"
+    assert way.judge(notice("m/1000")).verdict is CONTINUE

@@ -1,0 +1,269 @@
+"""Held messages: who waits, who decides, and what people see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from folkmoot.cli import proxy_held
+from folkmoot.control import ControlServer
+from folkmoot.control.held import held_commands
+from folkmoot.control.proxies import proxy_socket, running_proxies, runtime_folder
+from folkmoot.core.errors import CommandInvalid, DataFolderUnwritable, MessageDropped
+from folkmoot.core.message import Notification
+from folkmoot.core.verdict import CONTINUE, Block, Hold
+from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView
+from tests.harness import run
+from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
+
+NASTY = {"path": "/x\x1b[2J\u202e\nend", "long": "y" * 500}
+
+
+class Waits:
+    """Messages that are held, each by a task."""
+
+    def __init__(self, tasks: asyncio.TaskGroup, most: int = 256) -> None:
+        self.clock = Clock()
+        self.held = HeldMessages(self.clock, most=most)
+        self.told: list[tuple[str, int]] = []
+        self.held.subscribe(lambda change, view: self.told.append((change, view.id)))
+        self._tasks = tasks
+
+    async def hold(self, message: Any = None, *way: Any, **more: Any) -> asyncio.Task[str]:
+        """Have a message held; the task says what became of it."""
+        task = self._tasks.create_task(self._one(message or call("delete"), way, Hold(**more)))
+        before = len(self.told)
+        while len(self.told) == before:  # noqa: ASYNC110 - the test's own time limit bounds it
+            await asyncio.sleep(0)
+        return task
+
+    async def _one(self, message: Any, way: Any, hold: Hold) -> str:
+        try:
+            await self.held.hold(envelope(message, *way), "ask first", hold)
+        except MessageDropped as error:
+            return error.message
+        return "released"
+
+
+def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason() -> None:
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            first, second, third = [await waits.hold() for _ in range(3)]
+            assert [view.id for view in waits.held.list()] == [1, 2, 3]
+            waits.held.release(2)
+            waits.held.drop(1, "Too risky.")
+            waits.held.drop(3)
+            assert await second == "released"
+            assert await first == "The message was held and dropped: Too risky."
+            assert "someone dropped it" in await third
+            assert len(waits.held) == 0
+            with pytest.raises(CommandInvalid, match="No message 2 is held"):
+                waits.held.release(2)
+            assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
+
+    run(main())
+
+
+def test_a_message_nobody_decides_about_is_dropped_in_time_and_one_nobody_waits_for_is_gone() -> (
+    None
+):
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            late = await waits.hold(seconds=0.01)
+            assert waits.held.list()[0].until == waits.clock.now() + 0.01
+            assert await late == "Nobody decided about the message in time."
+            gone = await waits.hold()
+            gone.cancel()
+            await asyncio.wait([gone])
+            assert waits.held.list() == []
+            assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
+
+    run(main())
+
+
+def test_too_many_held_messages_are_dropped() -> None:
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks, most=1)
+            first = await waits.hold()
+            with pytest.raises(MessageDropped, match="1 messages are held already"):
+                await waits.held.hold(envelope(call("x")), "r", Hold())
+            waits.held.release(1)
+            await first
+
+    run(main())
+
+
+def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
+    async def main() -> list[HeldView]:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            for message, *way in (
+                (call("delete", NASTY),),
+                (answer({"ok": 1}), TO_CLIENT),
+                (Notification(method="notifications/\x07"),),
+            ):
+                await waits.hold(message, *way, reason="Why\nnot?")
+            seen = waits.held.list()
+            for view in seen:
+                waits.held.release(view.id)
+            return seen
+
+    request, response, notice = run(main())
+    assert (request.method, request.tool, request.direction) == (
+        "tools/call",
+        "delete",
+        "client_to_server",
+    )
+    assert (request.rule, request.session, request.since) == ("ask first", "s1", 1_000.0)
+    assert len(request.preview) <= PREVIEW + 50
+    assert "\\u001b" in request.preview
+    assert (response.type, response.preview) == ("response", '{"ok":1}')
+    assert (notice.method, notice.reason) == ("notifications/\\x07", "Why\\nnot?")
+    for view in (request, response, notice):
+        assert "".join(map(str, (view.preview, view.reason, view.method))).isprintable()
+
+
+def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> None:
+    rules = loaded(
+        '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
+        '[[rule]]\nname = "never"\nwhen = { path = "$.params.arguments.all", is = true }\n'
+        'action = "block"\n'
+    )
+
+    async def main() -> None:
+        held = HeldMessages(Clock())
+        chain = Chain(rules.interceptors, held)
+
+        async def decided(arguments: Any) -> Any:
+            ruling = await chain.judge(envelope(call("delete", arguments)))
+            async with asyncio.TaskGroup() as tasks:
+                held.subscribe(
+                    lambda change, view: held.release(view.id) if change == "held" else None
+                )
+                return await tasks.create_task(chain.settle(ruling))
+
+        assert (await decided({})).verdict is CONTINUE
+        assert isinstance((await decided({"all": True})).verdict, Block)
+
+    run(main())
+
+
+@asynccontextmanager
+async def proxies(folder: Path, *pids: int) -> AsyncIterator[list[Waits]]:
+    """Proxies that can be asked about the messages they hold."""
+    async with asyncio.TaskGroup() as tasks:
+        found: list[Waits] = []
+        serving = []
+        for pid in pids:
+            waits = Waits(tasks)
+            server = ControlServer(proxy_socket(folder, pid), held_commands(waits.held))
+            server.listen()
+            serving.append(tasks.create_task(server.serve()))
+            found.append(waits)
+        try:
+            yield found
+        finally:
+            for task in serving:
+                task.cancel()
+
+
+async def held(*words: str) -> Result:
+    return await asyncio.to_thread(CliRunner().invoke, proxy_held.held, list(words))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "folkmoot"
+
+
+def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path) -> None:
+    async def main() -> None:
+        async with proxies(folder, 4711) as (waits,):
+            first = await waits.hold(call("delete", NASTY), reason="Really?")
+            second = await waits.hold()
+            shown = await held("list")
+            assert shown.exit_code == 0, shown.output
+            assert "4711/1" in shown.output
+            assert "tools/call delete" in shown.output
+            assert "\x1b" not in shown.output
+            listed = json.loads((await held("list", "--json")).output)["held"]
+            assert [row["id"] for row in listed] == ["4711/1", "4711/2"]
+            assert (await held("release", "1")).output == "Released 4711/1.\n"
+            dropped = await held("drop", "4711/2", "--reason", "No.")
+            assert dropped.output == "Dropped 4711/2.\n"
+            assert await first == "released"
+            assert (await second).endswith("dropped: No.")
+            again = await held("release", "1")
+            assert isinstance(again.exception, CommandInvalid)
+            assert "No message is held" in (await held("list")).output
+
+    run(main())
+
+
+def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(folder: Path) -> None:
+    async def main() -> None:
+        async with proxies(folder, 10, 20) as (one, two):
+            first, second = await one.hold(), await two.hold()
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(folder / "proxy-30.sock"))
+            (folder / "proxy-40.sock").write_text("no socket")
+            assert set(running_proxies()) == {10, 20}
+            assert not (folder / "proxy-30.sock").exists()
+            assert (folder / "proxy-40.sock").exists()
+            listed = json.loads((await held("list", "--json")).output)["held"]
+            assert {row["id"] for row in listed} == {"10/1", "20/1"}
+            unclear = await held("release", "1")
+            assert "2 proxies run; say which" in str(unclear.exception)
+            for name in ("10/1", "20/1"):
+                assert (await held("release", name)).exit_code == 0
+            assert [await first, await second] == ["released", "released"]
+            assert "No proxy runs as process 99." in str((await held("drop", "99/1")).exception)
+            assert (await held("drop", "x")).exit_code == 2
+
+    run(main())
+
+
+def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None:
+    async def main() -> None:
+        data = tmp_path / "data"
+        data.mkdir()
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            server = ControlServer(data / "control.sock", held_commands(waits.held))
+            server.listen()
+            serving = tasks.create_task(server.serve())
+            waiting = await waits.hold()
+            assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
+            assert await waiting == "released"
+            serving.cancel()
+
+    run(main())
+
+
+def test_the_folder_of_sockets_is_private(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "folkmoot"
+    folder.mkdir(parents=True, mode=0o755)
+    path = proxy_socket(folder)
+    assert path.name == f"proxy-{os.getpid()}.sock"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataFolderUnwritable):
+        proxy_socket(tmp_path / "file")
+    assert runtime_folder({"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/folkmoot")
+    assert runtime_folder({"XDG_STATE_HOME": "/s"}) == Path("/s/folkmoot/run")
+    assert runtime_folder({}).is_relative_to(Path.home())
