@@ -32,6 +32,7 @@ from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.pipeline import Pipeline, show_to
 from folkmoot.ratelimits import RateLimits
+from folkmoot.relay.passing import Passing
 from folkmoot.rooms import Rooms
 from folkmoot.store import SqliteStore
 from folkmoot.store.stats import BATCH_BOUNDS
@@ -46,7 +47,7 @@ from folkmoot.telemetry.parts import (
     tool_families,
     websocket_families,
 )
-from folkmoot.tools import Dispatcher, Services
+from folkmoot.tools import CATALOGUE, Dispatcher, Services
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
@@ -109,6 +110,7 @@ class Hub:
             settings.http.allowed_origins,
         )
         self._limits = RateLimits(self.clock, rate_limits(settings))
+        self._passing = Passing(settings, self.clock)
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
@@ -177,6 +179,7 @@ class Hub:
             logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
         self._open_mail(vault)
+        self._open_interceptors()
         self._open_rooms()
         self._open_tools()
         self._traces = tracing.start(
@@ -202,6 +205,7 @@ class Hub:
                 "status": status_command(
                     version=__version__, url=self.base_url, uptime=self.uptime
                 ),
+                **self._passing.commands,
                 **key_commands(
                     KeyRing(self.store, vault, folder.paths.master_key, settings.master_key or None)
                 ),
@@ -209,6 +213,7 @@ class Hub:
         )
         control.listen()
         stack.callback(control.close)
+        await stack.enter_async_context(self._passing.running())
         await stack.enter_async_context(self.mcp.running())
         self._server = HttpServer(
             self._application(),
@@ -235,8 +240,16 @@ class Hub:
         )
         self._retention = Retention(self.mail, self.clock, keep_days=settings.mail.keep_days)
 
+    def _open_interceptors(self) -> None:
+        def canonical(name: str) -> str:
+            tool = CATALOGUE.find(name)
+            return name if tool is None else tool.name
+
+        self._passing.load(canonical)
+
     def _open_rooms(self) -> None:
         tally = Tally()
+        shown = (*self._passing.interceptors, *self._interceptors)
         self.rooms = Rooms(
             self.store,
             self.clock,
@@ -244,7 +257,7 @@ class Hub:
             epoch=self.store.identity.epoch,
             crowd=lambda: RoomCrowd(tally),
             options=room_options(self.settings),
-            intercept=show_to(self._interceptors, self.clock) if self._interceptors else None,
+            intercept=show_to(shown, self.clock, self._passing.held) if shown else None,
         )
         self.accounts.watch(self.rooms.recheck)
         self.metrics.watch(
@@ -329,10 +342,11 @@ class Hub:
     def _mcp_app(self) -> ASGIApp:
         """`/mcp`, which tells browsers of the pages that may use it."""
         origins = self.settings.http.allowed_origins
+        tapped = self._passing.tapped(self.mcp)
         if not origins:
-            return self.mcp
+            return tapped
         return CORSMiddleware(
-            self.mcp,
+            tapped,
             allow_origins=origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("*",),

@@ -223,3 +223,20 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {
         file.name: (file.stat().st_mode, file.read_bytes()) for file in sorted(folder.iterdir())
     }
+
+
+def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(
+    examined: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "rules.toml").write_text('[[rule]]\nname = "one"\naction = "blok"\n')
+    (tmp_path / "file").write_text("")
+    chosen = {"FOLKMOOT_INTERCEPTORS_RULES": "rules.toml", "FOLKMOOT_RECORD_FOLDER": "file/tapes"}
+    code, findings = examined(**chosen)
+    assert code == ExitCode.FAILED
+    assert findings["recording"]["text"].endswith("file: is not a folder")
+    assert "did you mean 'block'?" in findings["rules"]["text"]
+    (tmp_path / "rules.toml").write_text('[[rule]]\nname = "one"\naction = "block"\n')
+    (tmp_path / "open").mkdir(mode=0o755)
+    code, findings = examined(**{**chosen, "FOLKMOOT_RECORD_FOLDER": "open"})
+    assert (code, findings["rules"]["text"]) == (0, "rules.toml")
+    assert findings["recording"]["level"] == "warning"

@@ -225,6 +225,25 @@ def test_marking_a_thread_read_leaves_nothing_of_it_unread(tmp_path: Path) -> No
     in_office(tmp_path, body)
 
 
+def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(
+    tmp_path: Path,
+) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob, carol = await office.people("alice", "bob", "carol")
+        sent = await office.write_some(alice, bob, 3)
+        other = await office.write_some(carol, bob, 1)
+        named = [sent[0].message_id, sent[2].message_id, other[0].message_id, "unknown"]
+        for _ in range(2):
+            await office.mail.mark_read(bob, sent[0].thread_id, named)
+            threads = {t.other_handle: t for t in (await office.mail.threads(bob)).threads}
+            assert (threads["alice"].unread_count, threads["carol"].unread_count) == (1, 1)
+        await office.mail.mark_read(bob, sent[0].thread_id, [])
+        await office.mail.mark_read(alice, sent[0].thread_id, named)
+        assert (await office.mail.digest(bob)).total_unread == 2
+
+    in_office(tmp_path, body)
+
+
 @pytest.mark.requirement(
     "tool.mark-read.errors", "tool.archive.errors", "tool.star.errors", "tool.mute.errors"
 )

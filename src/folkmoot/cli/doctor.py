@@ -19,6 +19,7 @@ from folkmoot.cli.options import (
     settings_from,
 )
 from folkmoot.cli.output import say_json
+from folkmoot.cli.passingchecks import check_interceptors, check_recording
 from folkmoot.core.errors import SettingsError
 from folkmoot.datafolder import Finding
 
@@ -36,9 +37,10 @@ def doctor(
 ) -> None:
     """Check that a hub can run here, and say what to mend.
 
-    Looks at the program, the settings, the certificate, the data folder and its permissions, the
-    master key, the database, a running hub and the port, and changes nothing. A large database
-    takes a while to read. Ends with exit code 1 when there is a problem.
+    Looks at the program, the settings, the certificate, the folder for tapes, the rules, the data
+    folder and its permissions, the master key, the database, a running hub and the port, and
+    changes nothing. A large database takes a while to read. Ends with exit code 1 when there is a
+    problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
@@ -50,6 +52,7 @@ def doctor(
         ]
     else:
         findings += [check_settings(loaded), check_tls(loaded.settings)]
+        findings += [check_recording(loaded.settings), check_interceptors(loaded.settings)]
         findings.extend(check_data(loaded.settings))
     well = all(finding.level != "problem" for finding in findings)
     if as_json:

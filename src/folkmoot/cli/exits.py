@@ -34,19 +34,32 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "All went well; for `serve`, the hub was stopped and everything is written.",
-    ExitCode.FAILED: "The command could not do its work, or `doctor` found a problem.",
+    ExitCode.OK: (
+        "All went well; a command that runs until it is stopped was stopped, and everything is "
+        "written."
+    ),
+    ExitCode.FAILED: (
+        "The command could not do its work, or found something: `doctor` and `tape validate` a "
+        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` what did not fit."
+    ),
     ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
     ExitCode.SETTINGS: "The settings file or a `FOLKMOOT_…` variable is wrong.",
-    ExitCode.DATA: "The data folder, the database or the master key cannot be used.",
-    ExitCode.LISTEN: "The hub cannot listen: the port is taken or the address is not usable.",
-    ExitCode.NOT_RUNNING: "The command needs a running hub, and none runs on the data folder.",
+    ExitCode.DATA: (
+        "The data folder, the database, the master key or a key for redaction cannot be used."
+    ),
+    ExitCode.LISTEN: (
+        "A hub, a proxy or a served tape cannot listen: the port is taken or the address is not "
+        "usable."
+    ),
+    ExitCode.NOT_RUNNING: (
+        "The command needs a running hub, and none runs on the data folder; or a running proxy."
+    ),
     ExitCode.UNREACHABLE: "No hub answers at the address the command was to use.",
     ExitCode.SIGNED_OUT: "The command needs an account: none is kept, or its token is not valid.",
     ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
     ExitCode.INTERRUPTED: (
-        "The command was interrupted with Ctrl-C; `serve` ends with 0 instead, and so does "
-        "the view of `room join`."
+        "The command was interrupted with Ctrl-C; what runs until then (`serve`, `proxy`, "
+        "`tape serve`, the view of `room join`) ends with 0 instead."
     ),
 }
 

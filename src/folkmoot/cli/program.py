@@ -18,6 +18,7 @@ from folkmoot import __version__
 from folkmoot.cli import (
     account,
     backup,
+    bridge,
     config,
     connect,
     doctor,
@@ -25,12 +26,14 @@ from folkmoot.cli import (
     keys,
     mail,
     people,
+    proxy,
     serve,
     status,
 )
 from folkmoot.cli.exits import ExitCode, exit_code
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.cli.room import commands as room
+from folkmoot.cli.tape import commands as tape
 from folkmoot.core.errors import FolkmootError
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
@@ -73,6 +76,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "change-handle": account.change_handle,
     "delete-account": account.delete_account,
     "connect": connect.connect,
+    "bridge": bridge.app,
     "inbox": mail.inbox,
     "send": mail.send,
     "reply": mail.reply,
@@ -85,6 +89,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "block": people.block,
     "unblock": people.unblock,
     "invite": people.invite,
+    "proxy": proxy.app,
+    "tape": tape.app,
 }
 """Every command and group of commands by its name."""
 

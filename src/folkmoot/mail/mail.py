@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from folkmoot.accounts import Account, Accounts, Farewell, Sealer
 from folkmoot.core.errors import (
     ArgumentInvalid,
@@ -231,13 +233,18 @@ class Mail:
 
         return await self._store.read(read)
 
-    async def mark_read(self, reader: Account, thread_id: str) -> None:
-        """Mark everything in a thread read."""
+    async def mark_read(
+        self, reader: Account, thread_id: str, message_ids: Sequence[str] | None = None
+    ) -> None:
+        """Mark everything in a thread read, or these messages of it alone."""
         now = self._now()
 
         async def unit(tx: Tx) -> None:
             member = await queries.access_member(tx, reader.id, thread_id)
-            await queries.mark_thread(tx, reader.id, member, now)
+            if message_ids is None:
+                await queries.mark_thread(tx, reader.id, member, now)
+            elif message_ids and (places := await queries.places_of(tx, thread_id, message_ids)):
+                await queries.mark_copies(tx, reader.id, places, now)
 
         await self._store.write(unit)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
 from folkmoot.core.ports import Row, Tx
 from folkmoot.mail.model import Mode, Priority, State
+
+T = TypeVar("T")
 
 LIST_SIZES = (1, 4, 16, 64, 128)
 """Lists in statements are filled up to one of these, so that few statements have to be prepared."""
@@ -229,6 +231,16 @@ async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> No
         )
 
 
+async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[int]:
+    """The places of those of these messages that lie in a thread."""
+    marks = ", ".join("?" * len(filled(message_ids)))
+    rows = await tx.fetch(
+        f"SELECT seq FROM messages WHERE id IN ({marks}) AND thread_id = ?",  # noqa: S608
+        (*filled(message_ids), thread_id),
+    )
+    return [row[0] for row in rows]
+
+
 async def mark_thread(tx: Tx, user_id: str, member: Member, now: int) -> None:
     """Mark everything in a thread read.
 
@@ -257,7 +269,7 @@ def among(seqs: Sequence[int]) -> str:
     return f"user_id = ? AND seq IN ({', '.join('?' * len(filled(seqs)))})"
 
 
-def filled(seqs: Sequence[int]) -> list[int]:
-    """The places, the last one repeated until there are as many as one of the list sizes."""
-    size = next((size for size in LIST_SIZES if size >= len(seqs)), len(seqs))
-    return [*seqs, *[seqs[-1]] * (size - len(seqs))]
+def filled(keys: Sequence[T]) -> list[T]:
+    """The keys, the last one repeated until there are as many as one of the list sizes."""
+    size = next((size for size in LIST_SIZES if size >= len(keys)), len(keys))
+    return [*keys, *[keys[-1]] * (size - len(keys))]

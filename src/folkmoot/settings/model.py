@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from folkmoot.settings.passing import InterceptorSettings, RecordSettings
 from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.section import (
     FilePath,
@@ -336,6 +337,8 @@ class Settings(Section, frozen=True, kw_only=True):
     rooms: RoomSettings = field(default_factory=RoomSettings)
     kinds: KindSettings = field(default_factory=KindSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    record: RecordSettings = field(default_factory=RecordSettings)
+    interceptors: InterceptorSettings = field(default_factory=InterceptorSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from folkmoot.settings.shapes import (
     file_path,
+    folder_path,
     host,
     host_pattern,
     http_url,
@@ -18,6 +19,7 @@ from folkmoot.settings.shapes import (
 
 Host = Annotated[str, Meta(extra={"shape": host})]
 FolderPath = Annotated[str, Meta(extra={"shape": path})]
+OptionalFolder = Annotated[str, Meta(extra={"shape": folder_path})]
 FilePath = Annotated[str, Meta(extra={"shape": file_path})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]

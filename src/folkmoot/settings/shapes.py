@@ -76,6 +76,11 @@ def file_path(value: str) -> bool:
     return not value or path(value)
 
 
+def folder_path(value: str) -> bool:
+    """Empty, or the path of a folder."""
+    return not value or path(value)
+
+
 def http_url(value: str) -> bool:
     """Empty, or an http:// or https:// URL without user, query or fragment."""
     if not value:

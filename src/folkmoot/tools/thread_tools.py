@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from msgspec import Meta
 
 from folkmoot.mail import State
 from folkmoot.tools.account_tools import Nothing
 from folkmoot.tools.message_tools import take_page
 from folkmoot.tools.model import Arguments, Call, Payload, Schema, Tool
 from folkmoot.tools.people_tools import PageLimit
-from folkmoot.tools.schemas import CURSOR, LIMIT, choice, integer, obj, switch, text
+from folkmoot.tools.schemas import CURSOR, LIMIT, choice, integer, obj, switch, text, texts
+
+MOST_MARKED = 100
+"""Messages that one call marks read: as many as one page shows."""
 
 
 class Threads(Arguments, frozen=True, kw_only=True):
@@ -57,11 +63,19 @@ class ThreadId(Arguments, frozen=True, kw_only=True):
     thread_id: str
 
 
-async def mark_read(call: Call[ThreadId]) -> Payload:
-    """Mark everything in a thread as read."""
-    thread_id = call.arguments.thread_id
-    await call.services.mail.mark_read(call.account, thread_id)
-    return {"thread_id": thread_id, "message": "Thread marked as read."}
+class MarkRead(Arguments, frozen=True, kw_only=True):
+    """One thread, or some messages of it."""
+
+    thread_id: str
+    message_ids: Annotated[list[str], Meta(max_length=MOST_MARKED)] | None = None
+
+
+async def mark_read(call: Call[MarkRead]) -> Payload:
+    """Mark everything in a thread as read, or only what was named."""
+    given = call.arguments
+    await call.services.mail.mark_read(call.account, given.thread_id, given.message_ids)
+    done = "Thread" if given.message_ids is None else "Messages"
+    return {"thread_id": given.thread_id, "message": f"{done} marked as read."}
 
 
 async def delete_thread(call: Call[ThreadId]) -> Payload:
@@ -164,8 +178,16 @@ THREAD_TOOLS = (
     Tool(
         name="msg/mark_read",
         description="Mark all messages in a thread as read.",
-        schema=obj({"thread_id": text("UUID of the thread to mark as read")}, ("thread_id",)),
-        arguments=ThreadId,
+        schema=obj(
+            {
+                "thread_id": text("UUID of the thread to mark as read"),
+                "message_ids": texts(
+                    "Mark only these messages of the thread (UUIDs).", most=MOST_MARKED
+                ),
+            },
+            ("thread_id",),
+        ),
+        arguments=MarkRead,
         handler=mark_read,
         app_only=True,
     ),

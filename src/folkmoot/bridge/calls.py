@@ -1,0 +1,143 @@
+"""Calls of tools as they pass: which tool, with what, and which answer belongs to which call."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from folkmoot.core import strict
+from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.errors import AnswerInvalid, MessageError, TooManyInFlight
+from folkmoot.core.message import MessageId, Notification, Request, Response, replace
+from folkmoot.core.strict import Limits
+
+MOST_OPEN: Final = 1024
+MOST_CANCELLED: Final = 64
+"""Calls whose client has left and whose answer may still come; the oldest are forgotten."""
+TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
+
+T = TypeVar("T")
+Envelope: TypeAlias = MessageEnvelope[Any]
+Key: TypeAlias = tuple[type, MessageId]
+
+MAIL: Final = "msg"
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A `tools/call` on its way to the hub; `tool` is the canonical name."""
+
+    request: Request
+    params: dict[str, Any]
+    tool: str
+    arguments: dict[str, Any]
+
+    def with_arguments(self, arguments: dict[str, Any]) -> Request:
+        """The same call with other arguments; everything else stays."""
+        return replace(self.request, params={**self.params, "arguments": arguments})
+
+
+def tool_call(envelope: Envelope) -> ToolCall | None:
+    """The call of a tool that a message is, if it goes to the hub and is one."""
+    message = envelope.message
+    if (
+        envelope.context.direction is not MessageDirection.CLIENT_TO_SERVER
+        or not isinstance(message, Request)
+        or message.method != "tools/call"
+        or not isinstance(message.params, dict)
+    ):
+        return None
+    params = message.params
+    name, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(name, str):
+        return None
+    given = arguments if isinstance(arguments, dict) else {}
+    return ToolCall(message, params, canonical(name), given)
+
+
+def is_call(envelope: Envelope) -> bool:
+    """Whether a message asks the hub for a tool, in whatever way."""
+    going = envelope.context.direction is MessageDirection.CLIENT_TO_SERVER
+    return going and getattr(envelope.message, "method", None) == "tools/call"
+
+
+def canonical(name: str) -> str:
+    """The canonical name of one of the hub's own tools, from either spelling."""
+    for namespace in (MAIL, "folkmoot"):
+        if name.startswith(f"{namespace}_"):
+            return f"{namespace}/{name[len(namespace) + 1 :]}"
+    return name
+
+
+def answer_in(envelope: Envelope) -> Response | None:
+    """The answer that a message is, if it comes from the hub and is one."""
+    message = envelope.message
+    coming = envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
+    return message if coming and isinstance(message, Response) else None
+
+
+class OpenCalls(Generic[T]):
+    """What is to be known when the answer to a call comes. A call too many is refused."""
+
+    def __init__(self, most: int = MOST_OPEN) -> None:
+        self._most = most
+        self._open: dict[Key, T] = {}
+        self._cancelled: OrderedDict[Key, T] = OrderedDict()
+
+    def put(self, request: Request, what: T) -> None:
+        """Remember what a call was about."""
+        if len(self._open) >= self._most:
+            raise TooManyInFlight("Too many calls wait for an answer.")
+        self._open[key_of(request.id)] = what
+
+    def take(self, response: Response) -> T | None:
+        """What the call that this answers was about, once."""
+        if response.id is None:
+            return None
+        key = key_of(response.id)
+        return self._open.pop(key, None) or self._cancelled.pop(key, None)
+
+    def hear(self, envelope: Envelope) -> None:
+        """Make room when the client waits for an answer no more; it may still come."""
+        message = envelope.message
+        if not isinstance(message, Notification) or message.method != "notifications/cancelled":
+            return
+        named = message.params.get("requestId") if isinstance(message.params, dict) else None
+        if isinstance(named, str | int) and (what := self._open.pop(key_of(named), None)):
+            self._cancelled[key_of(named)] = what
+            if len(self._cancelled) > MOST_CANCELLED:
+                self._cancelled.popitem(last=False)
+
+
+def key_of(message_id: MessageId) -> Key:
+    """An id with its type: `1` and `"1"` are two calls."""
+    return type(message_id), message_id
+
+
+def payload_of(response: Response) -> dict[str, Any] | None:
+    """The one JSON object in a tool's result; None when the call failed.
+
+    Raises `AnswerInvalid` for anything else: what the bridge cannot read it cannot vouch for.
+    """
+    if response.result is msgspec.UNSET:
+        return None
+    result = response.result
+    try:
+        if result.get("isError"):
+            return None
+        [block] = result["content"]
+        payload = strict.decode_object(block["text"].encode(), TEXT_LIMITS)
+    except (
+        AttributeError, KeyError, TypeError, ValueError, MessageError,
+    ):  # fmt: skip
+        raise AnswerInvalid("The hub's answer cannot be understood, so it is not shown.") from None
+    return payload
+
+
+def with_payload(response: Response, payload: dict[str, Any]) -> Response:
+    """The answer with another object in it, and nothing beside it that says something else."""
+    kept = {name: it for name, it in response.result.items() if name != "structuredContent"}
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return replace(response, result={**kept, "content": [{"type": "text", "text": text}]})

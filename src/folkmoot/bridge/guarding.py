@@ -1,0 +1,106 @@
+"""Guarding: what a client may ask of the hub's mail while the bridge stands for its secrecy."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from folkmoot.bridge.calls import MAIL, Envelope, ToolCall, canonical, is_call, tool_call
+from folkmoot.bridge.device import Device
+from folkmoot.core.errors import ArgumentInvalid, BlockedByInterceptor
+from folkmoot.core.verdict import CONTINUE, Block, Verdict
+
+PAYLOAD: Final = "encrypted_payload"
+DEVICE_KEY: Final = "client_public_key"
+
+SENDING: Final[dict[str, frozenset[str]]] = {
+    "msg/send": frozenset(("to", "body", "priority", "reply_to")),
+    "msg/reply": frozenset(("message_id", "body", "priority")),
+}
+"""What a call that sends mail may hold. Anything else could be words for the hub to read."""
+PAGES: Final = frozenset(("msg/inbox", "msg/thread"))
+"""What answers with messages."""
+OTHERS: Final = frozenset((
+    "msg/register", "msg/recover", "msg/whoami", "msg/set_profile", "msg/change_handle",
+    "msg/delete_account", "msg/delete_message", "msg/threads", "msg/digest", "msg/delete_thread",
+    "msg/mark_read", "msg/archive", "msg/star", "msg/mute", "msg/contacts", "msg/add_contact",
+    "msg/remove_contact", "msg/lookup", "msg/search_users", "msg/block", "msg/invite",
+    "msg/open_inbox",
+))  # fmt: skip
+"""What else there is in mail, and neither takes nor shows what was sealed."""
+KNOWN: Final = frozenset((*SENDING, *PAGES, *OTHERS))
+HIDDEN: Final[dict[str, str]] = {
+    "msg/send": PAYLOAD,
+    "msg/reply": PAYLOAD,
+    "msg/set_profile": DEVICE_KEY,
+    "msg/register": DEVICE_KEY,
+}
+"""Arguments that are the bridge's to give."""
+WITHIN: Final = "folkmoot/call_tool"
+"""Calls another tool; a call of mail inside of it would pass the bridge by."""
+
+
+NO_CALL: Final = BlockedByInterceptor("A call of a tool must be a request that names the tool.")
+
+
+class Guarding:
+    """Stops calls that would pass the bridge by, or set another key than the device's."""
+
+    name = "bridge-guard"
+    guards = False
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    async def intercept(self, envelope: Envelope) -> Verdict:
+        """What is to become of the message."""
+        call = tool_call(envelope)
+        if call is None:
+            return Block(NO_CALL) if is_call(envelope) else CONTINUE
+        if call.tool == WITHIN:
+            return self._within(call.arguments.get("name"))
+        if not call.tool.startswith(f"{MAIL}/"):
+            return CONTINUE
+        if call.tool not in KNOWN:
+            return Block(
+                BlockedByInterceptor(
+                    "The bridge does not know this tool, so it cannot keep mail secret in it."
+                )
+            )
+        if call.tool in SENDING:
+            check_sending(call)
+        elif call.tool in HIDDEN:
+            await self._check_key(call)
+        return CONTINUE
+
+    def _within(self, inner: Any) -> Verdict:
+        if isinstance(inner, str) and not canonical(inner).startswith(f"{MAIL}/"):
+            return CONTINUE
+        return Block(BlockedByInterceptor("Call the tools for mail by themselves on the bridge."))
+
+    async def _check_key(self, call: ToolCall) -> None:
+        given = call.arguments.get(DEVICE_KEY)
+        if given is None:
+            return
+        await self._device.ready()
+        if given != self._device.owner or call.tool == "msg/register":
+            raise BlockedByInterceptor(
+                "The bridge holds the key of this device and publishes it itself; leave out "
+                f"{DEVICE_KEY}. 'folkmoot bridge key' shows and changes it."
+            )
+
+
+def check_sending(call: ToolCall) -> None:
+    """Refuse a call that sends anything but a body that can be sealed."""
+    given = {name: value for name, value in call.arguments.items() if value is not None}
+    if PAYLOAD in given:
+        raise ArgumentInvalid(
+            f"The bridge encrypts by itself: give body, and leave out {PAYLOAD}.", field=PAYLOAD
+        )
+    for name, value in given.items():
+        if name not in SENDING[call.tool]:
+            raise ArgumentInvalid(f"Unknown argument: {name[:40]!r}.", field=name[:40])
+        if not isinstance(value, str):
+            raise ArgumentInvalid(f"{name} must be a string.", field=name)
+    for name in ("to" if call.tool == "msg/send" else "message_id", "body"):
+        if not given.get(name):
+            raise ArgumentInvalid(f"Missing argument: {name}.", field=name)

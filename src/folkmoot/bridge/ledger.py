@@ -1,0 +1,234 @@
+"""The ledger: which keys correspondents had, and which letters were seen, in a small database.
+
+Two bridges may use it at once: every change is one transaction. It holds no body and no private
+key, but whoever changes it changes whom the bridge trusts; so it is for its owner alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from folkmoot.bridge.database import Database, Row
+from folkmoot.core.errors import BridgeStateUnusable
+
+FILE_NAME: Final = "bridge.db"
+MOST_LETTERS: Final = 50_000
+"""Letters of one account that are remembered; the oldest go first."""
+MOST_PINS: Final = 10_000
+"""Correspondents of one account. None is forgotten for another: someone could want just that."""
+SLACK: Final = 500
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """A correspondent's key; none of them once its absence was accepted."""
+
+    handle: str
+    key: str
+    since: int
+    until: int | None = None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What is remembered of a letter."""
+
+    digest: str | None
+    message_id: str | None
+    thread_id: str | None
+    peer: str
+    outgoing: bool
+    peer_key: str
+
+
+_SEEN: Final = "SELECT digest, message_id, thread_id, peer, outgoing, peer_key FROM letters "
+
+
+class Ledger(Database):
+    """What one device remembers. `owner` is everywhere the public key of its account there."""
+
+    def __init__(self, path: Path, *, most_letters: int = MOST_LETTERS) -> None:
+        super().__init__(path)
+        self._most = most_letters
+        self._unpruned = SLACK
+
+    def pins(self, owner: str) -> list[Pin]:
+        """Every key that correspondents have or had, by handle, the latest first."""
+        rows = self.rows(
+            "SELECT handle, key, since, until FROM pins WHERE owner = ? "
+            "ORDER BY handle, until IS NOT NULL, since DESC",
+            owner,
+        )
+        return [Pin(*row) for row in rows]
+
+    def pins_of(self, owner: str, handle: str) -> list[Pin]:
+        """The keys of one correspondent, the present one first."""
+        rows = self.rows(
+            "SELECT handle, key, since, until FROM pins WHERE owner = ? AND handle = ? "
+            "ORDER BY until IS NOT NULL, since DESC",
+            owner,
+            handle,
+        )
+        return [Pin(*row) for row in rows]
+
+    def pin_of(self, owner: str, handle: str) -> Pin | None:
+        """The key a correspondent is trusted with now."""
+        pins = self.pins_of(owner, handle)
+        return pins[0] if pins and pins[0].until is None else None
+
+    def trust(self, owner: str, handle: str, key: str, now: float) -> Pin:
+        """Pin a key unless there is a pin; the one that holds, whoever was first."""
+        with self.changing() as db:
+            known = self.pin_of(owner, handle)
+            if known is not None and known.key:
+                return known
+            count = db.execute("SELECT count(*) FROM pins WHERE owner = ?", (owner,)).fetchone()
+            if count[0] >= MOST_PINS:
+                raise BridgeStateUnusable(
+                    f"{self.path}: holds {MOST_PINS:,} keys already; forget some of them."
+                )
+            return self.accept(owner, handle, key, now)
+
+    def accept(self, owner: str, handle: str, key: str, now: float) -> Pin:
+        """Trust a key from now on in place of whatever was trusted; an empty one is none."""
+        with self.changing() as db:
+            db.execute(
+                "UPDATE pins SET until = ? WHERE owner = ? AND handle = ? AND until IS NULL",
+                (int(now), owner, handle),
+            )
+            db.execute(
+                "INSERT INTO pins (owner, handle, key, since) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (owner, handle, key) DO UPDATE SET until = NULL",
+                (owner, handle, key, int(now)),
+            )
+        return Pin(handle, key, int(now))
+
+    def recall(self, owner: str, pin: Pin) -> bool:
+        """Take over a pin of another device; False if another is trusted here."""
+        with self.changing() as db:
+            known = self.pin_of(owner, pin.handle)
+            if known is not None and known.key != pin.key and pin.until is None:
+                return False
+            db.execute(
+                "INSERT OR IGNORE INTO pins (owner, handle, key, since, until) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (owner, pin.handle, pin.key, pin.since, pin.until),
+            )
+        return True
+
+    def forget(self, owner: str, handle: str) -> int:
+        """Forget every key of a correspondent; how many there were."""
+        with self.changing() as db:
+            gone = db.execute("DELETE FROM pins WHERE owner = ? AND handle = ?", (owner, handle))
+            return gone.rowcount
+
+    def rename(self, owner: str, was: str, handle: str) -> None:
+        """Note that a correspondent, still with the same key, is called otherwise now."""
+        with self.changing() as db:
+            db.execute("INSERT OR IGNORE INTO renames VALUES (?, ?, ?)", (owner, was, handle))
+
+    def renamed(self, owner: str, was: str, handle: str) -> bool:
+        """Whether a correspondent was seen to change from one handle to another."""
+        rows = self.rows(
+            "SELECT 1 FROM renames WHERE owner = ? AND was = ? AND handle = ?", owner, was, handle
+        )
+        return bool(rows)
+
+    def note_sent(self, owner: str, digest: str, peer: str, peer_key: str) -> None:
+        """Remember a letter before it leaves, so that it is known if it is handed back."""
+        with self.changing() as db:
+            db.execute(
+                "INSERT INTO letters (owner, digest, peer, outgoing, peer_key) "
+                "VALUES (?, ?, ?, 1, ?)",
+                (owner, digest, peer, peer_key),
+            )
+            self._prune(db, owner)
+
+    def note_place(
+        self, owner: str, digest: str, message_id: str | None, thread_id: str | None
+    ) -> None:
+        """Remember which message a sent letter became."""
+        with self.changing() as db:
+            db.execute(
+                "UPDATE OR IGNORE letters SET message_id = ?, thread_id = ? "
+                "WHERE owner = ? AND digest = ? AND outgoing = 1 AND message_id IS NULL",
+                (message_id, thread_id, owner, digest),
+            )
+
+    def note_seen(self, owner: str, seen: Seen) -> None:
+        """Remember a message that was shown, and its box if that was opened and found right."""
+        with self.changing() as db:
+            db.execute(
+                "INSERT INTO letters (owner, digest, message_id, thread_id, peer, outgoing, "
+                "peer_key) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (owner, message_id) WHERE message_id IS NOT NULL DO UPDATE SET "
+                "digest = coalesce(excluded.digest, digest)",
+                (owner, *msgspec.structs.astuple(seen)),
+            )
+            self._prune(db, owner)
+
+    def by_digest(self, owner: str, digest: str) -> Seen | None:
+        """What is remembered of a box, as it was first seen."""
+        return _seen(
+            self.rows(
+                f"{_SEEN}WHERE owner = ? AND digest = ? ORDER BY place LIMIT 1", owner, digest
+            )
+        )
+
+    def by_id(self, owner: str, message_id: str) -> Seen | None:
+        """What is remembered of a message."""
+        return _seen(self.rows(f"{_SEEN}WHERE owner = ? AND message_id = ?", owner, message_id))
+
+    def peers_in(self, owner: str, thread_id: str) -> set[str]:
+        """With whom letters were opened in a thread."""
+        rows = self.rows(
+            "SELECT DISTINCT peer FROM letters WHERE owner = ? AND thread_id = ? "
+            "AND digest IS NOT NULL LIMIT 10",
+            owner,
+            thread_id,
+        )
+        return {str(row[0]) for row in rows}
+
+    def own_names(self, owner: str) -> set[str]:
+        """The handles the account has had."""
+        return {
+            str(row[0]) for row in self.rows("SELECT handle FROM own_names WHERE owner = ?", owner)
+        }
+
+    def add_name(self, owner: str, handle: str) -> None:
+        """Know the account by a handle."""
+        with self.changing() as db:
+            db.execute("INSERT OR IGNORE INTO own_names VALUES (?, ?)", (owner, handle))
+
+    def was_published(self, owner: str) -> bool:
+        """Whether the hub was seen to name this key as the account's."""
+        return bool(self.rows("SELECT 1 FROM published WHERE owner = ?", owner))
+
+    def note_published(self, owner: str) -> None:
+        """The hub names this key as the account's."""
+        with self.changing() as db:
+            db.execute("INSERT OR IGNORE INTO published VALUES (?)", (owner,))
+
+    def hand_on(self, old: str, new: str) -> None:
+        """Let an account's next key know all that its last one knew."""
+        with self.changing() as db:
+            for table in ("pins", "renames", "letters", "own_names"):
+                db.execute(f"UPDATE OR IGNORE {table} SET owner = ? WHERE owner = ?", (new, old))  # noqa: S608
+
+    def _prune(self, db: sqlite3.Connection, owner: str) -> None:
+        """Forget the oldest letters beyond the bound, every so many new ones."""
+        self._unpruned += 1
+        if self._unpruned < SLACK:
+            return
+        self._unpruned = 0
+        db.execute(
+            "DELETE FROM letters WHERE owner = ? AND place <= (SELECT place FROM letters "
+            "WHERE owner = ? ORDER BY place DESC LIMIT 1 OFFSET ?)",
+            (owner, owner, self._most),
+        )
+
+
+def _seen(rows: list[Row]) -> Seen | None:
+    return Seen(*rows[0]) if rows else None

@@ -1,0 +1,158 @@
+"""Opening: decrypts the mail that comes, and marks it read once the client has it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.bridge.boxes import read_payload
+from folkmoot.bridge.calls import (
+    Envelope,
+    OpenCalls,
+    ToolCall,
+    answer_in,
+    payload_of,
+    tool_call,
+    with_payload,
+)
+from folkmoot.bridge.device import Device
+from folkmoot.bridge.guarding import PAGES
+from folkmoot.bridge.ledger import Ledger
+from folkmoot.bridge.marking import Marker
+from folkmoot.bridge.modes import BRIDGE
+from folkmoot.bridge.peers import Peers
+from folkmoot.bridge.reading import GONE, SEALED, PageReader, Read
+from folkmoot.core.errors import AnswerInvalid, FolkmootError
+from folkmoot.core.message import Response
+from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+
+MOST_ASKED: Final = 20
+"""Unknown correspondents and renamed ones that are looked up for one page; the rest when it is read
+again."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A look at mail: whether it is to be marked read."""
+
+    marks: bool
+
+
+class Opening:
+    """Has the hub leave mail unread, opens it, and says of each message what it is."""
+
+    name = "bridge-open"
+    guards = False
+
+    def __init__(self, device: Device, peers: Peers, ledger: Ledger, marker: Marker) -> None:
+        self._device = device
+        self._peers = peers
+        self._ledger = ledger
+        self._marker = marker
+        self._open: OpenCalls[Asked] = OpenCalls()
+
+    async def intercept(self, envelope: Envelope) -> Verdict:
+        """What is to become of the message."""
+        self._open.hear(envelope)
+        call = tool_call(envelope)
+        if call is not None and call.tool in PAGES:
+            return await self._ask(call)
+        response = answer_in(envelope)
+        if response is not None and (asked := self._open.take(response)) is not None:
+            return await self._answer(response, asked)
+        return CONTINUE
+
+    async def _ask(self, call: ToolCall) -> Verdict:
+        await self._device.ready()
+        await self._marker.settled()
+        peek = call.arguments.get("peek")
+        self._open.put(call.request, Asked(marks=peek is None or peek is False))
+        return Modify(call.with_arguments({**call.arguments, "peek": True}))
+
+    async def _answer(self, response: Response, asked: Asked) -> Verdict:
+        payload = payload_of(response)
+        if payload is None:
+            return CONTINUE
+        messages, thread = payload.get("messages"), payload.get("thread")
+        if not isinstance(messages, list):
+            raise AnswerInvalid("The hub's answer holds no messages, so it is not shown.")
+        other = thread.get("other_handle") if isinstance(thread, dict) else None
+        page = await self._read(messages, other if isinstance(other, str) else None)
+        payload["messages"] = page.messages
+        payload.pop(BRIDGE, None)
+        if said := self._said(page, asked):
+            payload[BRIDGE] = said
+        if asked.marks and response.id is not None:
+            self._marker.expect(response.id, page.readable)
+        return Modify(with_payload(response, payload))
+
+    async def _read(self, messages: list[Any], other: str | None) -> Read:
+        await self._know(messages)
+        page = await asyncio.to_thread(self._reader(other).read, messages)
+        if page.renames:
+            followed = [await self._follow(*it) for it in sorted(page.renames)[:MOST_ASKED]]
+            if any(followed):
+                page = await asyncio.to_thread(self._reader(other).read, messages)
+        await asyncio.to_thread(self._remember, page)
+        return page
+
+    def _reader(self, other: str | None) -> PageReader:
+        return PageReader(self._device.keys, self._device.names, self._ledger, other)
+
+    async def _know(self, messages: list[Any]) -> None:
+        """Learn what the page cannot be read without: who we are, and who is new to us."""
+        shown = [it for it in messages if isinstance(it, dict)]
+        names = self._device.names
+        if any(it.get("from_handle") not in names and it.get("to_handle") not in names
+               for it in shown):  # fmt: skip
+            await self._device.look_again()
+        ourselves = self._device.names | {GONE}
+        met: dict[str, str | None] = {}
+        for message in reversed(shown):
+            payload = read_payload(message.get(SEALED))
+            if payload is None:
+                continue
+            for side, key in (("to_handle", None), ("from_handle", payload.sender_public_key)):
+                handle = message.get(side)
+                if isinstance(handle, str) and handle not in ourselves:
+                    met[handle] = key or met.get(handle)
+        known = await asyncio.to_thread(self._pinned, set(met))
+        for handle in sorted(met.keys() - known)[:MOST_ASKED]:
+            try:
+                await self._peers.meet(handle, met[handle])
+            except FolkmootError:
+                # Then no key of theirs is known, which is what will be said of their messages.
+                continue
+
+    def _pinned(self, handles: set[str]) -> set[str]:
+        owner = self._device.owner
+        pins = {it: self._ledger.pin_of(owner, it) for it in handles}
+        return {it for it, pin in pins.items() if pin is not None and pin.key}
+
+    async def _follow(self, was: str, handle: str) -> bool:
+        try:
+            return await self._peers.follow(was, handle)
+        except FolkmootError:
+            return False
+
+    def _remember(self, page: Read) -> None:
+        owner = self._device.owner
+        with self._ledger.changing():
+            for seen in page.seen:
+                if seen.outgoing and seen.digest:
+                    self._ledger.note_place(owner, seen.digest, seen.message_id, seen.thread_id)
+                self._ledger.note_seen(owner, seen)
+
+    def _said(self, page: Read, asked: Asked) -> dict[str, Any]:
+        said: dict[str, Any] = {}
+        if self._device.problem:
+            said["problem"] = self._device.problem
+        if page.refused:
+            unread = " and stay unread" if asked.marks else ""
+            said["not_shown"] = page.refused
+            said["note"] = (
+                f"{page.refused} of these messages could not be opened or verified{unread}; each "
+                "says why. msg_delete_message removes one for good."
+            )
+        return said

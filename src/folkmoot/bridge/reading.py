@@ -1,0 +1,278 @@
+"""Reading: what each message of a page truly is, by its box, the pins and what was seen before.
+
+Nothing here asks the hub or writes to the ledger: a page is read, and what there is to remember of
+it is handed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.bridge.boxes import Payload, digest, fingerprint, read_payload, unseal
+from folkmoot.bridge.keys import Keys
+from folkmoot.bridge.ledger import Ledger, Pin, Seen
+from folkmoot.bridge.letter import Letter, Unreadable, read_letter
+from folkmoot.bridge.modes import BRIDGE, E2E, NOT_VERIFIED, SERVER_ASSISTED, mark
+
+GONE: Final = "[deleted]"
+"""What stands for someone who deleted their account."""
+MOST_SKEW: Final = 86_400
+"""Seconds by which two honest clocks and a queue may differ."""
+SEALED: Final = "encrypted_payload"
+LONGEST: Final = 320
+"""Characters of an id or a handle."""
+
+
+class Refused(Exception):
+    """A message is not what it is said to be; the words say why."""
+
+
+class Read(msgspec.Struct):
+    """A page as it may be shown, and what follows from it."""
+
+    messages: list[dict[str, Any]]
+    seen: list[Seen]
+    readable: dict[str, list[str]]
+    """By thread, the messages to the reader that were shown whole."""
+    refused: int = 0
+    renames: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    """Handles that writers used, and the ones the hub shows in their place."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One message of a page, as far as it can be read at all."""
+
+    id: str
+    thread_id: str
+    peer: str
+    outgoing: bool
+    payload: Payload | None
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """What lies in a box that is right, and what is to be said about it."""
+
+    body: str
+    digest: str
+    peer_key: str
+    bound: bool
+    verified: bool
+    notes: tuple[str, ...]
+
+
+class PageReader:
+    """Reads one page."""
+
+    def __init__(
+        self, keys: Keys, names: frozenset[str], ledger: Ledger, other: str | None = None
+    ) -> None:
+        self._keys = keys
+        self._owner = keys.current.public
+        self._names = names
+        self._ledger = ledger
+        self._other = other
+        """With whom the whole page is said to be, where it is one thread."""
+        self._boxes: dict[str, str] = {}
+        self._threads: dict[str, str] = {}
+        self._renames: set[tuple[str, str]] = set()
+
+    def read(self, messages: Sequence[Any]) -> Read:
+        """The page, each message with what the bridge says about it."""
+        page = Read([], [], {}, renames=self._renames)
+        # The oldest first, so that of two that are one it is the earlier that counts.
+        for message in reversed(messages):
+            page.messages.append(self._shown(message, page))
+        page.messages.reverse()
+        return page
+
+    def _shown(self, message: Any, page: Read) -> dict[str, Any]:
+        given = message if isinstance(message, dict) else {}
+        shown = {name: it for name, it in given.items() if name not in (BRIDGE, SEALED)}
+        try:
+            found = self._found(given)
+        except Refused as refused:
+            page.refused += 1
+            return refusal(shown, str(refused))
+        box: str | None = None
+        peer_key = ""
+        if given.get(SEALED) is None and isinstance(given.get("body"), str):
+            shown["encryption_mode"] = SERVER_ASSISTED
+            shown[BRIDGE] = mark(SERVER_ASSISTED, note=self._readable_to_hub(given, found))
+        elif given.get(SEALED) is None:
+            page.refused += 1
+            said = given.get("error")
+            shown = refusal(shown, said if isinstance(said, str) else "The hub gave no text.")
+        else:
+            try:
+                opened = self._open(found, given)
+            except Refused as refused:
+                page.refused += 1
+                shown = refusal(shown, str(refused))
+            else:
+                box, peer_key = opened.digest, opened.peer_key
+                shown = revealed(shown, opened)
+        page.seen.append(Seen(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key))
+        if shown["body"] is not None and not found.outgoing:
+            page.readable.setdefault(found.thread_id, []).append(found.id)
+        return shown
+
+    def _found(self, given: dict[str, Any]) -> Found:
+        names = ("id", "thread_id", "from_handle", "to_handle")
+        texts = [given.get(name) for name in names]
+        if not all(isinstance(text, str) and 0 < len(text) <= LONGEST for text in texts):
+            raise Refused("The hub's account of this message cannot be understood.")
+        message_id, thread_id, sender, recipient = map(str, texts)
+        mine = (sender in self._names, recipient in self._names)
+        if mine[0] is mine[1]:
+            raise Refused("The hub shows a message that is neither to you nor from you.")
+        outgoing = mine[0]
+        payload = read_payload(given.get(SEALED))
+        peer = recipient if outgoing else sender
+        return Found(message_id, thread_id, peer, outgoing, payload)
+
+    def _readable_to_hub(self, given: dict[str, Any], found: Found) -> str:
+        notes = ["The hub could read this message."]
+        if given.get("encryption_mode") == E2E:
+            notes.append("It says that it could not, and handed over the text.")
+        pin = self._ledger.pin_of(self._owner, found.peer)
+        if pin is not None and pin.key and not found.outgoing:
+            notes.append(f"@{found.peer} has a key, and this was not sealed with it.")
+        return " ".join(notes)
+
+    def _open(self, found: Found, given: dict[str, Any]) -> Opened:
+        if found.payload is None:
+            raise Refused("What the hub calls sealed is not a box.")
+        box = digest(found.payload)
+        self._check_place(found, box)
+        opened = self._open_own if found.outgoing else self._open_theirs
+        content, peer_key, notes = opened(found, found.payload, box)
+        try:
+            letter = read_letter(content)
+        except Unreadable as why:
+            raise Refused(f"It opens, but {why}.") from None
+        if bound := isinstance(letter, Letter):
+            notes += self._check_letter(letter, found, given)
+        elif found.outgoing:
+            notes.append(f"You or @{found.peer} sealed this, and not with the bridge.")
+        else:
+            notes.append("It is bound to no sender or message: another program wrote it.")
+        self._boxes[box] = found.id
+        self._threads[found.thread_id] = found.peer
+        return Opened(
+            letter.body if isinstance(letter, Letter) else letter,
+            box,
+            peer_key,
+            bound=bound,
+            verified=bound or not found.outgoing,
+            notes=tuple(notes),
+        )
+
+    def _check_place(self, found: Found, box: str) -> None:
+        """Refuse a box that was seen as another message, or a message that was another box."""
+        first = self._ledger.by_digest(self._owner, box)
+        if first is not None and first.outgoing and not found.outgoing:
+            raise Refused(f"These are your own words, handed back as if from @{found.peer}.")
+        if first is not None and found.outgoing and not first.outgoing:
+            raise Refused(f"These are the words of @{first.peer}, shown as if they were yours.")
+        known = (first.message_id if first else None) or self._boxes.get(box, found.id)
+        if known != found.id:
+            raise Refused(f"This is message {known} again, shown as a new one.")
+        before = self._ledger.by_id(self._owner, found.id)
+        if before is not None and before.digest not in (None, box):
+            raise Refused("This message is not the one that was shown under its id before.")
+        others = self._ledger.peers_in(self._owner, found.thread_id)
+        others |= {self._threads[found.thread_id]} if found.thread_id in self._threads else set()
+        if self._other is not None:
+            others |= {self._other}
+        wrong = sorted(it for it in others - {found.peer, GONE} if not self._one(it, found.peer))
+        if wrong and found.peer != GONE:
+            raise Refused(f"The hub shows it in the conversation with @{wrong[0]}.")
+
+    def _open_theirs(self, found: Found, payload: Payload, _: str) -> tuple[bytes, str, list[str]]:
+        key = payload.sender_public_key
+        if self._keys.own(key) is not None:
+            raise Refused(
+                f"It was sealed with your own key, and is shown as if from @{found.peer}."
+            )
+        pins = self._ledger.pins_of(self._owner, found.peer)
+        pin = next((pin for pin in pins if pin.key == key), None)
+        if pin is None:
+            raise Refused(mismatch(found.peer, pins, key))
+        for own in self._keys.all:
+            if (content := unseal(own, key, payload)) is not None:
+                past = f"It was sealed with a key that @{found.peer} had before."
+                return content, key, [] if pin.until is None else [past]
+        raise Refused(
+            "It does not open with this device's key: it was sealed for another, or changed."
+        )
+
+    def _open_own(self, found: Found, payload: Payload, box: str) -> tuple[bytes, str, list[str]]:
+        own = self._keys.own(payload.sender_public_key)
+        if own is None:
+            raise Refused("It is shown as yours, and was not sealed with a key of yours.")
+        first = self._ledger.by_digest(self._owner, box)
+        known = [] if first is None or not first.peer_key else [first.peer_key]
+        pins = self._ledger.pins_of(self._owner, found.peer)
+        for key in dict.fromkeys([*known, *(pin.key for pin in pins if pin.key)]):
+            if (content := unseal(own, key, payload)) is not None:
+                return content, key, []
+        raise Refused(f"It does not open with any key that @{found.peer} had.")
+
+    def _check_letter(self, letter: Letter, found: Found, given: dict[str, Any]) -> list[str]:
+        """Refuse a letter that was written for another message; what to say about one that fits."""
+        notes: list[str] = []
+        mine, theirs = (letter.from_, letter.to) if found.outgoing else (letter.to, letter.from_)
+        if mine not in self._names:
+            raise Refused(f"It was written {'by' if found.outgoing else 'to'} @{mine}, not you.")
+        if theirs != found.peer and not (found.outgoing and found.peer == GONE):
+            if not self._same(theirs, found.peer):
+                self._renames.add((theirs, found.peer))
+                way = "to" if found.outgoing else "by"
+                raise Refused(f"It was written {way} @{theirs}; the hub shows @{found.peer}.")
+            notes.append(f"It names @{theirs}, who is @{found.peer} now.")
+        if letter.re != given.get("reply_to"):
+            raise Refused("The hub shows it as an answer to another message than it is.")
+        at = given.get("created_at")
+        if not isinstance(at, int) or abs(at - letter.ts) > MOST_SKEW:
+            notes.append(
+                f"Its writer dated it {letter.ts}, seconds since 1970, not as the hub does."
+            )
+        return notes
+
+    def _one(self, handle: str, other: str) -> bool:
+        """Whether two handles have had one key, and so are one correspondent."""
+        keys = [
+            {pin.key for pin in self._ledger.pins_of(self._owner, it)} for it in (handle, other)
+        ]
+        return bool((keys[0] & keys[1]) - {""})
+
+    def _same(self, was: str, handle: str) -> bool:
+        return was == handle or self._ledger.renamed(self._owner, was, handle)
+
+
+def mismatch(peer: str, pins: list[Pin], key: str) -> str:
+    """Why a message with this key is not @peer's, as far as is known here."""
+    known = next((pin.key for pin in pins if pin.until is None and pin.key), None)
+    if known is None:
+        return f"No key of @{peer} is trusted here, and it was sealed with {fingerprint(key)}."
+    return (
+        f"It was sealed with {fingerprint(key)}, and the key of @{peer} is {fingerprint(known)}: "
+        f"@{peer} has another key now, or did not write it. 'folkmoot bridge peers accept @{peer}' "
+        "trusts the key that the hub names now."
+    )
+
+
+def refusal(shown: dict[str, Any], reason: str) -> dict[str, Any]:
+    """A message that is not shown, and why."""
+    return {**shown, "body": None, "error": reason, BRIDGE: mark(NOT_VERIFIED, note=reason)}
+
+
+def revealed(shown: dict[str, Any], opened: Opened) -> dict[str, Any]:
+    """A message with what was in its box."""
+    said = mark(E2E, note=" ".join(opened.notes), bound=opened.bound)
+    said["verified"] = opened.verified
+    cleaned = {name: it for name, it in shown.items() if name != "error"}
+    return {**cleaned, "body": opened.body, "encryption_mode": E2E, BRIDGE: said}

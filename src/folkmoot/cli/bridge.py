@@ -1,0 +1,61 @@
+"""`folkmoot bridge`: end-to-end encrypted mail for MCP clients that know nothing of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from folkmoot.cli import bridge_keys, bridge_peers
+from folkmoot.cli.asking import AsOption, UrlOption
+from folkmoot.cli.bridge_places import KeyFileOption, KeyringOption, key_path, ledger_path
+from folkmoot.cli.credentials import read_keyring
+from folkmoot.cli.options import check_place
+from folkmoot.cli.output import complain
+
+if TYPE_CHECKING:
+    from folkmoot.bridge.bridge import Account, Places
+
+app = typer.Typer(rich_markup_mode=None)
+app.add_typer(bridge_keys.app, name="key")
+app.add_typer(bridge_peers.app, name="peers")
+
+
+@app.callback(invoke_without_command=True)
+def bridge(
+    ctx: typer.Context,
+    key_file: KeyFileOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    keyring: KeyringOption = False,
+) -> None:
+    """Encrypt mail end to end here, for any MCP client.
+
+    Without a command it is an MCP server on standard input and output, which the client starts
+    instead of connecting to the hub. What is sent to someone who has a key
+    is encrypted before it leaves this computer, and what arrives is decrypted here. The hub sees
+    neither the words nor the key. Each message says how it was protected.
+    """
+    if ctx.invoked_subcommand is not None:
+        check_place(ctx, key_file, url, handle, keyring)
+        return
+    from folkmoot.bridge.bridge import Account, Places
+
+    login = read_keyring().find(url, handle)
+    run(
+        Account(login.hub, login.handle, login.token),
+        Places(key_path(key_file), ledger_path(), keyring=keyring),
+    )
+
+
+def run(account: Account, places: Places) -> None:
+    """Serve until the client leaves."""
+    import uvloop
+
+    from folkmoot.bridge.serve import serve_bridge
+
+    def warn(message: str) -> None:
+        complain(message, kind="warning")
+
+    uvloop.run(serve_bridge(account, places, warn))

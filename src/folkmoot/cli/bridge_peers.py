@@ -1,0 +1,147 @@
+"""`folkmoot bridge peers`: the keys of correspondents that this device trusts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption
+from folkmoot.cli.bridge_places import KeyFileOption, Own, YesOption, confirm, ledger, now, option
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import say, say_json
+from folkmoot.cli.show import Column, tell_table
+from folkmoot.cli.text import moment
+from folkmoot.core.errors import PeerKeyChanged
+
+NONE = "none"
+
+FingerprintOption = Annotated[
+    str | None,
+    option("--fingerprint", "DIGITS", "Accept the new key only if this is its fingerprint."),
+]
+
+app = typer.Typer(help="The keys of your correspondents.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def peers(ctx: typer.Context) -> None:
+    """The keys of your correspondents."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
+@app.command("list")
+def list_peers(
+    key_file: KeyFileOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List whose keys are trusted here, and which they had before."""
+    owner = Own(url, handle, key_file).keys().current.public
+    with ledger() as known:
+        pins = known.pins(owner)
+    told: list[dict[str, Any]] = [
+        {
+            "handle": pin.handle,
+            "fingerprint": shown(pin.key),
+            "since": pin.since,
+            "until": pin.until,
+        }
+        for pin in pins
+    ]
+    if as_json:
+        say_json({"peers": told})
+        return
+    columns = (
+        Column("Who", "bold"),
+        Column("Fingerprint"),
+        Column("Since", "dim"),
+        Column("Until"),
+    )
+    rows = (
+        (
+            f"@{it['handle']}", it["fingerprint"], moment(it["since"]),
+            moment(it["until"]) if it["until"] else "",
+        )
+        for it in told
+    )  # fmt: skip
+    tell_table(columns, rows, "Nobody's key is trusted here yet.")
+
+
+@app.command()
+def accept(
+    peer: HandleArgument,
+    fingerprint: FingerprintOption = None,
+    key_file: KeyFileOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: YesOption = False,
+) -> None:
+    """Trust the key that the hub names for someone now.
+
+    Where it names none, they are known to have none from then on. Ask them first, not over this
+    hub: whoever runs it could have put a key of their own there.
+    """
+    from folkmoot.bridge.boxes import check_public
+    from folkmoot.bridge.peers import named
+
+    own = Own(url, handle, key_file)
+    owner = own.keys().current.public
+    profile = own.hub.call("msg/lookup", {"handle": peer})
+    offered = profile.get("client_public_key")
+    key = check_public(offered) if offered else ""
+    with ledger() as known:
+        pin = known.pin_of(owner, peer)
+        before = shown(pin.key) if pin else "never met"
+        if pin is None or pin.key != key:
+            say(f"@{peer} was {before}", err=True)
+            say(f"@{peer} is  {shown(key)}", err=True)
+            if fingerprint is not None:
+                check_fingerprint(fingerprint, key)
+            else:
+                confirm(f"Trust this for @{peer} from now on?", yes=yes)
+            known.accept(owner, peer, key, now())
+        for other in known.pins(owner) if key else ():
+            # Whoever has the key is who they are, whatever they are called now.
+            if other.key == key and other.handle != peer:
+                known.rename(owner, other.handle, peer)
+        if key and named(profile) != peer:
+            known.trust(owner, named(profile), key, now())
+            known.rename(owner, peer, named(profile))
+    say(f"@{peer} is trusted with {shown(key)}." if key else f"@{peer} is known to have no key.")
+
+
+def check_fingerprint(given: str, key: str) -> None:
+    """Refuse another key than the one that was meant."""
+    if "".join(given.split()).lower() != shown(key).replace(" ", ""):
+        raise PeerKeyChanged("The hub names another key than the one with this fingerprint.")
+
+
+@app.command()
+def forget(
+    peer: HandleArgument,
+    key_file: KeyFileOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: YesOption = False,
+) -> None:
+    """Forget someone's keys: the next one that the hub names is trusted."""
+    owner = Own(url, handle, key_file).keys().current.public
+    confirm(f"The next key that the hub names for @{peer} will be trusted. Go on?", yes=yes)
+    with ledger() as known:
+        count = known.forget(owner, peer)
+    say(f"@{peer} is forgotten." if count else f"No key of @{peer} was known.")
+
+
+def shown(key: str) -> str:
+    """A key's fingerprint, or that there is none."""
+    from folkmoot.bridge.boxes import fingerprint as digits
+
+    return digits(key) if key else NONE

@@ -1,0 +1,223 @@
+"""`folkmoot proxy held`: messages that a rule holds, and what is to become of them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from folkmoot.cli.options import JsonOption, settings_from
+from folkmoot.cli.output import aligned, duration, on_terminal, say
+from folkmoot.cli.running import ANSWER_SECONDS, check_entry, understood
+from folkmoot.cli.show import word
+from folkmoot.cli.text import say_data
+from folkmoot.core.errors import CommandFailed, CommandInvalid, HubNotRunning
+from folkmoot.datafolder import Paths
+
+ID = re.compile(r"(?:([0-9]{1,10})/)?([0-9]{1,15})")
+INDENT = "  "
+ARROWS = {"client_to_server": "→ server", "server_to_client": "→ client"}
+
+HubDataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="DIR", show_default=False,
+        help="Ask the hub of this data folder, instead of the proxies that run.",
+    ),
+]  # fmt: skip
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Which message, as 'list' shows it: 4711/3, or 3 if one proxy runs.",
+        show_default=False,
+    ),
+]  # fmt: skip
+ReasonOption = Annotated[
+    str,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Why; whoever waits for the message reads it.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+held = typer.Typer(help="Messages that wait for a decision.", rich_markup_mode=None)
+
+
+class Held(Struct, frozen=True):
+    """A held message, as its proxy tells of it."""
+
+    id: int
+    since: float
+    direction: str
+    type: str
+    method: str = ""
+    tool: str = ""
+    session: str = ""
+    rule: str = ""
+    reason: str = ""
+    until: float | None = None
+    preview: str = ""
+
+
+class HeldAnswer(Struct, frozen=True):
+    """All that one proxy holds."""
+
+    held: list[Held]
+
+
+class Place(NamedTuple):
+    """Who holds messages: a proxy, or a hub."""
+
+    pid: int | None
+    socket: Path
+
+    def name(self, number: int) -> str:
+        """How a message of this place is told from those of others."""
+        return str(number) if self.pid is None else f"{self.pid}/{number}"
+
+
+class Row(NamedTuple):
+    """A held message as people see it."""
+
+    name: str
+    lasted: str
+    way: str
+    what: str
+    rule: str
+    why: str
+    says: str
+
+
+@held.command("list")
+def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> None:
+    """List the messages that wait, the longest waiting first."""
+    found = sorted(
+        ((place, each) for place in places(data) for each in listed(place)),
+        key=lambda pair: pair[1].since,
+    )
+    if as_json:
+        say_data({"held": [row_data(place, each) for place, each in found]})
+    elif not found:
+        say("No message is held.", err=True)
+    elif on_terminal():
+        for place, each in found:
+            draw(row(place, each))
+    else:
+        for line in aligned([row(place, each) for place, each in found]):
+            say(line)
+
+
+@held.command("release")
+def held_release(
+    which: IdArgument, data: HubDataOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Let a held message go on."""
+    place, number = found(which, data)
+    answer = ask(place, "held.release", {"id": number})
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Released {place.name(number)}.")
+
+
+@held.command("drop")
+def held_drop(
+    which: IdArgument,
+    reason: ReasonOption = "",
+    data: HubDataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a held message go no further."""
+    place, number = found(which, data)
+    answer = ask(place, "held.drop", {"id": number, "reason": reason})
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Dropped {place.name(number)}.")
+
+
+def places(data: str | None) -> list[Place]:
+    """The hub that was named, or every proxy that runs."""
+    from folkmoot.control.proxies import running_proxies
+
+    if data is not None:
+        paths = Paths(settings_from(None, data=data).settings.data_folder)
+        check_entry(paths)
+        return [Place(None, paths.control_socket)]
+    return [Place(pid, path) for pid, path in running_proxies().items()]
+
+
+def found(which: str, data: str | None) -> tuple[Place, int]:
+    """Who holds a message, and its number there."""
+    given = ID.fullmatch(which)
+    if given is None:
+        raise typer.BadParameter(f"ID must be a number, or PROCESS/NUMBER, not {which!r}")
+    there = places(data)
+    if given[1] is not None:
+        there = [place for place in there if place.pid == int(given[1])]
+    if not there:
+        named = f" as process {given[1]}" if given[1] is not None else ""
+        raise HubNotRunning(f"No proxy runs{named}.")
+    if len(there) > 1:
+        raise CommandInvalid(f"{len(there)} proxies run; say which, as 'held list' shows it.")
+    return there[0], int(given[2])
+
+
+def listed(place: Place) -> list[Held]:
+    """What is held at one place; nothing, where a proxy has ended meanwhile."""
+    try:
+        return understood(ask(place, "held.list", {}), HeldAnswer).held
+    except (HubNotRunning, CommandFailed):
+        if place.pid is None:
+            raise
+        return []
+
+
+def ask(place: Place, command: str, arguments: dict[str, Any]) -> Any:
+    """Have a proxy or a hub carry out a command."""
+    from folkmoot.control import call
+
+    try:
+        return call(place.socket, command, arguments, timeout=ANSWER_SECONDS)
+    except HubNotRunning as error:
+        raise error if place.pid is None else HubNotRunning("The proxy has ended.") from None
+
+
+def draw(message: Row) -> None:
+    """One message on a terminal: what waits, why, and what it says, below each other."""
+    from folkmoot.cli.tape.paper import Paper
+
+    paper = Paper()
+    width = max((paper.width or 80) - len(INDENT), 10)
+    paper.put(paper.fitted([(message.name, "bold"), (f"  {message.what}", "")]))
+    why = f"{message.way}, for {message.lasted}, by {message.rule}: {message.why}"
+    for text, style in ((why, ""), (message.says, "dim")):
+        for line in textwrap.wrap(text, width):
+            paper.put(f"{INDENT}{paper.styled(line, style)}")
+
+
+def row(place: Place, message: Held) -> Row:
+    """One message in a line."""
+    from folkmoot.clock import SystemClock
+
+    what = " ".join(part for part in (message.method or message.type, message.tool) if part)
+    return Row(
+        place.name(message.id),
+        duration(max(0.0, SystemClock().now() - message.since)),
+        ARROWS.get(message.direction, message.direction),
+        word(what),
+        word(message.rule),
+        word(message.reason),
+        word(message.preview),
+    )
+
+
+def row_data(place: Place, message: Held) -> dict[str, Any]:
+    """One message for programs."""
+    return {**msgspec.to_builtins(message), "id": place.name(message.id), "pid": place.pid}

@@ -1,0 +1,231 @@
+"""What `folkmoot proxy` takes, and which of it goes together."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from folkmoot.cli.asking import checked_handle, checked_url
+from folkmoot.cli.options import choice, number
+from folkmoot.cli.tape.options import places
+
+HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
+VARIABLE: Final = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
+UNSENDABLE: Final = re.compile("[\r\n\0]")
+
+TAPE: Final = ("--record", "--record-dir")
+SEEING: Final = ("--rules", "--interceptor")
+NEEDS: Final = {
+    "--record-best-effort": (TAPE,),
+    "--redact": (TAPE,),
+    "--no-redact": (TAPE,),
+    "--redaction-key": (TAPE,),
+    "--hold-in": (SEEING,),
+    "--url": (("--hold-in",),),
+    "--as": (("--hold-in",),),
+    "--header": (("--upstream",),),
+    "--upstream-transport": (("--upstream",),),
+    "--pass-header": (("--upstream",), ("--listen",)),
+    "--allow-host": (("--listen",),),
+}
+"""Options that mean nothing alone, each with sets of options of which one must be given."""
+EXCLUDES: Final = (
+    ("--record", "--record-dir"),
+    ("--no-redact", "--redact"),
+    ("--no-redact", "--redaction-key"),
+)
+
+
+def check_together(given: Mapping[str, object]) -> None:
+    """Refuse options that would be ignored, or that say two things."""
+    for one, other in EXCLUDES:
+        if given[one] and given[other]:
+            raise typer.BadParameter(f"give either {one} or {other}")
+    for name, needs in NEEDS.items():
+        for needed in needs:
+            if given[name] and not any(given[each] for each in needed):
+                raise typer.BadParameter(f"{name} needs {' or '.join(needed)}")
+
+
+def read_header(text: str) -> tuple[str, str]:
+    """A header in two halves, with what the environment holds in place of `$NAME`."""
+    parts = HEADER.fullmatch(text)
+    if parts is None:
+        # What was given instead may well be a secret.
+        raise typer.BadParameter("--header must be 'NAME: VALUE'")
+    value = VARIABLE.sub(from_environment, parts[2]).strip()
+    if UNSENDABLE.search(value):
+        raise typer.BadParameter(f"--header: the value of {parts[1]} has more than one line")
+    return parts[1].lower(), value
+
+
+def from_environment(found: re.Match[str]) -> str:
+    """What stands for `$NAME` or `${NAME}`; `$$` is a dollar sign."""
+    name = found[2] or found[3]
+    if name is None:
+        return "$"
+    value = os.environ.get(name)
+    if value is None:
+        raise typer.BadParameter(f"--header: the environment variable {name} is not set")
+    return value
+
+
+def server_url(value: str | None) -> Any:
+    """The server's address, checked before the command begins."""
+    if value is None:
+        return None
+    try:
+        parts = urlsplit(value)
+        right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        right = False
+    if not right:
+        raise typer.BadParameter("must be a URL such as https://example.org/mcp")
+    return value
+
+
+UpstreamOption = Annotated[
+    str | None,
+    typer.Option(
+        "--upstream", metavar="URL", show_default=False, callback=server_url,
+        help="The server's address; without it, the server is the COMMAND behind --.",
+    ),
+]  # fmt: skip
+TransportOption = Annotated[
+    str,
+    choice(
+        "--upstream-transport", "KIND", ("auto", "http", "sse"),
+        "What the server at URL speaks: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
+        "[default: auto, found out]",
+    ),
+]  # fmt: skip
+HeaderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", metavar="'NAME: VALUE'", show_default=False,
+        help="Send this header to the server; $NAME in the value is taken from the environment. "
+        "May be repeated.",
+    ),
+]  # fmt: skip
+ListenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--listen", metavar="HOST:PORT", show_default=False,
+        help="Serve clients over HTTP at /mcp, and HTTP+SSE at /sse; port 0 takes a free one.  "
+        "[default: one client on standard input and output]",
+    ),
+]  # fmt: skip
+PassOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pass-header", metavar="NAME", show_default=False,
+        help="Pass this header of clients on, besides the usual ones. May be repeated.",
+    ),
+]  # fmt: skip
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", metavar="NAME", show_default=False,
+        help="Answer requests addressed to this host name too; *.NAME is all below it. May be "
+        "repeated.",
+    ),
+]  # fmt: skip
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE", show_default=False,
+        help="Record on a tape; FILE must not exist, and one named .zst is compressed.",
+    ),
+]  # fmt: skip
+RecordDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record-dir", metavar="DIR", show_default=False,
+        help="Record on tapes in this folder, each with a name of its own.",
+    ),
+]  # fmt: skip
+BestEffortOption = Annotated[
+    bool,
+    typer.Option(
+        "--record-best-effort", show_default=False,
+        help="Go on when the tape cannot be written; otherwise nothing passes any more.",
+    ),
+]  # fmt: skip
+RedactOption = Annotated[
+    list[str] | None,
+    places("--redact", "Keep this off the tape too, such as $.params.arguments.ssn or $..pin. "
+           "May be repeated."),
+]  # fmt: skip
+NoRedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-redact", show_default=False,
+        help="Record secrets and mail as they are: the tape then opens what they open.",
+    ),
+]  # fmt: skip
+KeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--redaction-key", metavar="FILE", show_default=False,
+        help="The key that placeholders are made with; it is made if it is not there.  [default: "
+        "one in the folder of tapes, or your own]",
+    ),
+]  # fmt: skip
+RulesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules", metavar="FILE", show_default=False,
+        help="Let these rules see every message; read again when the file changes.",
+    ),
+]  # fmt: skip
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--interceptor", metavar="NAME", show_default=False,
+        help="Let this interceptor, an entry point of an installed package, see every message. "
+        "May be repeated.",
+    ),
+]  # fmt: skip
+HoldInOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hold-in", metavar="ROOM", show_default=False,
+        help="Have held messages decided about in this room of a hub, where all who are in it "
+        "read them.",
+    ),
+]  # fmt: skip
+RoomHubOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", callback=checked_url, show_default=False,
+        help="The hub of that room.  [default: that of your account]",
+    ),
+]  # fmt: skip
+RoomAsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="HANDLE", callback=checked_handle, show_default=False,
+        help="Which of your accounts the proxy is in that room.  [default: the first]",
+    ),
+]  # fmt: skip
+ErasOption = Annotated[
+    str,
+    choice(
+        "--eras", "HOW", ("bridge", "pass"),
+        "Help a client and a server of different eras of MCP to understand each other (bridge), "
+        "or leave everything as it is (pass).  [default: bridge]",
+    ),
+]  # fmt: skip
+BytesOption = Annotated[
+    int | None,
+    number(
+        "--max-message-bytes", 1024, 999_999_999,
+        "Refuse messages that are larger.  [default: 67108864]",
+    ),
+]  # fmt: skip

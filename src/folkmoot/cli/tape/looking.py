@@ -1,0 +1,100 @@
+"""The commands that look at tapes: `list`, `show` and `stats`.
+
+What they need to read tapes is loaded by the one that is run.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.tape.options import (
+    SAYERS,
+    DirectionOption,
+    ErrorsOption,
+    FollowOption,
+    FromOption,
+    FullOption,
+    KindOption,
+    LastOption,
+    LimitOption,
+    MethodOption,
+    PairsOption,
+    PathsArgument,
+    SessionOption,
+    TapeArgument,
+    TapesArgument,
+    TextOption,
+    ToOption,
+)
+
+
+def list_tapes(paths: PathsArgument = None, *, as_json: JsonOption = False) -> None:
+    """List tapes and what each holds.
+
+    In a folder, the files that end in .jsonl or .jsonl.zst are looked at, and those that are no
+    tapes are passed over. A tape without its end line is still being recorded, or its recorder was
+    killed; it can be used all the same.
+    """
+    from folkmoot.cli.tape.listing import list_paths
+
+    list_paths(paths or [], as_json=as_json)
+
+
+def show(
+    file: TapeArgument,
+    method: MethodOption = None,
+    kind: KindOption = None,
+    direction: DirectionOption = None,
+    text: TextOption = None,
+    session: SessionOption = None,
+    first: FromOption = None,
+    to: ToOption = None,
+    limit: LimitOption = None,
+    last: LastOption = None,
+    *,
+    errors: ErrorsOption = False,
+    pairs: PairsOption = False,
+    full: FullOption = False,
+    follow: FollowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a tape as a timeline.
+
+    Each message is a line: its number, the seconds since the first one, the way it went, what it
+    calls or answers, how long the answer took, and what it says. What an interceptor did to it and
+    what was redacted stands in brackets.
+
+    A tape can be shown while it is recorded. With --json each message is a JSON object in a line.
+    """
+    if follow and (pairs or last):
+        raise typer.BadParameter("--follow shows what comes as it comes, so not --pairs or --last")
+    if last and limit:
+        raise typer.BadParameter("--limit counts from the beginning and --last from the end")
+    from folkmoot.cli.tape.showing import Reel, show_reel
+    from folkmoot.proxy.tape.wanted import Wanted
+
+    wanted = Wanted.of(
+        methods=method or (),
+        kinds=kind or (),
+        direction=SAYERS[direction] if direction else None,
+        text=text or "",
+        errors=errors,
+        session=session or "",
+        first=first or 0,
+        last=to,
+    )
+    reel = Reel(file, follow=follow)
+    show_reel(reel, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
+
+
+def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:
+    """Count calls, errors and latencies.
+
+    The latency of a call is the time from its request to its answer, as they passed by. Percentiles
+    are latencies that were measured, by nearest rank; the chart shows how many answers took how
+    long.
+    """
+    from folkmoot.cli.tape.numbers import tell_numbers
+
+    tell_numbers(files, as_json=as_json)

@@ -1,0 +1,197 @@
+"""The numbers of tapes: calls, errors and latencies, with a small chart."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from folkmoot.cli.output import size
+from folkmoot.cli.tape.paper import Paper, cells, cut
+from folkmoot.cli.tape.words import clock, label, lapse, number, side
+from folkmoot.cli.text import one_line, say_data
+from folkmoot.proxy.tape.lines import Header, Side
+from folkmoot.proxy.tape.reader import follow_lines
+from folkmoot.proxy.tape.stats import Bar, CallStats, Stats, counted
+
+MOST_CALLS: Final = 20
+BAR: Final = 40
+MARGIN: Final = 12
+PIPED: Final = 100
+"""Columns that are used where nobody says how many there are."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The numbers of one tape, for programs."""
+
+    file: str
+    started: str
+    client: Side
+    server: Side
+    ended: str | None
+    stats: Stats
+
+
+def tell_numbers(files: Sequence[Path], *, as_json: bool) -> None:
+    """Tell the numbers of tapes."""
+    told = [looked_at(file) for file in files]
+    if as_json:
+        say_data(told)
+        return
+    paper = Paper()
+    for count, each in enumerate(told):
+        if count:
+            paper.put("")
+        for line in drawn(each, paper):
+            paper.put(line)
+
+
+def looked_at(file: Path) -> Told:
+    """The numbers of a tape. Raises `TapeUnreadable`."""
+    counting = counted(follow_lines(file))
+    header = counting.header or Header(0, "", "", "", Side("unknown"), Side("unknown"))
+    ended = counting.end.reason if counting.end else None
+    return Told(str(file), header.started, header.client, header.server, ended, counting.stats())
+
+
+def drawn(told: Told, paper: Paper) -> Iterator[str]:
+    """Everything about a tape, in lines as wide as the paper."""
+    yield paper.fitted([(one_line(told.file), "bold")])
+    yield from facts(told, paper)
+    if told.stats.by_call:
+        yield ""
+        yield from calls(told.stats.by_call, paper)
+    if told.stats.distribution:
+        yield ""
+        yield from chart(told.stats.distribution, paper)
+    if told.stats.slowest:
+        yield ""
+        yield from slowest(told.stats, paper)
+
+
+def facts(told: Told, paper: Paper) -> Iterator[str]:
+    """What there is in all."""
+    stats, glyphs = told.stats, paper.glyphs
+    verdicts = ", ".join(f"{count:,} {one_line(name)}" for name, count in stats.verdicts.items())
+    latency = stats.latency
+    rows = {
+        "recorded": f"{clock(told.started)} for {lapse(stats.seconds)}",
+        "client": side(told.client),
+        "server": side(told.server),
+        "messages": f"{stats.messages:,}: {stats.to_server:,} {glyphs.to_server} "
+        f"{stats.to_client:,} {glyphs.to_client}",
+        "size": size(stats.bytes),
+        "calls": f"{stats.calls:,}",
+        "failed": ", ".join(failures(stats)) or "none",
+        "notices": f"{stats.notifications:,}" if stats.notifications else "",
+        "sessions": f"{stats.sessions:,}" if stats.sessions else "",
+        "verdicts": verdicts,
+        "redacted": number(stats.redacted, "place") if stats.redacted else "",
+        "latency": f"{lapse(latency.p50)} median, {lapse(latency.max)} at most" if latency else "",
+    }
+    room = max((paper.width or PIPED) - MARGIN, 10)
+    for name, value in rows.items():
+        for count, line in enumerate(textwrap.wrap(value, room)):
+            margin = " " * MARGIN if count else f"  {name}".ljust(MARGIN)
+            yield f"{paper.styled(margin, 'dim')}{line}"
+
+
+def failures(stats: Stats) -> Iterator[str]:
+    """What went wrong, each kind counted."""
+    if stats.errors:
+        yield number(stats.errors, "error")
+    if stats.tool_errors:
+        yield number(stats.tool_errors, "tool error")
+    if stats.unanswered:
+        yield f"{stats.unanswered:,} without answer"
+
+
+HEADINGS: Final = ("calls", "failed", "p50", "p90", "p99", "max")
+
+
+def calls(by_call: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+    """The numbers of each method and tool, those called most first."""
+    shown = by_call[:MOST_CALLS]
+    yield from listed(shown, paper) if paper.narrow else tabled(shown, paper)
+    if len(by_call) > len(shown):
+        yield f"  and {len(by_call) - len(shown):,} more; --json has all"
+
+
+def tabled(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+    """Calls as a table."""
+    table = [HEADINGS, *map(columns, shown)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    names = ["", *(called(each, paper) for each in shown)]
+    room = (paper.width or PIPED) - sum(widths) - 2 * len(widths) - 2
+    longest = max(10, min(room, max(map(cells, names))))
+    for name, row in zip(names, table, strict=True):
+        fitted = cut(name, longest, paper.glyphs.cut)
+        padded = fitted + " " * (longest - cells(fitted))
+        right = "".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        style = "dim" if not name else "red" if row[1] != "0" else ""
+        yield paper.fitted([(f"  {padded}{right}", style)])
+
+
+def listed(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+    """Calls below each other, where a table has no room."""
+    for each in shown:
+        count, failed, median, *_, most = columns(each)
+        style = "red" if failed != "0" else ""
+        yield paper.fitted([(f"  {called(each, paper)}", style), (f"  {count}", "dim")])
+        said = f"p50 {median}, max {most}" + (f", {failed} failed" if failed != "0" else "")
+        yield paper.fitted([("    ", ""), (said, "dim")])
+
+
+def called(each: CallStats, paper: Paper) -> str:
+    """What is called; an arrow says so where it is the server that calls."""
+    arrow = "" if each.from_client else f"{paper.glyphs.to_client} "
+    return f"{arrow}{label(each.method, each.name)}"
+
+
+def columns(each: CallStats) -> tuple[str, ...]:
+    """The numbers of a call."""
+    counts = f"{each.calls:,}", f"{each.errors + each.tool_errors:,}"
+    took = each.latency
+    if took is None:
+        return (*counts, "-", "-", "-", "-")
+    return (*counts, *map(lapse, (took.p50, took.p90, took.p99, took.max)))
+
+
+def chart(bars: Sequence[Bar], paper: Paper) -> Iterator[str]:
+    """How many answers took how long, as bars."""
+    names = [span(bar) for bar in bars]
+    counts = [f"{bar.count:,}" for bar in bars]
+    margin = max(map(len, names)) + max(map(len, counts)) + 6
+    room = max(5, min(BAR, (paper.width or PIPED) - margin))
+    most = max(bar.count for bar in bars)
+    for bar, name, count in zip(bars, names, counts, strict=True):
+        length = -(-bar.count * room // most)
+        yield paper.fitted([
+            (f"  {name:>{max(map(len, names))}}  ", "dim"),
+            (paper.glyphs.bar * length, "cyan"),
+            (f"{' ' if length else ''}{count}", ""),
+        ])  # fmt: skip
+
+
+def span(bar: Bar) -> str:
+    """Between what latencies a bar stands."""
+    if bar.below is None:
+        return f"from {brief(bar.above)}"
+    return f"under {brief(bar.below)}"
+
+
+def brief(seconds: float) -> str:
+    """A round span."""
+    return f"{seconds:g} s" if seconds >= 1 else f"{round(seconds * 1000, 3):g} ms"
+
+
+def slowest(stats: Stats, paper: Paper) -> Iterator[str]:
+    """The calls that took longest, by the number of their request."""
+    yield paper.fitted([("  slowest", "dim")])
+    for call in stats.slowest:
+        took = lapse(call.seconds)
+        parts = [(f"  {took:>9}  ", ""), (f"{call.request:>6}  ", "dim")]
+        yield paper.fitted([*parts, (label(call.method, call.name), "")])

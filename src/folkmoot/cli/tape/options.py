@@ -1,0 +1,183 @@
+"""What the commands on tapes take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.options import choice, number
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import FolkmootError
+
+SAYERS = {
+    "client": MessageDirection.CLIENT_TO_SERVER,
+    "server": MessageDirection.SERVER_TO_CLIENT,
+}
+MOST = 999_999_999
+FORMS = ("json", "har", "markdown")
+
+
+def _words(name: str, metavar: str, what: str, check: Any) -> Any:
+    """An option that may be given several times, each value checked."""
+
+    def parse(values: list[str] | None) -> list[str]:
+        for value in values or []:
+            try:
+                check(value)
+            except FolkmootError as error:
+                raise typer.BadParameter(error.message.rstrip(".")) from None
+        return values or []
+
+    return typer.Option(name, metavar=metavar, help=what, callback=parse, show_default=False)
+
+
+def _kind(text: str) -> None:
+    from folkmoot.core.capability import capability
+
+    capability(text)
+
+
+def _place(text: str) -> None:
+    from folkmoot.proxy.tape.places import Pattern
+
+    Pattern(text)
+
+
+def _anything(_: str) -> None:
+    pass
+
+
+def places(name: str, what: str) -> Any:
+    """An option that takes places in a message, and may be given several times."""
+    return _words(name, "PATH", what, _place)
+
+
+TapeArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The tape.", show_default=False)]
+TapesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="The tapes.", show_default=False)
+]
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH", help="Tapes, or folders that hold some.  [default: this folder]",
+        show_default=False,
+    ),
+]  # fmt: skip
+MethodOption = Annotated[
+    list[str] | None,
+    _words(
+        "--method", "PATTERN",
+        "Only calls of this method and their answers; * stands for anything. May be repeated.",
+        _anything,
+    ),
+]  # fmt: skip
+KindOption = Annotated[
+    list[str] | None,
+    _words(
+        "--kind", "PATTERN",
+        "Only messages of this kind, such as mcp.request.tools/call:read_*, or, with ! before it, "
+        "none of it. May be repeated.",
+        _kind,
+    ),
+]  # fmt: skip
+DirectionOption = Annotated[
+    str | None,
+    choice("--direction", "SIDE", tuple(SAYERS), "Only what the client or the server said."),
+]
+TextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--text", metavar="TEXT", help="Only messages that hold this text, in either case.",
+        show_default=False,
+    ),
+]  # fmt: skip
+ErrorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--errors", help="Only errors, failed tools and what was stopped.", show_default=False
+    ),
+]
+SessionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--session", metavar="ID", help="Only the session whose id begins like this.",
+        show_default=False,
+    ),
+]  # fmt: skip
+FromOption = Annotated[int | None, number("--from", 0, MOST, "Begin with message number N.")]
+ToOption = Annotated[int | None, number("--to", 0, MOST, "End with message number N.")]
+LimitOption = Annotated[int | None, number("--limit", 1, MOST, "Show at most N.")]
+LastOption = Annotated[int | None, number("--last", 1, 100_000, "Show only the last N.")]
+PairsOption = Annotated[
+    bool,
+    typer.Option(
+        "--pairs", help="Put each answer below its request; a filter then finds both by either.",
+        show_default=False,
+    ),
+]  # fmt: skip
+FullOption = Annotated[
+    bool, typer.Option("--full", help="Show the whole of each message.", show_default=False)
+]
+FollowOption = Annotated[
+    bool,
+    typer.Option(
+        "--follow", "-f", help="Go on while the tape is recorded, until it ends or Ctrl-C.",
+        show_default=False,
+    ),
+]  # fmt: skip
+IgnoreOption = Annotated[
+    list[str] | None,
+    _words(
+        "--ignore", "PATH",
+        "Let this place of an answer differ, such as $.result.content[*].text or $..timestamp. "
+        "May be repeated.",
+        _place,
+    ),
+]  # fmt: skip
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Count what is merely odd as wrong, too.", show_default=False),
+]
+FirstArgument = Annotated[
+    Path, typer.Argument(metavar="A", help="The first tape.", show_default=False)
+]
+SecondArgument = Annotated[
+    Path, typer.Argument(metavar="B", help="The second tape.", show_default=False)
+]
+FormatOption = Annotated[
+    str, choice("--format", "FORM", FORMS, "json, har or markdown.  [default: json]")
+]
+ExportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="Where it goes.  [default: standard output]",
+        show_default=False,
+    ),
+]  # fmt: skip
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace OUT if it exists.", show_default=False)
+]
+RedactedArgument = Annotated[
+    Path,
+    typer.Argument(metavar="OUT", help="Where the new tape goes.", show_default=False),
+]
+RedactPathOption = Annotated[
+    list[str] | None,
+    _words(
+        "--path", "PATH",
+        "Replace what stands here in every message, too, such as $.params.arguments.ssn or "
+        "$..pin. May be repeated.",
+        _place,
+    ),
+]  # fmt: skip
+KeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--redaction-key", metavar="FILE",
+        help="The key that placeholders are made with; it is made if it is not there.  "
+        "[default: that of the tape's folder, else your own]",
+        show_default=False,
+    ),
+]  # fmt: skip

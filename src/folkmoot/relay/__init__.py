@@ -1,0 +1,11 @@
+"""The proxy at work: two ends of a conversation, and everything that passes between them.
+
+- `steps`: what every message takes; `conversation`: its session, and the requests that are open
+- `carrying`, `pump`: one conversation between two carriers
+- `forward`, `exchange`, `answering`, `replies`, `talks`: exchanges with a Streamable HTTP server
+- `era_switch`: which of them must be bridged
+- `proxy`, `listening`, `assemble`, `recording`: a proxy put together, on pipes or on a port
+- `tap`, `passing`: the same steps at the hub's own endpoint
+- `tape_server`, `play`: a tape in a server's place, and in a client's
+- `deciding_room`: held messages as proposals in a room
+"""

@@ -1,0 +1,228 @@
+"""DecidingRoom: held messages as proposals in a room, where people decide about them.
+
+Someone who may make the request fulfils the proposal, and the message goes on; someone rejects it,
+and the message is dropped with their reason. The hub sees to it that a fulfilment is equal to what
+was proposed. If the room cannot be reached, messages stay held and are decided on elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.client import Backoff, Message, Outcome, Proposal, Room
+from folkmoot.core.errors import AnswerLost, CommandInvalid, FolkmootError, KindError
+from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.message import Request
+from folkmoot.proxy.held import Change, HeldMessages, HeldView, visible
+
+logger = logging.getLogger("folkmoot.proxy")
+
+RELEASE: Final = "folkmoot/release"
+"""What is proposed where the held message is no request, or too large to be shown."""
+MOST_SHOWN: Final = 64 * 1024
+"""Bytes of parameters that are shown to the room."""
+MOST_EARLY: Final = 64
+LATE: Final = {"code": -32000, "message": "The message is not held any more."}
+
+
+class DecidingRoom:
+    """One room in which held messages are decided about; `run` is owned by a task group."""
+
+    def __init__(
+        self,
+        held: HeldMessages,
+        url: str,
+        *,
+        room: str,
+        token: str,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._held = held
+        self._url = url
+        self._room = room
+        self._token = token
+        self._backoff = backoff or Backoff()
+
+    def __repr__(self) -> str:
+        return f"DecidingRoom({self._url!r}, room={self._room!r})"
+
+    async def run(self) -> None:
+        """Be in the room until cancelled; what keeps us out is told once, and tried again."""
+        told, attempt = "", 0
+        while True:
+            room = Room(self._url, room=self._room, token=self._token, backoff=self._backoff)
+            failure: FolkmootError | None = None
+            try:
+                async with room:
+                    told, attempt = "", 0
+                    await Desk(room, self._held).serve()
+            except* FolkmootError as group:
+                failure = first(group)
+            if failure is not None and failure.message != told:
+                told = failure.message
+                logger.warning(
+                    "held messages cannot be decided about in the room",
+                    extra={"room": self._room, "error": told},
+                )
+            await asyncio.sleep(self._backoff.delay(attempt))
+            attempt += 1
+
+
+class Desk:
+    """The proposals of one stay in the room."""
+
+    def __init__(self, room: Room, held: HeldMessages) -> None:
+        self._room = room
+        self._held = held
+        self._open: dict[str, int] = {}
+        """What each proposal is about."""
+        self._proposals: dict[int, Proposal] = {}
+        self._early: dict[str, Message] = {}
+        """Fulfilments that came before our own proposal was known to be stored."""
+        self._proposing = 0
+        self._spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None
+
+    async def serve(self) -> None:
+        """Propose what is held, and do what is decided, for as long as the room lasts."""
+        async with asyncio.TaskGroup() as tasks:
+            self._spawn = tasks.create_task
+            end = self._held.subscribe(self._changed)
+            try:
+                for view in self._held.list():
+                    tasks.create_task(self._ask(view))
+                async for message in self._room:
+                    self._hear(message)
+            finally:
+                self._spawn = None
+                end()
+            raise AnswerLost("The room ended.")
+
+    def _changed(self, change: Change, view: HeldView) -> None:
+        if self._spawn is None:
+            return
+        if change == "held":
+            self._spawn(self._ask(view))
+        elif (proposal := self._proposals.pop(view.id, None)) is not None:
+            self._spawn(self._withdraw(proposal))
+
+    async def _withdraw(self, proposal: Proposal) -> None:
+        """It was decided elsewhere, or nobody waits for it any more."""
+        self._open.pop(proposal.id, None)
+        with suppress(FolkmootError):
+            await self._room.withdraw(proposal)
+
+    async def _ask(self, view: HeldView) -> None:
+        """Have the room decide about one message, however often its proposal expires."""
+        try:
+            while self._is_held(view.id):
+                outcome = await self._outcome(view)
+                if outcome is None or outcome.state in ("fulfilled", "withdrawn"):
+                    return
+                if outcome.state == "rejected":
+                    reason = f"{outcome.reason or 'rejected'} ({outcome.by})"
+                    with suppress(CommandInvalid):
+                        self._held.drop(view.id, visible(reason))
+                    return
+        except FolkmootError as error:
+            logger.warning(
+                "a held message could not be proposed in the room",
+                extra={"held": view.id, "error": error.message},
+            )
+
+    async def _outcome(self, view: HeldView) -> Outcome | None:
+        proposal = await self._propose(view)
+        if not self._is_held(view.id):
+            await self._withdraw(proposal)
+            return None
+        self._open[proposal.id] = view.id
+        self._proposals[view.id] = proposal
+        self._hear_early(proposal.id)
+        try:
+            return await proposal.outcome()
+        except AnswerLost:
+            # What came of it is among messages that were missed: ask again while it is held.
+            return Outcome("expired", "")
+        finally:
+            self._open.pop(proposal.id, None)
+            self._proposals.pop(view.id, None)
+
+    async def _propose(self, view: HeldView) -> Proposal:
+        method, params = proposed(view, self._held.envelope(view.id).message)
+        expires_in = None if view.until is None else max(1.0, view.until - view.since)
+        self._proposing += 1
+        try:
+            with suppress(FolkmootError):
+                await self._room.say(told(view))
+            return await self._room.propose(
+                method, params, to=self._room.me.id, expires_in=expires_in
+            )
+        finally:
+            self._proposing -= 1
+
+    def _hear(self, message: Message) -> None:
+        """A request to us that correlates a proposal of ours fulfils it."""
+        if not message.base.startswith("mcp.request.") or message.to != (self._room.me.id,):
+            return
+        if self._spawn is None or not message.correlation_id:
+            return
+        proposal = message.correlation_id[0]
+        number = self._open.pop(proposal, None)
+        if number is None and self._proposing and len(self._early) < MOST_EARLY:
+            self._early[proposal] = message
+        else:
+            self._spawn(self._fulfil(message, number))
+
+    def _hear_early(self, proposal: str) -> None:
+        """Hear what came too early; what no proposal under way can be about is answered too."""
+        for about in [it for it in self._early if it == proposal or not self._proposing]:
+            self._hear(self._early.pop(about))
+
+    async def _fulfil(self, request: Message, number: int | None) -> None:
+        answer: dict[str, Any] = {"error": LATE}
+        if number is not None:
+            self._proposals.pop(number, None)
+            with suppress(CommandInvalid):
+                self._held.release(number)
+                text = f"Released held message {number}."
+                answer = {"result": {"content": [{"type": "text", "text": text}]}}
+        with suppress(FolkmootError):
+            await self._room.respond(request, **answer)
+
+    def _is_held(self, number: int) -> bool:
+        try:
+            self._held.envelope(number)
+        except CommandInvalid:
+            return False
+        return True
+
+
+def proposed(view: HeldView, message: Any) -> tuple[str, dict[str, Any]]:
+    """What is proposed for a held message: the request itself, or to release it."""
+    if isinstance(message, Request) and isinstance(message.params, dict):
+        with suppress(KindError):
+            kind_of(message)
+            if len(msgspec.json.encode(message.params)) <= MOST_SHOWN:
+                return message.method, message.params
+    shown = msgspec.to_builtins(view)
+    return RELEASE, {name: value for name, value in shown.items() if value not in ("", None)}
+
+
+def told(view: HeldView) -> str:
+    """What the room is told of a held message before it is proposed."""
+    what = " ".join(part for part in (view.method or view.type, view.tool) if part)
+    why = f": {view.reason}" if view.reason else "."
+    return f"Held message {view.id}, {what}, by the rule “{view.rule}”{why}"
+
+
+def first(group: BaseExceptionGroup[FolkmootError]) -> FolkmootError:
+    """One of several errors that came at once."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, FolkmootError) else FolkmootError(str(error))

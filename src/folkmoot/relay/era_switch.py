@@ -1,0 +1,192 @@
+"""Which eras a Streamable HTTP server speaks, found out when a client's era is in doubt.
+
+Exchanges are forwarded as they are where both sides speak one era. A client of the other era is
+led to the front, which carries its messages one by one and has them bridged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+
+from folkmoot import __version__
+from folkmoot.core.errors import CarryError, MessageError
+from folkmoot.core.message import Request, Response, decode_message, encode_message
+from folkmoot.core.session import FIRST_STATELESS, Era
+from folkmoot.core.transport import Headers
+from folkmoot.proxy.eras.detection import Evidence, answer_to_discover
+from folkmoot.proxy.eras.wire import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    DISCOVER,
+    INITIALIZE,
+    VERSION_KEY,
+    speaks_stateless,
+)
+from folkmoot.transports.links.connect import PROBE as HANDSHAKE
+from folkmoot.transports.links.connect import end_session
+from folkmoot.transports.links.weblink import EVENTS, SAYS
+from folkmoot.transports.sse import EventReader
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.transports.links.connection import Answer
+    from folkmoot.transports.links.target import HttpTarget
+
+OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
+"""Statuses that say nothing about eras; neither do those from 500 on."""
+SERVER_TROUBLE: Final = 500
+SESSION: Final = "mcp-session-id"
+PROBE: Final = (
+    ("accept", "application/json, text/event-stream"),
+    ("content-type", "application/json"),
+    ("mcp-protocol-version", FIRST_STATELESS),
+    ("mcp-method", DISCOVER),
+)
+META: Final = {
+    VERSION_KEY: FIRST_STATELESS,
+    CLIENT_KEY: {"name": "folkmoot", "version": __version__},
+    CAPABILITIES_KEY: {},
+}
+QUESTION: Final = encode_message(Request(id="folkmoot", method=DISCOVER, params={"_meta": META}))
+MOST_PROBED: Final = 1024 * 1024
+PROBE_SECONDS: Final = 10.0
+"""How long a server may take to answer a question of ours, for which other clients wait."""
+REFUSED: Final = 400
+
+
+class EraSwitch:
+    """Says which messages must be bridged; `bridged` are the sessions that are already."""
+
+    def __init__(self, target: HttpTarget, bridged: Container[str]) -> None:
+        self._target = target
+        self._bridged = bridged
+        self._only: Era | None = None
+        """The one era the server speaks; None while it may speak both."""
+        self._known: set[Era] = set()
+        self._probing = asyncio.Lock()
+
+    async def leads_away(self, message: ProtocolMessage | None, headers: Headers) -> bool:
+        """Whether a message is for the front, by its session or by its era."""
+        if (headers.get(SESSION) or "") in self._bridged:
+            return True
+        era = opening_era(message)
+        if era is Era.STATELESS and not self._known and self._only is None:
+            await self._probe(headers)
+        return era is not None and self._only is not None and self._only is not era
+
+    def in_doubt(self, message: ProtocolMessage | None) -> bool:
+        """Whether the answer to a message will show something new: it opens a session."""
+        return opening_era(message) is Era.HANDSHAKE and Era.HANDSHAKE not in self._known
+
+    async def was_refused(self, headers: Headers, status: int, answer: bytes) -> bool:
+        """See from the answer to `initialize` whether the server only speaks the other era."""
+        if status < REFUSED and not is_error(answer):
+            self._known.add(Era.HANDSHAKE)
+            return False
+        if trouble(status):
+            return False
+        await self._probe(headers)
+        if Era.STATELESS in self._known:
+            # The client's own words may be at fault: what one says wrong is no evidence for all.
+            await self._try_handshake(headers)
+        return self._only is Era.STATELESS
+
+    async def _probe(self, headers: Headers) -> None:
+        """Ask the server itself, once, with the client's authorization."""
+        async with self._probing:
+            if self._known or self._only is not None:
+                return
+            try:
+                asking = self._target.ask("POST", own(headers, PROBE), QUESTION)
+                async with asyncio.timeout(PROBE_SECONDS), asking as answer:
+                    if trouble(answer.status):
+                        return
+                    said = await heard(answer)
+            except (CarryError, TimeoutError):
+                return
+            if shows_stateless(said):
+                self._known.add(Era.STATELESS)
+            else:
+                self._only = Era.HANDSHAKE
+
+    async def _try_handshake(self, headers: Headers) -> None:
+        """Shake hands with the server ourselves, once, and leave nothing behind."""
+        async with self._probing:
+            if Era.HANDSHAKE in self._known or self._only is not None:
+                return
+            try:
+                asking = self._target.ask("POST", own(headers, SAYS.items()), HANDSHAKE)
+                async with asyncio.timeout(PROBE_SECONDS), asking as answer:
+                    if trouble(answer.status):
+                        return
+                    if answer.status < REFUSED and not is_error(await heard(answer)):
+                        self._known.add(Era.HANDSHAKE)
+                        await end_session(self._target, answer, own(headers))
+                        return
+            except (CarryError, TimeoutError):
+                return
+            self._only = Era.STATELESS
+
+
+def own(headers: Headers, said: Iterable[tuple[str, str]] = ()) -> Headers:
+    """The headers of a question of ours, with the client's authorization."""
+    return Headers((*said, *(pair for pair in headers if pair[0] == "authorization")))
+
+
+async def heard(answer: Answer) -> bytes:
+    """The whole answer to a question of ours, however it is cut; of a stream the part that has it.
+
+    A stream may go on for ever.
+    """
+    said, events = bytearray(), EventReader(MOST_PROBED)
+    async for chunk in answer.content.iter_any():
+        said += chunk[: MOST_PROBED - len(said)]
+        if len(said) == MOST_PROBED:
+            break
+        if answer.content_type == EVENTS and any(read_answer(e.data) for e in events.feed(chunk)):
+            break
+    return bytes(said)
+
+
+def opening_era(message: ProtocolMessage | None) -> Era | None:
+    """The era of a message that belongs to no session yet."""
+    if not isinstance(message, Request):
+        return None
+    if speaks_stateless(message):
+        return Era.STATELESS
+    return Era.HANDSHAKE if message.method == INITIALIZE else None
+
+
+def trouble(status: int) -> bool:
+    """Whether a status says nothing about eras."""
+    return status in OTHER_TROUBLE or status >= SERVER_TROUBLE
+
+
+def is_error(raw: bytes) -> bool:
+    """Whether an answer is a JSON-RPC error."""
+    answer = read_answer(raw)
+    return answer is not None and answer.error is not UNSET
+
+
+def shows_stateless(raw: bytes) -> bool:
+    """Whether the answer to `server/discover`, plain or as an event, is that of such a server."""
+    events = [event.data for event in EventReader(MOST_PROBED).feed(raw)]
+    for part in (raw, *events):
+        answer = read_answer(part)
+        if answer is not None:
+            return answer_to_discover(answer) is Evidence.STATELESS
+    return False
+
+
+def read_answer(raw: bytes) -> Response | None:
+    """The response in some bytes, if there is one."""
+    try:
+        message = decode_message(raw)
+    except MessageError:
+        return None
+    return message if isinstance(message, Response) else None

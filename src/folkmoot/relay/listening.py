@@ -1,0 +1,131 @@
+"""A proxy on a port: Streamable HTTP and HTTP+SSE for clients, and what it tells of itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.responses import PlainTextResponse
+
+from folkmoot import __version__
+from folkmoot.relay.aside import group
+from folkmoot.relay.era_switch import EraSwitch
+from folkmoot.relay.forward import Forwarder
+from folkmoot.relay.status import Status
+from folkmoot.relay.talks import Talks
+from folkmoot.telemetry.metrics import Metrics
+from folkmoot.telemetry.parts import proxy_families
+from folkmoot.transports import http
+from folkmoot.transports.answers import Answers
+from folkmoot.transports.fronts.http import HttpFront
+from folkmoot.transports.fronts.oldsse import OldSseFront
+from folkmoot.transports.guard import Hosts, OriginGuard
+from folkmoot.transports.listen import base_url, close, listen
+from folkmoot.transports.server import HttpServer
+
+if TYPE_CHECKING:
+    import socket
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+    from folkmoot.relay.proxy import Proxy
+
+AUTHORIZATION = "authorization"
+SHUTDOWN_SECONDS = 3.0
+ADVICE = "This proxy does not answer to the host in the request; --allow-host NAME adds one."
+MOST_CONNECTIONS = 10_000
+MOST_PROCESSES = 256
+"""Sessions with a server that is a command: each has a process of its own."""
+
+
+@asynccontextmanager
+async def listening(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
+    """Serve while entered; the address it has."""
+    sockets = listen(host, port, "--listen")
+    async with AsyncExitStack() as stack:
+        stack.callback(close, sockets)
+        stops = stack.enter_context(ExitStack())
+        endpoints = await _endpoints(proxy, stack, stops)
+        server = _server(proxy, host, sockets, endpoints)
+        async with group() as tasks:
+            ends = tasks.create_task(proxy.sessions.run())
+            serving = tasks.create_task(server.serve())
+            await server.listening()
+            try:
+                yield base_url(host, sockets[0].getsockname()[1])
+            finally:
+                # Their streams would keep the server from stopping.
+                stops.close()
+                server.stop()
+                await asyncio.wait({serving})
+                ends.cancel()
+
+
+async def _endpoints(proxy: Proxy, stack: AsyncExitStack, stops: ExitStack) -> dict[str, ASGIApp]:
+    limits, target = proxy.options.limits, proxy.upstream.target
+    more = proxy.options.headers
+    front = HttpFront(
+        proxy.carry,
+        proxy.steps.clock,
+        limits=limits,
+        headers=more,
+        most_sessions=proxy.options.sessions.most if target else MOST_PROCESSES,
+        apart=(AUTHORIZATION, *(name.lower() for name in more)) if proxy.upstream.told else (),
+    )
+    old = OldSseFront(proxy.carry, proxy.steps.clock, limits=limits, most=MOST_PROCESSES)
+    for each in (front, old):
+        await stack.enter_async_context(each.running())
+        stops.callback(each.stop)
+    app: ASGIApp = front
+    if target is not None:
+        app = forwarder = Forwarder(
+            target,
+            proxy.steps,
+            Talks(proxy.sessions, proxy.steps.clock),
+            limits=limits,
+            headers=proxy.options.headers,
+            eras=EraSwitch(target, front) if proxy.options.eras else None,
+            front=front,
+        )
+        stops.callback(forwarder.stop)
+    return {"/mcp": app, "/sse": old, "/messages": old}
+
+
+def _server(
+    proxy: Proxy, host: str, sockets: list[socket.socket], endpoints: dict[str, ASGIApp]
+) -> HttpServer:
+    options = proxy.options
+    metrics = Metrics(version=__version__, clock=proxy.steps.clock)
+    sessions = proxy.sessions
+    answers = Answers(plain_page)
+    hosts = Hosts(host, "", options.allowed_hosts, options.allowed_origins, advice=ADVICE)
+    metrics.watch(lambda: proxy_families(len(sessions), sessions.opened, dict(sessions.ended)))
+    app = http.build(
+        Status(__version__, proxy.sessions, metrics).routes(),
+        endpoints={
+            path: OriginGuard(each, hosts=hosts, answers=answers)
+            for path, each in endpoints.items()
+        },
+        answers=answers,
+        hosts=hosts,
+        max_body_bytes=options.limits.message_bytes,
+        metrics=metrics,
+        traces=None,
+        clock=proxy.steps.clock,
+        lines="none",
+    )
+    return HttpServer(
+        app,
+        sockets,
+        metrics=metrics,
+        max_connections=MOST_CONNECTIONS,
+        shutdown_seconds=SHUTDOWN_SECONDS,
+    )
+
+
+def plain_page(status: int, name: str, sentence: str) -> Response:
+    """An error, for a browser."""
+    return PlainTextResponse(f"{status} {name}\n{sentence}\n", status)

@@ -1,0 +1,24 @@
+"""NoBridge: stands where client and server are left to their eras."""
+
+from __future__ import annotations
+
+from folkmoot.core.message import ProtocolMessage
+from folkmoot.proxy.eras import Step, ToClient, ToServer
+
+
+class NoBridge:
+    """Everything passes as it is."""
+
+    transparent = True
+
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """The message itself."""
+        return [ToServer(message)]
+
+    def from_server(self, message: ProtocolMessage) -> list[Step]:
+        """The message itself."""
+        return [ToClient(message)]
+
+    def expire(self) -> list[Step]:
+        """Nothing: no call is kept."""
+        return []

@@ -1,0 +1,102 @@
+"""What a hub does with messages as they pass: it records them, and shows them to interceptors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from folkmoot.control.held import held_commands
+from folkmoot.core.strict import Limits
+from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.held import HeldMessages
+from folkmoot.proxy.plugins import load_plugins
+from folkmoot.proxy.rules import Rules
+from folkmoot.proxy.sessions import SessionLimits, SessionManager
+from folkmoot.proxy.tape import Side
+from folkmoot.relay.aside import aside
+from folkmoot.relay.recording import Recording
+from folkmoot.relay.steps import Steps
+from folkmoot.relay.talks import Talks
+from folkmoot.relay.tap import Tap
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from folkmoot.control.wire import Command
+    from folkmoot.core.ports import Clock, Interceptor
+    from folkmoot.settings import Settings
+
+NESTING = 256
+
+
+class Passing:
+    """The recorder and the interceptors of one hub, as its settings have them."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._rules: Rules | None = None
+        self.held = HeldMessages(clock)
+        self.interceptors: Sequence[Interceptor] = ()
+        self._tap: Callable[[ASGIApp], ASGIApp] | None = None
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """What an operator can ask about held messages."""
+        return held_commands(self.held)
+
+    def load(self, canonical: Callable[[str], str]) -> None:
+        """Read the rules and load the plugins; `canonical` is the one name of a tool."""
+        chosen = self._settings.interceptors
+        found: list[Interceptor] = []
+        if chosen.rules:
+            path = Path(chosen.rules).expanduser()
+            self._rules = Rules.load(path, clock=self._clock, canonical=canonical)
+            found += self._rules.interceptors
+        found += load_plugins(chosen.plugins)
+        self.interceptors = tuple(found)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Record, and follow the file of rules, while entered."""
+        async with AsyncExitStack() as stack:
+            beside = await stack.enter_async_context(aside())
+            if self._rules is not None:
+                beside.run(self._rules.watch())
+            recording = self._recording()
+            recorder = None
+            if recording.wanted:
+                recorder = recording.begin(self._clock, Side("http"), Side("hub"))
+                stack.callback(recorder.close)
+            if recorder is not None or self.interceptors:
+                sessions = SessionManager(self._clock, self._session_limits())
+                beside.run(sessions.run())
+                steps = Steps(Chain(self.interceptors, self.held), recorder, self._clock)
+                talks = Talks(sessions, self._clock)
+                limits = Limits(self._settings.http.max_body_bytes, NESTING)
+                self._tap = lambda app: Tap(app, steps, talks, limits)
+            yield
+
+    def tapped(self, app: ASGIApp) -> ASGIApp:
+        """The endpoint, with a tap on it if there is anything to do."""
+        return app if self._tap is None else self._tap(app)
+
+    def _recording(self) -> Recording:
+        chosen = self._settings.record
+        return Recording(
+            folder=Path(chosen.folder).expanduser() if chosen.folder else None,
+            best_effort=chosen.best_effort,
+            compress=chosen.compress or None,
+            paths=chosen.redact,
+            tape_bytes=chosen.tape_bytes,
+        )
+
+    def _session_limits(self) -> SessionLimits:
+        chosen: Any = self._settings.mcp
+        return SessionLimits(
+            idle_seconds=chosen.session_idle_seconds,
+            absolute_seconds=float("inf"),
+            most=chosen.max_sessions,
+        )

@@ -1,0 +1,224 @@
+"""Plays the client of a tape against a live server, and tells how the answers compare."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from folkmoot.core.errors import CarryError, TransportClosed
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    ProtocolMessage,
+    Request,
+    Response,
+    replace,
+)
+from folkmoot.proxy.eras import EraBridge, ToServer
+from folkmoot.proxy.eras import Step as EraStep
+from folkmoot.proxy.replay.echoes import Echoes
+from folkmoot.proxy.replay.nearest import told
+from folkmoot.proxy.replay.part import Part, Reply, Step, parts_of
+from folkmoot.proxy.replay.report import Outcome, PlayedCall, PlayReport, compared
+from folkmoot.proxy.replay.secrets import filled, placeholders
+from folkmoot.proxy.replay.subject import Mode, name_of, subject_of
+from folkmoot.proxy.tape import Tape
+from folkmoot.proxy.tape.places import Pattern
+from folkmoot.transports.carrier import Carrier, Connect
+
+ANSWER_SECONDS: Final = 30.0
+"""How long a live server may take for one answer."""
+LONGEST_PAUSE: Final = 300.0
+MOST_REPLYING: Final = 256
+"""Requests of the server that are being answered; while there are more, it is not heard."""
+MOST_UNEXPECTED: Final = 100
+METHOD_NOT_FOUND: Final = -32601
+
+
+async def play(
+    tape: Tape,
+    connect: Connect,
+    *,
+    timing: float = 0.0,
+    ignore: Sequence[str] = (),
+    secrets: Mapping[str, str] | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> PlayReport:
+    """Say what the recorded client said, one conversation after the other.
+
+    `ignore` holds patterns of places in answers that do not count; `secrets` the values of
+    placeholders, without which a redacted request is not sent.
+    """
+    for pattern in ignore:
+        Pattern(pattern)
+    calls: list[PlayedCall] = []
+    unexpected: list[str] = []
+    for part in parts_of(tape.entries):
+        player = _Player(part, tuple(ignore), secrets or {}, timing, answer_seconds)
+        async with connect() as server:
+            await player.run(server)
+        calls += player.calls()
+        unexpected += player.unexpected
+    return PlayReport(tuple(calls), tuple(unexpected))
+
+
+class _Player:
+    """One conversation with the live server."""
+
+    def __init__(
+        self,
+        part: Part,
+        ignore: tuple[str, ...],
+        secrets: Mapping[str, str],
+        timing: float,
+        answer_seconds: float,
+    ) -> None:
+        self._part = part
+        self._ignore = ignore
+        self._secrets = secrets
+        self._timing = timing
+        self._answer_seconds = answer_seconds
+        self._replies = list(part.replies)
+        self._open: dict[tuple[type, MessageId], Step] = {}
+        self._answers: dict[int, asyncio.Future[Response | CarryError]] = {}
+        self._steps = {step.seq: step for step in part.steps}
+        self._played: dict[int, PlayedCall] = {}
+        self._echoes = Echoes()
+        self._ended = False
+        self._tasks = asyncio.TaskGroup()
+        self._replying: set[asyncio.Task[None]] = set()
+        # The tape tells what the client saw, which a proxy may have translated for it.
+        self._eras = EraBridge(one_client=True)
+        self.unexpected: list[str] = []
+
+    async def run(self, server: Carrier) -> None:
+        """Say everything, and hear what the server says to it."""
+        async with self._tasks as tasks:
+            hearing = tasks.create_task(self._hear(server))
+            for step in self._part.steps:
+                await self._take(step, server)
+            for step in self._part.steps:
+                await self._answered(step.seq)
+            for task in (hearing, *self._replying):
+                task.cancel()
+
+    def calls(self) -> list[PlayedCall]:
+        """What became of each request, in order."""
+        return [self._played[step.seq] for step in self._part.steps if step.seq in self._played]
+
+    async def _take(self, step: Step, server: Carrier) -> None:
+        for seq in step.after:
+            await self._answered(seq)
+        if self._timing:
+            await asyncio.sleep(min(step.pause * self._timing, LONGEST_PAUSE))
+        message = self._echoes.put(filled(step.message, self._secrets))
+        missing = placeholders(message)
+        if missing:
+            self._note(step, Outcome.NOT_PLAYED, why=f"the tape does not hold {', '.join(missing)}")
+            return
+        if isinstance(message, Request):
+            self._open[type(message.id), message.id] = step
+            if step.answer is None:
+                self._note(step, Outcome.NOT_COMPARED, why="the tape holds no answer to it")
+            else:
+                self._answers[step.seq] = asyncio.get_running_loop().create_future()
+        try:
+            if self._ended:
+                raise TransportClosed("The server ended.")
+            async with asyncio.timeout(self._answer_seconds):
+                await self._say(server, message)
+        except (CarryError, TimeoutError) as error:
+            if step.answer is not None:
+                why = getattr(error, "message", "the server does not take it")
+                self._note(step, Outcome.UNANSWERED, why=why)
+
+    async def _answered(self, seq: int) -> None:
+        """Wait until a request has its answer, or is given up."""
+        step, answer = self._steps[seq], self._answers.get(seq)
+        if answer is None or seq in self._played:
+            return
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                live = await answer
+        except TimeoutError:
+            why = f"no answer came within {self._answer_seconds:g} s"
+            self._note(step, Outcome.UNANSWERED, why=why)
+            return
+        if isinstance(live, CarryError):
+            self._note(step, Outcome.UNANSWERED, why=live.message)
+        elif step.answer is not None:
+            self._echoes.learn(step.answer, live)
+            found = compared(step.answer, live, self._ignore)
+            self._note(step, Outcome.DIFFERS if found else Outcome.SAME, differences=tuple(found))
+
+    def _note(self, step: Step, outcome: Outcome, **more: Any) -> None:
+        message = step.message
+        if isinstance(message, Request):
+            self._played[step.seq] = PlayedCall(
+                step.seq, message.method, outcome, name_of(message), **more
+            )
+
+    async def _say(self, server: Carrier, message: ProtocolMessage) -> None:
+        """Say something to the server, in the words of its era."""
+        await self._follow(server, self._eras.from_client(message))
+
+    async def _hear(self, server: Carrier) -> None:
+        try:
+            while True:
+                await self._follow(server, self._eras.from_server(await server.receive()))
+                if len(self._replying) >= MOST_REPLYING:
+                    await asyncio.wait(self._replying, return_when=asyncio.FIRST_COMPLETED)
+        except CarryError as error:
+            self._ended = True
+            for answer in self._answers.values():
+                if not answer.done():
+                    answer.set_result(error)
+
+    async def _follow(self, server: Carrier, steps: list[EraStep]) -> None:
+        for step in steps:
+            if isinstance(step, ToServer):
+                await server.send(step.message)
+            elif isinstance(step.message, Response):
+                self._heard_answer(step.message)
+            elif isinstance(step.message, Request):
+                # Not here: whoever waits to be heard may not be listening.
+                task = self._tasks.create_task(self._reply(server, step.message))
+                self._replying.add(task)
+                task.add_done_callback(self._replying.discard)
+
+    def _heard_answer(self, message: Response) -> None:
+        step = None if message.id is None else self._open.pop((type(message.id), message.id), None)
+        answer = None if step is None else self._answers.get(step.seq)
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+
+    async def _reply(self, server: Carrier, request: Request) -> None:
+        try:
+            await self._say(server, self._reply_to(request))
+        except CarryError:
+            return
+
+    def _reply_to(self, request: Request) -> Response:
+        """What the recorded client answered to such a request."""
+        if request.method == "ping":
+            return Response(id=request.id, result={})
+        found = self._recorded_reply(request)
+        response = None if found is None else filled(found.response, self._secrets)
+        if response is not None and not placeholders(response):
+            return replace(response, id=request.id)
+        why = "is not on the tape" if response is None else "was answered with what is not on it"
+        if len(self.unexpected) < MOST_UNEXPECTED:
+            self.unexpected.append(f"{told(request)} {why}")
+        said = "The recorded client has no answer to this."
+        return Response(id=request.id, error=ErrorObject(METHOD_NOT_FOUND, said))
+
+    def _recorded_reply(self, request: Request) -> Reply | None:
+        """The answer to the same question, or else to the next of its kind."""
+        alike = [reply for reply in self._replies if reply.request.method == request.method]
+        asked = subject_of(request, Mode.ARGUMENTS)
+        same = (r for r in alike if subject_of(r.request, Mode.ARGUMENTS).fits(asked))
+        found = next(same, None) or next(iter(alike), None)
+        if found is not None:
+            self._replies.remove(found)
+        return found

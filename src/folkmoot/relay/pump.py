@@ -1,0 +1,281 @@
+"""The pump: carries one conversation between two carriers, until one of them is gone.
+
+What waits, because an interceptor has it wait, lets the others go by. The cost of a message does
+not depend on how many were carried before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import (
+    CarryError,
+    FolkmootError,
+    ServerUnreachable,
+    TapeUnwritable,
+    TooManyInFlight,
+    TransportClosed,
+)
+from folkmoot.core.message import ProtocolMessage, Request
+from folkmoot.core.verdict import Block
+from folkmoot.proxy.chain import Ruling
+from folkmoot.proxy.eras import EraBridge, ToServer
+from folkmoot.relay.conversation import Conversation
+from folkmoot.relay.nobridge import NoBridge
+from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
+from folkmoot.transports.carrier import Carrier
+
+logger = logging.getLogger("folkmoot.proxy")
+
+MOST_WAITING: Final = 256
+"""Messages of a conversation that interceptors may have waiting at once."""
+MOST_TOGETHER: Final = 256
+"""Messages that are put on the tape together before they are sent."""
+EXPIRE_SECONDS: Final = 300.0
+"""How long a client of the stateless era may take to answer what a server asked."""
+DRAIN_SECONDS: Final = 5.0
+"""How long a server may still answer a client that has said all it wanted to say."""
+
+
+class Pump:
+    """One conversation on its way; `run` carries it until it ends."""
+
+    def __init__(
+        self,
+        client: Carrier,
+        server: Carrier,
+        conversation: Conversation,
+        steps: Steps,
+        *,
+        eras: EraBridge | NoBridge,
+        used: Callable[[], None],
+    ) -> None:
+        self._ends = {TO_SERVER: server, TO_CLIENT: client}
+        self._conversation = conversation
+        self._steps = steps
+        self._eras = eras
+        self._used = used
+        self._waiting = 0
+        self._taken = 0
+        """Counts the turns in which messages were carried."""
+        self._tasks = asyncio.TaskGroup()
+        self._ended = asyncio.Event()
+        self._client_there = True
+        self._client_said = client.current_context()
+        """What the transport of the client's last message says of the client."""
+        self.deserted = False
+        """Whether the server ended while the client was still there."""
+
+    def end(self) -> None:
+        """End the conversation, whatever is still to be said in it."""
+        self._ended.set()
+
+    async def run(self) -> None:
+        """Carry until the client or the server is gone, or the tape cannot be written."""
+        unwritable: TapeUnwritable | None = None
+        try:
+            async with self._tasks as tasks:
+                ways: list[asyncio.Task[Any]] = [
+                    tasks.create_task(self._carry(self._ends[TO_CLIENT], self._client_left)),
+                    tasks.create_task(self._carry(self._ends[TO_SERVER], self._server_left)),
+                    tasks.create_task(self._ended.wait()),
+                    tasks.create_task(self._expire()),
+                    tasks.create_task(self._stuck()),
+                ]
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                # The group ends with it, and what still waits in it.
+                raise _Over  # noqa: TRY301
+        except* _Over:
+            pass
+        except* TapeUnwritable as failed:
+            unwritable = _first(failed)
+        if unwritable is not None:
+            await self._give_up(unwritable)
+            raise unwritable
+
+    async def _carry(self, source: Carrier, left: Callable[[], Awaitable[None]]) -> None:
+        """Everything that comes out of one end, to the other."""
+        there = True
+        while there:
+            leaving: list[Envelope] = []
+            try:
+                await self._take(await source.receive_envelope(), leaving)
+                while source.waiting and len(leaving) < MOST_TOGETHER:
+                    await self._take(await source.receive_envelope(), leaving)
+            except TransportClosed:
+                await self._send(leaving)
+                await left()
+                return
+            self._used()
+            self._taken += 1
+            there = await self._send(leaving)
+
+    async def _take(self, envelope: Envelope, leaving: list[Envelope]) -> None:
+        """What is to leave because a message came."""
+        if envelope.context.direction is TO_CLIENT and self._bridging:
+            await self._bridge_to_client(envelope, leaving)
+        else:
+            await self._admit(envelope, leaving)
+
+    async def _admit(self, envelope: Envelope, leaving: list[Envelope]) -> None:
+        steps, conversation = self._steps, self._conversation
+        envelope = conversation.enter(envelope)
+        if not steps.chain:
+            self._put(steps.pass_on(envelope, conversation), leaving)
+            return
+        ruling = await steps.chain.judge(envelope)
+        if not ruling.waits:
+            self._put(steps.follow(envelope, ruling, conversation), leaving)
+        elif self._waiting < MOST_WAITING:
+            self._waiting += 1
+            self._tasks.create_task(self._wait(envelope, ruling))
+        else:
+            refused = Block(TooManyInFlight("Too many messages wait for a decision."))
+            self._put(steps.stop(envelope, refused, ruling.by, conversation), leaving)
+
+    async def _wait(self, envelope: Envelope, ruling: Ruling) -> None:
+        """The rest of the way of a message that an interceptor has waiting."""
+        leaving: list[Envelope] = []
+        try:
+            ruling = await self._steps.chain.settle(ruling)
+        finally:
+            self._waiting -= 1
+        self._put(self._steps.follow(envelope, ruling, self._conversation), leaving)
+        await self._send(leaving)
+
+    def _put(self, passed: Passed, leaving: list[Envelope]) -> None:
+        if passed.back is not None:
+            leaving.append(passed.back)
+        onward = passed.onward
+        if onward is None:
+            return
+        if onward.context.direction is TO_SERVER and self._bridging:
+            self._bridge_to_server(onward, leaving)
+        else:
+            leaving.append(onward)
+
+    async def _send(self, leaving: list[Envelope]) -> bool:
+        """Send what is to leave, after all of it is on the tape; whether both ends are there."""
+        if leaving:
+            self._steps.commit()
+        for envelope in leaving:
+            direction = envelope.context.direction
+            try:
+                await self._ends[direction].send_envelope(envelope)
+            except TransportClosed:
+                if direction is TO_SERVER:
+                    await self._server_left()
+                return False
+            except CarryError as error:
+                await self._not_carried(envelope, error)
+        return True
+
+    async def _not_carried(self, envelope: Envelope, error: CarryError) -> None:
+        """One message could not be carried, and the conversation goes on."""
+        message, direction = envelope.message, envelope.context.direction
+        logger.warning("a message was not carried", extra={"error": error.message})
+        if isinstance(message, Request):
+            self._conversation.close(direction, message.id)
+            with suppress(TransportClosed):
+                await self._ends[direction.reverse()].send(answer_of(Block(error), message.id))
+
+    @property
+    def _bridging(self) -> bool:
+        return not self._eras.transparent
+
+    def _bridge_to_server(self, envelope: Envelope, leaving: list[Envelope]) -> None:
+        """A message of the client's, as the server's era says it."""
+        self._client_said = envelope.context.transport
+        for step in self._eras.from_client(envelope.message):
+            if isinstance(step, ToServer):
+                self._say_to_server(envelope, step, leaving)
+            else:
+                self._say_for_server(step.message, leaving)
+
+    def _say_for_server(self, message: ProtocolMessage, leaving: list[Envelope]) -> None:
+        made = self._conversation.enter(self._ends[TO_SERVER].envelope_of(message))
+        self._put(self._steps.pass_on(made, self._conversation), leaving)
+
+    async def _bridge_to_client(self, envelope: Envelope, leaving: list[Envelope]) -> None:
+        """A message of the server's, as the client's era says it."""
+        for step in self._eras.from_server(envelope.message):
+            if isinstance(step, ToServer):
+                self._say_to_server(envelope, step, leaving)
+            else:
+                await self._admit(envelope.with_message(step.message), leaving)
+
+    def _say_to_server(self, about: Envelope, step: ToServer, leaving: list[Envelope]) -> None:
+        """Send the server what the bridge says, after the time that it is to wait."""
+        envelope = about.with_message(step.message)
+        if about.context.direction is not TO_SERVER:
+            # It is said in the client's name, whatever brought it about.
+            envelope = envelope.with_direction(TO_SERVER).with_transport(self._client_said)
+        if step.after and self._waiting < MOST_WAITING:
+            self._waiting += 1
+            self._tasks.create_task(self._later(envelope, step.after))
+        else:
+            leaving.append(envelope)
+
+    async def _later(self, envelope: Envelope, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._waiting -= 1
+        await self._send([envelope])
+
+    async def _expire(self) -> None:
+        """Now and then, let the bridge give up calls whose clients never came back."""
+        while True:
+            await asyncio.sleep(EXPIRE_SECONDS)
+            for step in self._eras.expire():
+                leaving: list[Envelope] = []
+                if isinstance(step, ToServer):
+                    context = self._ends[TO_SERVER].context_of(TO_SERVER, self._client_said)
+                    leaving.append(MessageEnvelope(step.message, context))
+                else:
+                    self._say_for_server(step.message, leaving)
+                await self._send(leaving)
+
+    async def _client_left(self) -> None:
+        """Let the server answer what the client asked last, for a while, if it still listens."""
+        self._client_there = False
+        if not self._ends[TO_CLIENT].reachable:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._conversation.settled()
+
+    async def _stuck(self) -> None:
+        """End what cannot go on: the client says nothing more, and the server takes nothing."""
+        await self._ends[TO_CLIENT].silent()
+        before = -1
+        while before != self._taken:
+            before = self._taken
+            await asyncio.sleep(2 * DRAIN_SECONDS)
+
+    async def _server_left(self) -> None:
+        self.deserted = self._client_there
+        await self._give_up(ServerUnreachable("The server ended before it answered."))
+
+    async def _give_up(self, error: FolkmootError) -> None:
+        """Leave nothing without an answer."""
+        client = self._ends[TO_CLIENT]
+        for request in self._conversation.open_requests(TO_SERVER):
+            self._conversation.close(TO_SERVER, request.id)
+            with suppress(TransportClosed):
+                await client.send(answer_of(Block(error), request.id))
+
+
+class _Over(Exception):
+    """The conversation has ended, and so do the tasks of it that still wait."""
+
+
+def _first(group: BaseExceptionGroup[TapeUnwritable]) -> TapeUnwritable:
+    """The error that a group is about."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

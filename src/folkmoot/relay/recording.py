@@ -1,0 +1,148 @@
+"""Where and how to record; and tapes one after the other, so that none grows for ever."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from folkmoot import __version__
+from folkmoot.core.errors import TapeUnwritable
+from folkmoot.proxy.redaction import Redactor, folder_key, own_key_file, redaction_key
+from folkmoot.proxy.tape import Side, TapeRecorder, new_name
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from folkmoot.core.ports import Clock
+    from folkmoot.proxy.ports import Carried
+
+logger = logging.getLogger("folkmoot.proxy")
+
+TAPE_BYTES = 256 * 1024 * 1024
+"""How long a tape in a folder may become before the next one is begun."""
+
+
+class Rotation:
+    """A recorder whose tapes have at most so many bytes, and the message that went beyond."""
+
+    def __init__(self, begin: Callable[[TapeRecorder | None], TapeRecorder], most: int) -> None:
+        self._begin = begin
+        self._most = self._turn_at = most
+        self._tape = begin(None)
+
+    @property
+    def tape(self) -> TapeRecorder:
+        """The tape that is written now."""
+        return self._tape
+
+    def note(self, carried: Carried) -> None:
+        """Take a message."""
+        self._tape.note(carried)
+
+    def commit(self) -> None:
+        """Write what was taken; then begin the next tape if this one is long enough."""
+        self._tape.commit()
+        if self._tape.size >= self._turn_at:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Begin the next tape; where that cannot be done, the present one becomes longer."""
+        tape = self._tape
+        try:
+            following = self._begin(tape)
+        except TapeUnwritable as error:
+            self._turn_at = tape.size + max(1, self._most // 16)
+            logger.warning("the next tape cannot be begun", extra={"error": error.message})
+            return
+        self._tape, self._turn_at = following, self._most
+        tape.close("continued")
+
+    def close(self, reason: str = "closed") -> None:
+        """End the last tape."""
+        self._tape.close(reason)
+
+    def discard(self) -> None:
+        """End the last tape; if nothing was recorded on it, it is gone."""
+        self._tape.discard()
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """What is to be recorded: into a file, or a folder in which tapes get names of their own."""
+
+    file: Path | None = None
+    folder: Path | None = None
+    best_effort: bool = False
+    compress: bool | None = None
+    redact: bool = True
+    paths: tuple[str, ...] = ()
+    key_file: Path | None = None
+    tape_bytes: int = TAPE_BYTES
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is recorded."""
+        return self.file is not None or self.folder is not None
+
+    def redactor(self) -> Redactor | None:
+        """What keeps secrets off the tape, unless someone wants them on it."""
+        if not self.redact:
+            return None
+        if self.key_file is not None:
+            key = redaction_key(self.key_file)
+        elif self.folder is not None:
+            key = folder_key(self.folder)
+        else:
+            key = redaction_key(own_key_file(os.environ, Path.home()))
+        return Redactor(key, paths=self.paths)
+
+    def begin(
+        self,
+        clock: Clock,
+        client: Side,
+        server: Side,
+        failed: asyncio.Future[TapeUnwritable] | None = None,
+    ) -> TapeRecorder | Rotation:
+        """The tape, or the first of the tapes; `failed` hears of one that stops the traffic."""
+        folder = self.folder
+        if folder is not None:
+            _make(folder)
+        redactor = self.redactor()
+
+        def tell(error: TapeUnwritable) -> None:
+            logger.error("recording failed", extra={"error": error.message})
+            if failed is not None and not failed.done() and not self.best_effort:
+                failed.set_result(error)
+
+        def tape(path: Path, after: TapeRecorder | None = None) -> TapeRecorder:
+            return TapeRecorder.open(
+                path,
+                clock=clock,
+                client=client,
+                server=server,
+                program=f"folkmoot {__version__}",
+                redactor=redactor,
+                best_effort=self.best_effort,
+                on_failure=tell,
+                compress=self.compress,
+                after=after,
+            )
+
+        if folder is None:
+            return tape(self.file or Path(os.devnull))
+        suffix = ".jsonl.zst" if self.compress else ".jsonl"
+        return Rotation(lambda after: tape(new_name(folder, clock, suffix), after), self.tape_bytes)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise TapeUnwritable(f"{folder}: is not a folder.") from None
+    except OSError as error:
+        why = (error.strerror or "unusable").lower()
+        raise TapeUnwritable(f"{folder}: cannot be made: {why}.") from None

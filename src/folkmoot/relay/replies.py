@@ -1,0 +1,128 @@
+"""A server's reply, as it comes over HTTP: what is left of it when each message has passed."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from folkmoot.core.errors import MessageError, ServerAnswerInvalid
+from folkmoot.core.message import decode_message, encode_message
+from folkmoot.core.transport import SseMetadata, TransportContext
+from folkmoot.core.verdict import Block
+from folkmoot.relay.steps import TO_CLIENT, answer_of
+from folkmoot.transports.links.salvage import answered_id
+from folkmoot.transports.sse import Event, EventReader, encode_event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.strict import Limits
+    from folkmoot.core.transport import ConnectionInfo, Headers, HttpMetadata
+    from folkmoot.relay.contexts import Contexts
+    from folkmoot.relay.steps import Envelope, Steps
+    from folkmoot.relay.talks import Talk
+
+logger = logging.getLogger("folkmoot.proxy")
+
+KEEP_ALIVE: Final = b": \n\n"
+"""A comment: between events a stream has nothing else, and it keeps the connection open."""
+MESSAGE_TYPES: Final = (None, "", "message")
+"""The types of events that hold a message; others are nobody's business here."""
+
+_streams = itertools.count(1)
+
+
+class Replies:
+    """The reply to one request of a client's: `asked` is the context of that request."""
+
+    def __init__(
+        self,
+        talk: Talk,
+        steps: Steps,
+        limits: Limits,
+        asked: TransportContext,
+        contexts: Contexts,
+        tell_server: Callable[[Envelope], Awaitable[None]],
+    ) -> None:
+        self._talk = talk
+        self._steps = steps
+        self._limits = limits
+        self._asked = cast("HttpMetadata", asked.metadata)
+        self._contexts = contexts
+        self.connection: ConnectionInfo | None = None
+        """What the answer came over, once it begins."""
+        self._tell_server = tell_server
+        self._reader: EventReader | None = None
+        self._stream = ""
+        self._told = False
+        self._last = self._asked.headers.get("last-event-id")
+
+    async def message(self, body: bytes, status: int, headers: Headers) -> bytes:
+        """A reply that is one message; what is none is passed on as it is."""
+        try:
+            message = decode_message(body, self._limits)
+        except MessageError:
+            # Not ours to judge: an error page of whatever stands before the server may be JSON.
+            return body
+        said = self._contexts.of_answer(self._asked, status, headers, self.connection)
+        return await self._through(message, said)
+
+    async def events(self, chunk: bytes) -> bytes:
+        """A piece of a stream: the events that it completes, or a sign of life."""
+        if self._reader is None:
+            self._reader = EventReader(self._limits.message_bytes)
+        try:
+            events = self._reader.feed(chunk)
+        except MessageError as error:
+            raise unreadable(error) from None
+        return b"".join([await self._event(each) for each in events]) or KEEP_ALIVE
+
+    async def _event(self, event: Event) -> bytes:
+        """An event with the same id, type and retry, and its message as it is to go on."""
+        data = event.data
+        if data and event.event_type in MESSAGE_TYPES:
+            data = await self._said(event)
+            if not data and event.event_id is None and event.retry is None:
+                return b""
+        return encode_event(
+            data, event_id=event.event_id, event_type=event.event_type, retry=event.retry
+        )
+
+    async def _said(self, event: Event) -> bytes:
+        """What is left of the message in an event; its place in the stream stays in any case."""
+        try:
+            message = decode_message(event.data, self._limits)
+        except MessageError as error:
+            if not self._told:
+                self._told = True
+                logger.warning("the server sent something that is not a message")
+            return self._refused(event.data, unreadable(error))
+        if not self._stream:
+            self._stream = f"stream-{next(_streams)}"
+        said = SseMetadata(self._stream, event.event_id, event.event_type, event.retry, self._last)
+        return await self._through(message, TransportContext(said, self.connection))
+
+    def _refused(self, data: bytes, error: ServerAnswerInvalid) -> bytes:
+        """What whoever waits is told instead of an answer that cannot be read."""
+        answer = answer_of(Block(error), answered_id(data))
+        if self._talk.conversation.request_of(TO_CLIENT, answer) is None:
+            return b""
+        self._talk.conversation.answered(TO_CLIENT, answer)
+        return encode_message(answer)
+
+    async def _through(self, message: ProtocolMessage, transport: TransportContext) -> bytes:
+        """What is left of a message of the server's; nothing, if it was stopped."""
+        talk = self._talk
+        envelope = talk.envelope(message, TO_CLIENT, transport)
+        passed = await self._steps.carry(envelope, talk.conversation)
+        self._steps.commit()
+        if passed.back is not None:
+            await self._tell_server(passed.back)
+        return b"" if passed.onward is None else encode_message(passed.onward.message)
+
+
+def unreadable(error: MessageError) -> ServerAnswerInvalid:
+    """What is wrong with something of the server's, as an error of the server's."""
+    return ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}")

@@ -1,0 +1,142 @@
+"""The steps every message takes: into its conversation, past the interceptors, onto the tape.
+
+Whatever carries messages, between two carriers or exchange by exchange, does it with these.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.message import ErrorObject, MessageId, Notification, Request, Response
+from folkmoot.core.ports import Clock
+from folkmoot.core.timing import TimingContext
+from folkmoot.core.verdict import Block, Mock, Modify
+from folkmoot.proxy.chain import Chain, Ruling
+from folkmoot.proxy.ports import Carried, Recorder
+from folkmoot.relay.conversation import Conversation
+from folkmoot.transports.links.mirror import stateless_version
+from folkmoot.transports.links.salvage import cancelled_id
+
+TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER
+TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
+RESULT_TYPE: Final = "resultType"
+
+Envelope: TypeAlias = MessageEnvelope[Any]
+
+
+class Passed(msgspec.Struct, frozen=True, gc=False):
+    """What became of a message: what is to go on, and what is to go back to where it came from."""
+
+    onward: Envelope | None = None
+    back: Envelope | None = None
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """The steps of one proxy. Nothing may be sent before `commit`."""
+
+    chain: Chain
+    recorder: Recorder | None
+    clock: Clock
+
+    async def carry(self, envelope: Envelope, conversation: Conversation) -> Passed:
+        """Take a message through all of them, however long an interceptor has it wait."""
+        envelope = conversation.enter(envelope)
+        if not self.chain:
+            return self.pass_on(envelope, conversation)
+        return self.follow(envelope, await self.chain.run(envelope), conversation)
+
+    def follow(self, envelope: Envelope, ruling: Ruling, conversation: Conversation) -> Passed:
+        """Do what the interceptors have said about a message."""
+        if isinstance(ruling.verdict, Block | Mock):
+            return self.stop(envelope, ruling.verdict, ruling.by, conversation)
+        return self.pass_on(envelope, conversation, ruling)
+
+    def pass_on(
+        self, envelope: Envelope, conversation: Conversation, ruling: Ruling | None = None
+    ) -> Passed:
+        """Let a message go on, as it came or as it was changed."""
+        context, now = envelope.context, self.clock.monotonic()
+        came = context.timing
+        timing = TimingContext(came.created_at, came.system_time, came.created_at, now, now)
+        context = MessageContext(
+            timing, context.direction, context.session, context.transport, context.extensions
+        )
+        sent = envelope.message if ruling is None else ruling.envelope.message
+        passed = MessageEnvelope(sent, context)
+        if self.recorder is not None:
+            self.recorder.note(seen_by_client(envelope, passed, ruling))
+        if type(sent) is Response:
+            conversation.answered(context.direction, sent)
+        elif type(sent) is Notification and (given_up := cancelled_id(sent)) is not None:
+            # Its answer may never come, and nobody waits for it.
+            conversation.close(context.direction, given_up)
+        return Passed(passed)
+
+    def stop(
+        self, envelope: Envelope, verdict: Block | Mock, by: str, conversation: Conversation
+    ) -> Passed:
+        """Stop a message; whoever waits for it, or for an answer to it, is told."""
+        if self.recorder is not None:
+            self.recorder.note(Carried(envelope, verdict=verdict, by=by))
+        message, direction = envelope.message, envelope.context.direction
+        if isinstance(message, Request):
+            conversation.close(direction, message.id)
+            return Passed(back=self._made(envelope, verdict, by, direction.reverse()))
+        if isinstance(message, Response) and message.id is not None:
+            conversation.answered(direction, message)
+            return Passed(self._made(envelope, verdict, by, direction))
+        return Passed()
+
+    def commit(self) -> None:
+        """Have everything noted so far on the tape."""
+        if self.recorder is not None:
+            self.recorder.commit()
+
+    def _made(
+        self, about: Envelope, verdict: Block | Mock, by: str, direction: MessageDirection
+    ) -> Envelope:
+        """An answer made here: internal, until it is given its direction."""
+        now = self.clock.monotonic()
+        context = MessageContext(
+            TimingContext(now, self.clock.now(), now, now, now),
+            MessageDirection.INTERNAL,
+            about.context.session,
+        )
+        answer = answer_of(in_era_of(about.message, verdict), about.message.id)
+        made = MessageEnvelope(answer, context).with_direction(direction)
+        if self.recorder is not None:
+            self.recorder.note(Carried(made, verdict=verdict, by=by))
+        return made
+
+
+def in_era_of(request: Any, verdict: Block | Mock) -> Block | Mock:
+    """The answer to a request as its era has it: the stateless one names the type of a result."""
+    if not isinstance(verdict, Mock) or not isinstance(verdict.result, dict):
+        return verdict
+    if RESULT_TYPE in verdict.result or stateless_version(request) is None:
+        return verdict
+    return Mock({RESULT_TYPE: "complete", **verdict.result})
+
+
+def answer_of(verdict: Block | Mock, message_id: MessageId | None) -> Response:
+    """What a request is answered with that is not passed on."""
+    if isinstance(verdict, Mock):
+        return Response(id=message_id, result=verdict.result, error=verdict.error)
+    told = verdict.error.as_jsonrpc()
+    return Response(id=message_id, error=ErrorObject(told["code"], told["message"], told["data"]))
+
+
+def seen_by_client(came: Envelope, passed: Envelope, ruling: Ruling | None) -> Carried:
+    """A message that passed, as its client saw it and, where it differs, as its server did."""
+    if ruling is None or not ruling.changed:
+        waited = None if ruling is None else ruling.waited
+        return (
+            Carried(passed) if waited is None else Carried(passed, None, waited.verdict, waited.by)
+        )
+    verdict = Modify(passed.message)
+    if passed.context.direction is TO_CLIENT:
+        return Carried(passed, came.message, verdict, ruling.by)
+    return Carried(passed.with_message(came.message), passed.message, verdict, ruling.by)

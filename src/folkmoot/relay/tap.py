@@ -1,0 +1,159 @@
+"""A tap on an MCP endpoint of our own: its messages pass the same steps as a proxy's.
+
+It stands before the endpoint, so whatever an interceptor makes of a message is authenticated and
+judged by policy afterwards. A hub that neither records nor intercepts has none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.errors import MessageError
+from folkmoot.core.message import decode_message, encode_message
+from folkmoot.core.transport import Headers
+from folkmoot.core.verdict import Block
+from folkmoot.relay.answering import EVENTS, JSON, say_json, settle
+from folkmoot.relay.contexts import Contexts
+from folkmoot.relay.mirroring import mirrored
+from folkmoot.relay.replies import Replies
+from folkmoot.relay.steps import TO_SERVER, answer_of
+from folkmoot.transports.bodies import read_body, replaying
+from folkmoot.transports.fronts.refusals import readable_id
+from folkmoot.transports.links.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.strict import Limits
+    from folkmoot.relay.steps import Envelope, Steps
+    from folkmoot.relay.talks import Talk, Talks
+
+LENGTH: Final = b"content-length"
+OUR_HEADERS: Final = (
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+)
+SAID_ANEW: Final = frozenset(
+    {b"accept", b"content-type", b"last-event-id", b"mcp-method", b"mcp-name"}
+)
+"""What a request says of its own message, which is another one now."""
+
+
+class Tap:
+    """The endpoint, with everything said at it passing the steps."""
+
+    def __init__(self, app: ASGIApp, steps: Steps, talks: Talks, limits: Limits) -> None:
+        self._app = app
+        self._steps = steps
+        self._talks = talks
+        self._limits = limits
+        self._contexts = Contexts()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take one request through, and its answer."""
+        headers = allowed(_decoded(scope["headers"]), REQUEST_HEADERS)
+        talk = self._talks.of(headers)
+        asked = self._contexts.of_request(scope, headers)
+        if scope["method"] == "POST":
+            body = await read_body(receive)
+            if body is None:
+                return
+            try:
+                message = decode_message(body, self._limits)
+            except MessageError as error:
+                await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
+                return
+            envelope = talk.envelope(message, TO_SERVER, asked)
+            passed = await self._steps.carry(envelope, talk.conversation)
+            self._steps.commit()
+            if passed.onward is None:
+                await settle(send, passed.back)
+                return
+            if passed.onward.message is not message:
+                body = encode_message(passed.onward.message)
+                scope = _changed(scope, passed.onward.message, len(body))
+            receive = replaying(body, receive)
+        tell = partial(self._tell_endpoint, scope)
+        replies = Replies(talk, self._steps, self._limits, asked, self._contexts, tell)
+        replies.connection = asked.connection
+        await self._app(scope, receive, _Tapped(self._talks, talk, replies, scope["method"], send))
+
+    async def _tell_endpoint(self, scope: Scope, answer: Envelope) -> None:
+        """Answer a request of the hub's in the client's place."""
+        body = encode_message(answer.message)
+        said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
+        told = {**scope, "method": "POST", "headers": [*said, *OUR_HEADERS]}
+        asked = _with_length(told, len(body))
+        await self._app(asked, replaying(body, _gone), _say_nothing)
+
+
+class _Tapped:
+    """The way back of one answer."""
+
+    def __init__(self, talks: Talks, talk: Talk, replies: Replies, method: str, send: Send) -> None:
+        self._talks = talks
+        self._talk = talk
+        self._replies = replies
+        self._method = method
+        self._send = send
+        self._head: Message = {}
+        self._headers = Headers()
+        self._kind = ""
+        self._body = bytearray()
+
+    async def __call__(self, message: Message) -> None:
+        """Pass a part of the answer on, or keep it until the message in it is whole."""
+        if message["type"] == "http.response.start":
+            await self._begin(message)
+        elif self._kind == JSON:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                await self._end()
+        elif self._kind == EVENTS and message.get("body"):
+            await self._send({**message, "body": await self._replies.events(message["body"])})
+        else:
+            await self._send(message)
+
+    async def _begin(self, message: Message) -> None:
+        pairs = tuple(_decoded(message.get("headers", ())))
+        self._headers = allowed(pairs, ANSWER_HEADERS)
+        self._talks.heard(self._talk, self._method, message["status"], dict(pairs))
+        kind = self._headers.get("content-type") or ""
+        self._kind = kind.partition(";")[0].strip().lower()
+        self._head = message
+        if self._kind != JSON:
+            await self._send(message)
+
+    async def _end(self) -> None:
+        status = self._head["status"]
+        body = await self._replies.message(bytes(self._body), status, self._headers)
+        told = [(n, v) for n, v in self._head.get("headers", ()) if n != LENGTH]
+        told.append((LENGTH, b"%d" % len(body)))
+        await self._send({**self._head, "headers": told})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _decoded(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+
+def _changed(scope: Scope, message: ProtocolMessage, length: int) -> Scope:
+    """The request with another message in it."""
+    said = mirrored(Headers(tuple(_decoded(scope["headers"]))), message)
+    told = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in said]
+    return _with_length({**scope, "headers": told}, length)
+
+
+def _with_length(scope: Scope, length: int) -> Scope:
+    kept = [(name, value) for name, value in scope["headers"] if name != LENGTH]
+    return {**scope, "headers": [*kept, (LENGTH, b"%d" % length)]}
+
+
+async def _gone() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _say_nothing(_: Message) -> None:
+    pass

@@ -1,0 +1,302 @@
+"""TapeServer: a server that says again what one said on a tape.
+
+It is a carrier like any other, so whatever carries messages to a server carries them to a tape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from typing import Any, Final
+
+from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.errors import FolkmootError, TapeExhausted, TooManyInFlight, TransportClosed
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+)
+from folkmoot.core.ports import Clock
+from folkmoot.core.transport import ConnectionInfo, TransportContext
+from folkmoot.proxy.replay.eras import other_era
+from folkmoot.proxy.replay.nearest import told
+from folkmoot.proxy.replay.prompter import Index, Prompter
+from folkmoot.proxy.replay.script import CANCELLED, LISTEN, Beat, Call, Script
+from folkmoot.proxy.replay.subject import GREETINGS, Mode
+from folkmoot.proxy.replay.voice import Voice
+from folkmoot.proxy.tape import Tape
+from folkmoot.transports.carrier import PROXY_LIMITS, Carrier
+
+MOST_PLAYING: Final = 1024
+"""Requests that are being answered at once; a further one is refused."""
+MOST_UNREAD: Final = 1024
+"""Messages that nobody has taken yet; then the tape stands still."""
+MOST_MISSES: Final = 1000
+"""Requests without an answer that are remembered; later ones are only refused."""
+PING: Final = "ping"
+LONGEST_PAUSE: Final = 300.0
+"""How many seconds of silence are kept, however the tape's are scaled."""
+
+
+class Replay:
+    """A tape that is served, to one conversation after the other or to several at once.
+
+    A tape of one conversation begins anew for each. On a tape of several, equal requests go on
+    where the last one stopped, whoever asks. `ignore` holds patterns of places in requests that do
+    not count when they are compared.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        clock: Clock,
+        *,
+        mode: Mode = Mode.ARGUMENTS,
+        timing: float = 0.0,
+        once: bool = False,
+        ignore: Sequence[str] = (),
+        on_miss: Callable[[TapeExhausted], None] | None = None,
+    ) -> None:
+        self.script = Script.of(tape.entries)
+        self._index = Index(self.script, mode, ignore)
+        self._clock = clock
+        self._timing = timing
+        self._once = once
+        self._on_miss = on_miss
+        self._shared = Prompter(self._index, once=once) if self.script.conversations > 1 else None
+        self._asked: set[int] = set()
+        self.misses: list[TapeExhausted] = []
+        """What was asked for and is not on the tape."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[TapeServer]:
+        """One conversation with the recorded server."""
+        prompter = self._shared or Prompter(self._index, once=self._once, asked=self._asked)
+        failure: BaseException | None = None
+        async with asyncio.TaskGroup() as tasks:
+            server = TapeServer(
+                prompter, self._clock, tasks, timing=self._timing, on_miss=self._missed
+            )
+            try:
+                yield server
+            except BaseException as error:  # noqa: BLE001 - raised again, out of the group
+                failure = error
+            await server.close()
+        if failure is not None:
+            raise failure
+
+    def unasked(self) -> list[Call]:
+        """The recorded requests that nobody has made yet, in their order."""
+        asked = self._shared.asked if self._shared else self._asked
+        # Pings are answered without the tape, however many there are.
+        calls = (call for call in self.script.calls if call.message.method != PING)
+        return [call for call in calls if call.seq not in asked]
+
+    def _missed(self, error: TapeExhausted) -> None:
+        if len(self.misses) < MOST_MISSES:
+            self.misses.append(error)
+        if self._on_miss is not None:
+            self._on_miss(error)
+
+
+class TapeServer(Carrier):
+    """One conversation with a recorded server."""
+
+    def __init__(
+        self,
+        prompter: Prompter,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        *,
+        timing: float = 0.0,
+        on_miss: Callable[[TapeExhausted], None] | None = None,
+    ) -> None:
+        super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, PROXY_LIMITS)
+        self._prompter = prompter
+        self._tasks = tasks
+        self._timing = timing
+        self._on_miss = on_miss
+        self._out = _Unread()
+        self._all: set[asyncio.Task[None]] = set()
+        self._answering: dict[tuple[type, MessageId], asyncio.Task[None]] = {}
+        self._awaited: dict[MessageId, asyncio.Future[None]] = {}
+        self._ids = count(1)
+        self._context = TransportContext(None, ConnectionInfo("tape"))
+        if opening := prompter.script.opening:
+            self._start(self._play, opening, Voice())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message is there already."""
+        return bool(self._out)
+
+    def current_context(self) -> TransportContext:
+        """A tape knows no more of itself than that it is one."""
+        return self._context
+
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next thing the recorded server says."""
+        return self.envelope_of(await self._out.take())
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Say something to the recorded server."""
+        self.check_way(envelope)
+        if self._out.closed:
+            raise TransportClosed("The tape is no longer played.")
+        message = envelope.message
+        if isinstance(message, Request):
+            await self._asked(message)
+        elif isinstance(message, Response):
+            self._heard_answer(message)
+        elif message.method == CANCELLED:
+            self._cancelled(message)
+        elif cue := self._prompter.cue_for(message):
+            self._start(self._play, cue.beats, Voice())
+
+    async def close(self) -> None:
+        """Say nothing more."""
+        self._out.close()
+        for task in self._all:
+            task.cancel()
+
+    async def _asked(self, request: Request) -> None:
+        if request.method == PING:
+            await self._out.put(Response(id=request.id, result={}))
+        elif len(self._all) >= MOST_PLAYING:
+            refused = TooManyInFlight("The tape has too many requests to answer at once.")
+            await self._out.put(refusal(request, refused))
+        else:
+            found = self._find(request)
+            if isinstance(found, Response):
+                await self._out.put(found)
+            else:
+                key = type(request.id), request.id
+                self._answering[key] = self._start(self._answer, found, request, key)
+
+    def _find(self, request: Request) -> Call | Response:
+        """The recorded call, or what to say in its place."""
+        foreign = other_era(request, self._prompter.script)
+        if foreign is not None and request.method not in GREETINGS:
+            return foreign
+        try:
+            return self._prompter.call_for(request)
+        except TapeExhausted as error:
+            if foreign is not None:
+                return foreign
+            return self._miss(request, error)
+
+    def _miss(self, request: Request, error: TapeExhausted) -> Response:
+        if self._on_miss is not None:
+            self._on_miss(error)
+        return refusal(request, error)
+
+    async def _answer(self, call: Call, request: Request, key: tuple[type, MessageId]) -> None:
+        try:
+            await self._play(call.beats, Voice(request), key)
+            if not (call.answered or call.cancelled or request.method == LISTEN):
+                error = TapeExhausted(
+                    f"The tape ends before {told(request)} is answered.", method=request.method
+                )
+                await self._out.put(self._miss(request, error))
+        finally:
+            self._answering.pop(key, None)
+
+    async def _play(
+        self, beats: tuple[Beat, ...], voice: Voice, key: tuple[type, MessageId] | None = None
+    ) -> None:
+        for beat in beats:
+            if self._timing:
+                await asyncio.sleep(min(beat.pause * self._timing, LONGEST_PAUSE))
+            fresh = f"tape-{next(self._ids)}"
+            message = voice.say(beat.message, fresh)
+            if message is None:
+                continue
+            if isinstance(message, Response) and key is not None:
+                # From here on the client has its answer, and can take back nothing.
+                self._answering.pop(key, None)
+            if beat.answered:
+                await self._ask(message, fresh)
+            else:
+                await self._out.put(message)
+
+    async def _ask(self, request: ProtocolMessage, fresh: MessageId) -> None:
+        """Ask the live client, and go on when it has answered."""
+        answered = asyncio.get_running_loop().create_future()
+        self._awaited[fresh] = answered
+        try:
+            await self._out.put(request)
+            await answered
+        finally:
+            self._awaited.pop(fresh, None)
+
+    def _heard_answer(self, response: Response) -> None:
+        answered = None if response.id is None else self._awaited.get(response.id)
+        if answered is not None and not answered.done():
+            answered.set_result(None)
+
+    def _cancelled(self, notification: Notification) -> None:
+        params = notification.params if isinstance(notification.params, dict) else {}
+        identity = params.get("requestId")
+        if isinstance(identity, str | int):
+            task = self._answering.pop((type(identity), identity), None)
+            if task is not None:
+                task.cancel()
+
+    def _start(self, play: Callable[..., Awaitable[None]], *what: Any) -> asyncio.Task[None]:
+        async def until_closed() -> None:
+            with suppress(TransportClosed):
+                await play(*what)
+
+        task = self._tasks.create_task(until_closed())
+        self._all.add(task)
+        task.add_done_callback(self._all.discard)
+        return task
+
+
+class _Unread:
+    """What was said and not taken yet; whoever says more than fits waits."""
+
+    def __init__(self) -> None:
+        self._messages: deque[ProtocolMessage] = deque()
+        self._changed = asyncio.Event()
+        self.closed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._messages)
+
+    async def put(self, message: ProtocolMessage) -> None:
+        while len(self._messages) >= MOST_UNREAD and not self.closed:
+            await self._change()
+        if self.closed:
+            raise TransportClosed("The tape is no longer played.")
+        self._messages.append(message)
+        self._changed.set()
+
+    async def take(self) -> ProtocolMessage:
+        while not self._messages:
+            if self.closed:
+                raise TransportClosed("The tape is no longer played.")
+            await self._change()
+        message = self._messages.popleft()
+        self._changed.set()
+        return message
+
+    def close(self) -> None:
+        self.closed = True
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+def refusal(request: Request, error: FolkmootError) -> Response:
+    """The answer to a request that fails."""
+    said = error.as_jsonrpc()
+    return Response(id=request.id, error=ErrorObject(said["code"], said["message"], said["data"]))

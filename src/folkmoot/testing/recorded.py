@@ -1,0 +1,193 @@
+"""RecordedServer: the MCP server of a test, which is the real one once and its tape ever after."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from folkmoot.clock import SystemClock
+from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.replay.subject import Mode
+from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape.places import Pattern
+from folkmoot.testing.keeping import keep, recorded_in
+
+if TYPE_CHECKING:
+    from folkmoot.relay.tape_server import Replay
+    from folkmoot.testing.background import Background
+
+NAME: Final = re.compile(
+    r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}){0,4}"
+)
+OPTIONS: Final = frozenset(("command", "url", "mode", "ignore", "redact"))
+PROGRAM: Final = (sys.executable, "-m", "folkmoot")
+USAGE: Final = (
+    'Mark the test with its tape, such as @pytest.mark.tape("weather", command=["python", '
+    '"server.py"]).'
+)
+
+
+class TapeUnusable(Exception):
+    """The marker is wrong, or there is no tape; the sentence says what to do."""
+
+
+class Marked(NamedTuple):
+    """What a marker says."""
+
+    path: Path
+    command: tuple[str, ...] = ()
+    url: str = ""
+    mode: Mode = Mode.ARGUMENTS
+    ignore: tuple[str, ...] = ()
+    redact: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, marker: Any, folder: Path) -> Marked:
+        """What a marker of pytest says, for a test whose tapes are in a folder."""
+        if marker is None or len(marker.args) != 1:
+            raise TapeUnusable(USAGE)
+        options: Mapping[str, Any] = marker.kwargs
+        (name,) = marker.args
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise TapeUnusable(
+                f"A tape cannot be called {name!r}: use letters, digits, dots, dashes and "
+                "underscores, and / for folders."
+            )
+        if unknown := set(options) - OPTIONS:
+            raise TapeUnusable(f"The marker tape knows no {', '.join(sorted(unknown))}.")
+        if options.get("command") and options.get("url"):
+            raise TapeUnusable("A tape has a command or a url, not both.")
+        mode = options.get("mode", Mode.ARGUMENTS.value)
+        if mode not in (known := [each.value for each in Mode]):
+            raise TapeUnusable(f"The mode of a tape is one of {', '.join(known)}, not {mode!r}.")
+        for pattern in (*_words(options, "ignore"), *_words(options, "redact")):
+            Pattern(pattern)
+        return cls(
+            folder / f"{name}.jsonl",
+            _words(options, "command"),
+            str(options.get("url") or ""),
+            Mode(mode),
+            _words(options, "ignore"),
+            _words(options, "redact"),
+        )
+
+
+def _words(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = options.get(name) or ()
+    if name == "command" and isinstance(value, str):
+        value = shlex.split(value)
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TapeUnusable(f"The {name} of a tape is a list, not {value!r}.")
+    return tuple(map(str, value))
+
+
+class RecordedServer:
+    """What a test connects its MCP client to: `command` for stdio, or `url` for HTTP."""
+
+    mode: Literal["record", "replay"]
+    """Whether the real server is asked, or its tape."""
+
+    def __init__(self, marked: Marked, choice: str, folder: Path) -> None:
+        self.path = marked.path
+        """Where the tape is, or will be."""
+        self._marked = marked
+        self._recorded = folder / "recorded"
+        self._misses = folder / "misses.jsonl"
+        self._background: Background[str] | None = None
+        self._replay: Replay | None = None
+        there = self.path.exists()
+        if choice == "replay" and not there:
+            raise TapeUnusable(
+                f"There is no tape at {self.path}. Record it with --tapes=record where the server "
+                "can be reached, and commit the file."
+            )
+        self.mode = "record" if choice == "record" or not there else "replay"
+        if self.mode == "record" and not (marked.command or marked.url):
+            raise TapeUnusable(
+                f"There is no tape at {self.path}, and nothing to record: give the marker a "
+                "command or a url."
+            )
+
+    @property
+    def command(self) -> list[str]:
+        """The command line of the server, for clients that start one; each start begins anew."""
+        marked = self._marked
+        if self.mode == "replay":
+            options = ["--mode", marked.mode.value, "--misses", str(self._misses)]
+            options += _each("--ignore", marked.ignore)
+            return [*PROGRAM, "tape", "serve", *options, "--", str(self.path)]
+        options = ["--record-dir", str(self._recorded), *_each("--redact", marked.redact)]
+        if marked.url:
+            return [*PROGRAM, "proxy", *options, "--upstream", marked.url]
+        return [*PROGRAM, "proxy", *options, "--", *marked.command]
+
+    @property
+    def url(self) -> str:
+        """The server's address, for clients that speak Streamable HTTP; it is up from now on."""
+        if self._background is None:
+            from folkmoot.testing.background import Background
+
+            self._background = Background(self._replaying if self.mode == "replay" else self._taped)
+        return f"{self._background.value}/mcp"
+
+    def missed(self) -> str:
+        """What was asked for and is not on the tape, in lines; empty where there is nothing."""
+        told = [error.message for error in (self._replay.misses if self._replay else ())]
+        if self._misses.exists():
+            lines = self._misses.read_bytes().splitlines()
+            told += [msgspec.json.decode(line)["message"] for line in lines]
+        if not told:
+            return ""
+        head = f"The test asked for what is not on {self.path}:"
+        foot = "If that is right, record it anew with --tapes=record."
+        return "\n".join([head, *(f"  {each}" for each in dict.fromkeys(told)), foot])
+
+    def stop(self) -> None:
+        """End what runs for the test here."""
+        if self._background is not None:
+            self._background.stop()
+
+    def keep(self) -> None:
+        """Keep what was recorded, if anything was."""
+        if tapes := recorded_in(self._recorded):
+            keep(tapes, self.path)
+
+    @asynccontextmanager
+    async def _replaying(self) -> AsyncIterator[str]:
+        from folkmoot.relay.proxy import Proxy, Upstream
+        from folkmoot.relay.steps import Steps
+        from folkmoot.relay.tape_server import Replay
+
+        clock, marked = SystemClock(), self._marked
+        self._replay = Replay(read_tape(self.path), clock, mode=marked.mode, ignore=marked.ignore)
+        proxy = Proxy(Upstream(self._replay.connect), Steps(Chain(), None, clock))
+        async with proxy.listening("127.0.0.1", 0) as url:
+            yield url
+
+    @asynccontextmanager
+    async def _taped(self) -> AsyncIterator[str]:
+        from folkmoot.relay.assemble import Server, assembled
+        from folkmoot.relay.recording import Recording
+
+        marked = self._marked
+        async with (
+            assembled(
+                Server(marked.command, marked.url),
+                SystemClock(),
+                client=Side("http"),
+                recording=Recording(folder=self._recorded, paths=marked.redact),
+            ) as proxy,
+            proxy.listening("127.0.0.1", 0) as url,
+        ):
+            yield url
+
+
+def _each(option: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]

@@ -1,0 +1,186 @@
+"""What tests of the bridge share: a hub that may lie, and people who reach it through bridges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response as HttpResponse
+
+from folkmoot.app import Hub
+from folkmoot.bridge.bridge import Account, Bridge, Places, bridging
+from folkmoot.bridge.calls import canonical
+from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.message import Request, decode_message, encode_message
+from folkmoot.core.timing import TimingContext
+from folkmoot.core.verdict import Block
+from folkmoot.proxy.chain import Chain
+from tests.harness import serving
+from tests.mcp_harness import META, settings
+
+Lie = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any] | None]
+"""What a hub makes of a tool's answer: the tool, its arguments and the answer, to the answer."""
+
+
+class Town:
+    """A hub, whose answers may be changed on their way, and what it was told."""
+
+    def __init__(self, hub: Hub, folder: Path) -> None:
+        self.hub = hub
+        self.folder = folder
+        self.url = ""
+        self.lie: Lie | None = None
+        self.result: Any = None
+        """What every call is answered with, if it is anything."""
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self._stack = AsyncExitStack()
+
+    async def person(self, handle: str, **options: Any) -> Desk:
+        """Someone new, at a bridge of their own."""
+        made = await self.hub.accounts.register(handle, also=self.hub.mail.welcome)
+        return await self.desk(Account(self.url, handle, made.token), handle, **options)
+
+    async def people(self, *handles: str) -> list[Desk]:
+        """Several people, each of whom has been at their bridge once."""
+        desks = [await self.person(handle) for handle in handles]
+        for desk in desks:
+            await desk.bridge.device.ready()
+        return desks
+
+    async def desk(self, account: Account, place: str, **options: Any) -> Desk:
+        """A bridge on a computer, which is a folder."""
+        folder = self.folder / place
+        places = Places(folder / "keys.json", folder / "bridge.db", **options)
+        desk = Desk(account, places)
+        running = bridging(account, places, SystemClock(), desk.said.append)
+        desk.bridge = await self._stack.enter_async_context(running)
+        desk.chain = Chain(desk.bridge.interceptors)
+        return desk
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """The hub's `/mcp`, as it is or as it lies."""
+        request = HttpRequest(scope, receive)
+        body = await request.body()
+        params = json.loads(body)["params"]
+        tool, arguments = canonical(params.get("name", "")), params.get("arguments") or {}
+        self.calls.append((tool, arguments))
+        headers = {k: v for k, v in request.headers.items() if k not in ("host", "content-length")}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.hub.base_url}/mcp", data=body, headers=headers) as answer,
+        ):
+            content, status = await answer.read(), answer.status
+        if self.result is not None and tool:
+            content = json.dumps({**json.loads(content), "result": self.result}).encode()
+        elif self.lie is not None and tool:
+            content = self._changed(tool, arguments, content)
+        await HttpResponse(content, status, media_type="application/json")(scope, receive, send)
+
+    def _changed(self, tool: str, arguments: dict[str, Any], content: bytes) -> bytes:
+        assert self.lie is not None
+        answer = json.loads(content)
+        block = answer["result"]["content"][0]
+        made = self.lie(tool, arguments, json.loads(block["text"]))
+        if made is not None:
+            block["text"] = json.dumps(made)
+        return json.dumps(answer).encode()
+
+
+class Desk:
+    """Someone with a client and a bridge, which is asked as the relay asks it."""
+
+    bridge: Bridge
+    chain: Chain
+    _ids = count(1)
+
+    def __init__(self, account: Account, places: Places) -> None:
+        self.account = account
+        self.places = places
+        self.said: list[str] = []
+        self.hands_over = True
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """What a tool answers through the bridge; an error of the hub's fails the test."""
+        result = await self.request("tools/call", name=tool, arguments=arguments)
+        [block] = result["content"]
+        payload = json.loads(block["text"])
+        assert not result.get("isError"), payload
+        return payload
+
+    async def refused(self, tool: str, /, **arguments: Any) -> FolkmootError:
+        """Why the bridge stops a call."""
+        try:
+            answer = await self.call(tool, **arguments)
+        except FolkmootError as error:
+            return error
+        raise AssertionError(answer)
+
+    async def request(self, method: str, **params: Any) -> Any:
+        """The result of any request."""
+        request = Request(id=next(self._ids), method=method, params={**params, "_meta": META})
+        sent = await self.pass_through(request, MessageDirection.CLIENT_TO_SERVER)
+        came = decode_message(await self._post(encode_message(sent), sent))
+        answer = await self.pass_through(came, MessageDirection.SERVER_TO_CLIENT)
+        if self.hands_over:
+            self.bridge.marker.handed(answer)
+        assert not answer.error, answer.error
+        return answer.result
+
+    async def pass_through(self, message: Any, direction: MessageDirection) -> Any:
+        """A message as the interceptors leave it; the error of one that they stop."""
+        context = MessageContext(TimingContext(0.0, 0.0), direction)
+        ruling = await self.chain.run(MessageEnvelope(message, context))
+        if isinstance(ruling.verdict, Block):
+            raise ruling.verdict.error
+        return ruling.envelope.message
+
+    async def _post(self, body: bytes, request: Any) -> bytes:
+        headers = {
+            "authorization": f"Bearer {self.account.token}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": request.method,
+        }
+        if "name" in request.params:
+            headers["mcp-name"] = request.params["name"]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.account.hub}/mcp", data=body, headers=headers) as answer,
+        ):
+            return await answer.read()
+
+
+@asynccontextmanager
+async def town(folder: Path) -> AsyncIterator[Town]:
+    """A hub that tells the truth until it is told to lie."""
+    async with Hub(settings(folder / "hub")).running() as hub:
+        there = Town(hub, folder)
+        async with serving(endpoints={"/mcp": there}, max_body_bytes=1 << 22) as front:
+            there.url = f"http://127.0.0.1:{front.port}"
+            try:
+                yield there
+            finally:
+                await there.close()
+
+
+def in_messages(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:
+    """A lie about every message that is shown."""
+
+    def lie(tool: str, _: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any] | None:
+        if "messages" not in answer:
+            return None
+        return {**answer, "messages": [change(dict(message)) for message in answer["messages"]]}
+
+    return lie

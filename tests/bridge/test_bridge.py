@@ -1,0 +1,352 @@
+"""Two people at bridges write to each other, and the hub does what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
+from folkmoot.bridge.calls import OpenCalls
+from folkmoot.bridge.letter import VERSION
+from folkmoot.bridge.modes import MODES
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    BlockedByInterceptor,
+    DeviceKeyUnusable,
+    PeerUnknown,
+    ToolRefused,
+    TooManyInFlight,
+)
+from folkmoot.core.message import Notification, Request, Response
+from folkmoot.core.timing import TimingContext
+from tests.bridge.support import Desk, Town, in_messages, town
+from tests.harness import run
+
+
+async def unread(desk: Desk) -> int:
+    total: int = (await desk.call("msg/digest"))["total_unread"]
+    return total
+
+
+def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            there.calls.clear()
+            sent = await ada.call("msg_send", to="@Bob", body="The boat is ready.")
+            assert sent["encryption_mode"] == "e2e"
+            assert sent["bridge"]["mode"] == "e2e"
+            assert "first message sealed for @bob" in sent["bridge"]["note"]
+            [(_, told)] = [it for it in there.calls if it[0] == "msg/send"]
+            assert told.keys() == {"to", "encrypted_payload"}
+            [shown] = (await bob.call("msg/inbox"))["messages"]
+            assert shown["body"] == "The boat is ready."
+            assert shown["bridge"] == {"mode": "e2e", "verified": True, "bound": True}
+            assert "encrypted_payload" not in shown
+            again = await bob.call("msg/reply", message_id=shown["id"], body="I am coming.")
+            assert again["bridge"]["mode"] == "e2e"
+            page = await ada.call("msg_thread", thread_id=sent["thread_id"])
+            newest, oldest = page["messages"]
+            assert (newest["body"], newest["reply_to"]) == ("I am coming.", shown["id"])
+            assert (oldest["body"], oldest["from_handle"]) == ("The boat is ready.", "ada")
+            assert oldest["bridge"]["verified"]
+            assert "boat" not in str(there.calls)
+            second = await ada.call("msg/send", to="bob", body="Again.", reply_to=newest["id"])
+            assert "note" not in second["bridge"]
+            assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "Again."
+
+    run(main())
+
+
+def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            bob = await there.person("bob")
+            sent = await ada.call("msg/send", to="bob", body="Hello.")
+            assert sent["encryption_mode"] == sent["bridge"]["mode"] == "server_assisted"
+            assert sent["bridge"]["verified"] is False
+            assert "@bob has no key" in sent["bridge"]["note"]
+            [shown] = (await bob.call("msg/inbox"))["messages"]
+            assert (shown["body"], shown["bridge"]["mode"]) == ("Hello.", "server_assisted")
+            assert "could read" in shown["bridge"]["note"]
+            sent = await ada.call("msg/send", to="bob", body="Now sealed.")
+            assert sent["bridge"]["mode"] == "e2e"
+
+    run(main())
+
+
+def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="One.")
+            bob.hands_over = False
+            await bob.call("msg/inbox")
+            assert await unread(bob) == 1
+            bob.hands_over = True
+            await bob.call("msg/inbox", peek=True)
+            assert await unread(bob) == 1
+            there.calls.clear()
+            await bob.call("msg/inbox")
+            assert await unread(bob) == 0
+            assert [told["peek"] for tool, told in there.calls if tool == "msg/inbox"] == [True]
+            sent = await ada.call("msg/send", to="bob", body="Two.")
+            await bob.call("msg_thread", thread_id=sent["thread_id"])
+            assert await unread(bob) == 0
+            await ada.call("msg/send", to="bob", body="Three.")
+            waited = await bob.call("msg/inbox", wait=5)
+            assert [it["body"] for it in waited["messages"]] == ["Three."]
+            again = await bob.call("msg/inbox", wait=1)
+            assert again["messages"] == []
+
+    run(main())
+
+
+def test_what_does_not_open_stays_unread_and_what_arrived_meanwhile_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="Spoilt.")
+            await ada.call("msg/send", to="bob", body="Whole.")
+
+            def spoil(message: dict[str, Any]) -> dict[str, Any]:
+                if message["id"] == spoilt:
+                    message["encrypted_payload"] = {
+                        **message["encrypted_payload"],
+                        "ciphertext": "A" * 64,
+                    }
+                return message
+
+            whole, first = (await bob.call("msg/inbox", peek=True))["messages"]
+            spoilt = first["id"]
+            there.lie = in_messages(spoil)
+            bob.hands_over = False
+            page = await bob.call("msg/inbox")
+            assert [it["body"] for it in page["messages"]] == ["Whole.", None]
+            assert "stay unread" in page["bridge"]["note"]
+            await ada.call("msg/send", to="bob", body="Late.")
+            bob.hands_over = True
+            page = await bob.call("msg/inbox")
+            assert [it["body"] for it in page["messages"]] == ["Late.", "Whole.", None]
+            assert await unread(bob) == 1
+            assert whole["body"] == "Whole."
+
+    run(main())
+
+
+def test_a_second_device_does_not_take_the_place_of_the_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await bob.call("msg/send", to="ada", body="For the first.")
+            second = await there.desk(ada.account, "second")
+            page = await second.call("msg/inbox")
+            [shown] = page["messages"]
+            assert (shown["body"], shown["bridge"]["mode"]) == (None, "not_verified")
+            assert "key publish --replace" in page["bridge"]["problem"]
+            assert any("another key for @ada" in said for said in second.said)
+            error = await second.refused("msg/send", to="bob", body="From the second.")
+            assert isinstance(error, DeviceKeyUnusable)
+            assert "another key for @ada" in (await second.call("msg_whoami"))["bridge"]["problem"]
+            assert not [it for it in there.calls if it[0] == "msg/set_profile"][2:]
+            assert (await ada.call("msg/inbox"))["messages"][0]["body"] == "For the first."
+
+    run(main())
+
+
+def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            assert any("made a device key" in said for said in ada.said)
+            await ada.bridge.device._hub.call("msg/set_profile", client_public_key="")
+            again = await there.desk(ada.account, "ada")
+            told = await again.call("msg/whoami")
+            assert told["bridge"] == {"device_key": fingerprint(ada.bridge.device.owner)}
+            assert "no longer named this device's key" in again.said[0]
+            named = await again.bridge.device._hub.call("msg/whoami")
+            assert named["client_public_key"] == ada.bridge.device.owner
+
+    run(main())
+
+
+def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            sent = await ada.call("msg/send", to="bob", body="Before.")
+            await bob.call("msg/send", to="ada", body="So.")
+            await bob.call("msg/inbox")
+            await ada.call("msg/change_handle", new_handle="countess")
+            await ada.call("msg/send", to="bob", body="After.")
+            page = await bob.call("msg/thread", thread_id=sent["thread_id"])
+            assert [it["body"] for it in page["messages"]] == ["After.", "So.", "Before."]
+            assert page["messages"][2]["from_handle"] == "countess"
+            assert "It names @ada, who is @countess now." in page["messages"][2]["bridge"]["note"]
+            sent = await bob.call("msg/send", to="ada", body="To the old handle.")
+            assert sent["bridge"]["mode"] == "e2e"
+            assert (await ada.call("msg/inbox"))["messages"][0]["body"] == "To the old handle."
+            later = await there.desk(ada.account, "ada")
+            assert (await later.call("msg/inbox"))["messages"][1]["body"] == "So."
+
+    run(main())
+
+
+async def deliver(there: Town, sender: Desk, to: str, content: bytes, key: DeviceKey) -> str:
+    """Send a box that another program made."""
+    hub = sender.bridge.device._hub
+    profile = await hub.call("msg/lookup", handle=to)
+    payload = seal(key, profile["client_public_key"], content)
+    box = {name: getattr(payload, name) for name in payload.__struct_fields__}
+    sent = await hub.call("msg/send", to=to, encrypted_payload=box)
+    message_id: str = sent["message_id"]
+    return message_id
+
+
+def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            key = ada.bridge.device.keys.current
+            plain = {
+                b"Hello from the app.": "Hello from the app.",
+                b'{"v": 1, "body": "x"}': '{"v": 1, "body": "x"}',
+                b"[1, 2]": "[1, 2]",
+            }
+            for content, text in plain.items():
+                await deliver(there, ada, "bob", content, key)
+                shown = (await bob.call("msg/inbox"))["messages"][0]
+                assert shown["body"] == text
+                assert shown["bridge"]["bound"] is False
+                assert "bound to no sender" in shown["bridge"]["note"]
+            refused = {
+                b"\xff\xfe": "not text",
+                b'{"v": "folkmoot-mail-2", "body": "x"}': "newer bridge",
+                f'{{"v": "{VERSION}", "body": "x"}}'.encode(): "not a whole letter",
+            }
+            for content, why in refused.items():
+                await deliver(there, ada, "bob", content, key)
+                shown = (await bob.call("msg/inbox"))["messages"][0]
+                assert shown["body"] is None
+                assert why in shown["error"]
+            mine = (await ada.call("msg/thread", thread_id=shown["thread_id"]))["messages"][-1]
+            assert mine["body"] == "Hello from the app."
+            assert mine["bridge"]["verified"] is False
+
+    run(main())
+
+
+def test_the_client_gets_no_way_around_the_bridge(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            there.calls.clear()
+            box = {"ciphertext": "", "nonce": "", "sender_public_key": ""}
+            for tool, told in (
+                ("msg_send", {"to": "bob", "encrypted_payload": box}),
+                ("msg/send", {"to": "bob", "body": "x", "encrypted_payload": box}),
+                ("msg/send", {"to": "bob", "body": "x", "text": "Secret."}),
+                ("msg/send", {"to": "bob", "body": ["Secret."]}),
+                ("msg/send", {"to": "bob"}),
+                ("msg/reply", {"body": "Secret."}),
+            ):
+                assert isinstance(await ada.refused(tool, **told), ArgumentInvalid)
+            key = DeviceKey.fresh().public
+            for tool, told in (
+                ("msg_set_profile", {"client_public_key": key}),
+                ("msg/set_profile", {"client_public_key": ""}),
+                ("msg/register", {"handle": "eve", "client_public_key": key}),
+                ("msg_whisper", {"body": "Secret."}),
+                ("folkmoot_call_tool", {"name": "msg_send", "arguments": {"body": "Secret."}}),
+            ):
+                assert isinstance(await ada.refused(tool, **told), BlockedByInterceptor)
+            with pytest.raises(BlockedByInterceptor):
+                await ada.request("tools/call", arguments={"body": "Secret."})
+            silent = Notification(
+                method="tools/call", params={"name": "msg_send", "arguments": {"body": "Secret."}}
+            )
+            with pytest.raises(BlockedByInterceptor):
+                await ada.pass_through(silent, MessageDirection.CLIENT_TO_SERVER)
+            error = await ada.refused("msg/reply", message_id="unknown", body="Secret.")
+            assert isinstance(error, PeerUnknown)
+            assert not [it for it in there.calls if it[0] not in ("msg/inbox", "msg/whoami")]
+            profile = await ada.call("msg/set_profile", bio="Here.")
+            assert profile["client_public_key"] == ada.bridge.device.owner
+            sent = await bob.call("msg/send", to="ada", body="Answer me.")
+            fresh = await there.desk(ada.account, "ada")
+            answer = await fresh.call("msg/reply", message_id=sent["message_id"], body="Yes.")
+            assert answer["bridge"]["mode"] == "e2e"
+
+    run(main())
+
+
+def test_tools_are_described_as_they_are_through_the_bridge(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            tools = {it["name"]: it for it in (await ada.request("tools/list"))["tools"]}
+            for name in ("msg_send", "msg_reply"):
+                schema = tools[name]["inputSchema"]
+                assert "encrypted_payload" not in schema["properties"]
+                assert "body" in schema["required"]
+                assert "bridge" in tools[name]["description"]
+            for name in ("msg_set_profile", "msg_register"):
+                assert "client_public_key" not in tools[name]["inputSchema"]["properties"]
+            assert "room_say" in tools
+            assert (await ada.call("msg/lookup", handle="bob"))["bridge"] == {"key": "never met"}
+            await ada.call("msg/send", to="bob", body="x")
+            told = (await ada.call("msg/lookup", handle="bob"))["bridge"]
+            pinned = fingerprint(bob.bridge.device.owner)
+            assert told == {"key": "as pinned", "pinned": pinned}
+            assert "come from the hub" in (await ada.call("msg/threads"))["bridge"]["note"]
+            assert "can read" in (await ada.call("msg/invite", message="Come."))["bridge"]["note"]
+            error = await ada.refused("msg/send", to="ada", body="x")
+            assert "own key" in error.message
+
+    run(main())
+
+
+def test_a_refusal_of_the_hub_reaches_the_client_as_it_is(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await bob.call("msg/block", handle="ada")
+            result = await ada.request(
+                "tools/call", name="msg_send", arguments={"to": "bob", "body": "x"}
+            )
+            assert result["isError"]
+            assert "Cannot send message to this user." in result["content"][0]["text"]
+            result = await ada.request("tools/call", name="msg_inbox", arguments={"limit": 0})
+            assert result["isError"]
+            assert isinstance(await ada.refused("msg/send", to="x y", body="x"), ToolRefused)
+
+    run(main())
+
+
+def test_the_modes_are_documented_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs/tutorials/bridge.md").read_text(encoding="utf-8")
+    for mode, meaning in MODES.items():
+        assert f"| `{mode}` | {meaning} |" in page
+
+
+def test_calls_that_nobody_waits_for_are_forgotten_and_too_many_are_refused() -> None:
+    calls: OpenCalls[str] = OpenCalls(most=2)
+    requests = [Request(id=n, method="tools/call") for n in range(3)]
+    for request in requests[:2]:
+        calls.put(request, f"call {request.id}")
+    with pytest.raises(TooManyInFlight):
+        calls.put(requests[2], "one too many")
+    cancelled = Notification(method="notifications/cancelled", params={"requestId": 0})
+    calls.hear(MessageEnvelope(cancelled, MessageContext(TimingContext(0.0, 0.0))))
+    calls.put(requests[2], "call 2")
+    assert [calls.take(Response(id=n, result={})) for n in (0, 1, 2, "2", 0)] == [
+        "call 0", "call 1", "call 2", None, None,
+    ]  # fmt: skip

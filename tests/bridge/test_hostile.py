@@ -1,0 +1,423 @@
+"""What a hub could do to those who write through a bridge, and what becomes of it."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    PeerKeyChanged,
+    PeerKeyInvalid,
+    ToolRefused,
+)
+from tests.bridge.support import Desk, Lie, Town, in_messages, town
+from tests.harness import run
+
+
+def naming(key: Any, handle: str = "bob") -> Lie:
+    """A hub that names this as someone's key."""
+
+    def lie(tool: str, _: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any] | None:
+        mine = tool == "msg/lookup" and answer.get("handle") == handle
+        return {**answer, "client_public_key": key} if mine else None
+
+    return lie
+
+
+def sent_to_hub(there: Town) -> list[dict[str, Any]]:
+    return [told for tool, told in there.calls if tool in ("msg/send", "msg/reply")]
+
+
+async def one_shown(reader: Desk, tool: str = "msg/inbox", **arguments: Any) -> dict[str, Any]:
+    page = await reader.call(tool, **arguments)
+    message: dict[str, Any] = page["messages"][0]
+    return message
+
+
+def not_shown(message: dict[str, Any]) -> str:
+    """That a message is not shown as if all were well; why."""
+    assert message["body"] is None
+    assert message["bridge"]["mode"] == "not_verified"
+    assert message["bridge"]["verified"] is False
+    assert "encrypted_payload" not in message
+    return str(message["error"])
+
+
+def test_a_swapped_key_stops_the_message_until_it_is_accepted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="First.")
+            there.calls.clear()
+            mallory = DeviceKey.fresh()
+            there.lie = naming(mallory.public)
+            for spelling, told in (("msg/send", {"to": "bob"}), ("msg_send", {"to": " @BOB"})):
+                error = await ada.refused(spelling, body="Secret.", **told)
+                assert isinstance(error, PeerKeyChanged)
+                assert fingerprint(bob.bridge.device.owner) in error.message
+                assert fingerprint(mallory.public) in error.message
+                assert "folkmoot bridge peers accept @bob" in error.message
+            assert sent_to_hub(there) == []
+
+    run(main())
+
+
+def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            first = await bob.call("msg/send", to="ada", body="First.")
+            await ada.call("msg/inbox")
+            there.calls.clear()
+            for nothing in (None, ""):
+                there.lie = naming(nothing)
+                error = await ada.refused("msg/reply", message_id=first["message_id"], body="Hush.")
+                assert isinstance(error, PeerKeyChanged)
+            there.lie = lambda tool, _, answer: None
+            await there.hub.accounts.set_profile(await account_of(there, "bob"), privacy="private")
+            error = await ada.refused("msg/send", to="bob", body="Hush.")
+            assert isinstance(error, PeerKeyChanged)
+            assert "no longer names a key of @bob" in error.message
+            assert sent_to_hub(there) == []
+
+    run(main())
+
+
+async def account_of(there: Town, handle: str) -> Any:
+    async def find(tx: Any) -> Any:
+        return await there.hub.accounts.resolve(tx, handle)
+
+    return await there.hub.store.read(find)
+
+
+def test_a_swapped_key_does_not_slip_in_under_another_handle(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, _ = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="First.")
+            there.calls.clear()
+            key = DeviceKey.fresh().public
+
+            def lie(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                moved = {**answer, "handle": "bobby", "client_public_key": key}
+                return moved if tool == "msg/lookup" else None
+
+            there.lie = lie
+            assert isinstance(await ada.refused("msg/send", to="bob", body="x"), PeerKeyChanged)
+            assert sent_to_hub(there) == []
+
+    run(main())
+
+
+NO_KEYS: list[Any] = [
+    base64.b64encode(bytes(32)).decode(),
+    base64.b64encode(b"\x01" + bytes(31)).decode(),
+    base64.b64encode(bytes.fromhex("ec" + "ff" * 30 + "7f")).decode(),
+    base64.b64encode(bytes(31)).decode(),
+    "not base64!",
+    7,
+    {"key": "x"},
+]
+
+
+def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, _ = await there.people("ada", "bob")
+            for key in NO_KEYS:
+                there.lie = naming(key)
+                error = await ada.refused("msg/send", to="bob", body="Secret.")
+                assert isinstance(error, PeerKeyInvalid)
+            there.lie = naming(ada.bridge.device.owner)
+            error = await ada.refused("msg/send", to="bob", body="Secret.")
+            assert "own key" in error.message
+            assert sent_to_hub(there) == []
+
+    run(main())
+
+
+def test_a_changed_sender_key_is_not_taken_for_the_senders(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="True.")
+            assert (await one_shown(bob))["body"] == "True."
+            mallory = DeviceKey.fresh()
+            forged = seal(mallory, bob.bridge.device.owner, b"Pay Mallory.")
+
+            def forge(message: dict[str, Any]) -> dict[str, Any]:
+                box = {name: getattr(forged, name) for name in message["encrypted_payload"]}
+                return {**message, "encrypted_payload": box, "id": "new"}
+
+            there.lie = in_messages(forge)
+            why = not_shown(await one_shown(bob))
+            assert fingerprint(mallory.public) in why
+            assert fingerprint(ada.bridge.device.owner) in why
+
+            def disguise(message: dict[str, Any]) -> dict[str, Any]:
+                box = {**message["encrypted_payload"], "sender_public_key": mallory.public}
+                return {**message, "encrypted_payload": box}
+
+            there.lie = in_messages(disguise)
+            not_shown(await one_shown(bob))
+
+    run(main())
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_my_own_words_handed_back_as_an_answer_are_recognised(
+    tmp_path: Path, remembered: bool
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
+            if not remembered:
+                with ada.bridge.interceptors[1]._ledger.changing() as db:  # type: ignore[attr-defined]
+                    db.execute("DELETE FROM letters")
+            key = bob.bridge.device.owner
+
+            def reflect(message: dict[str, Any]) -> dict[str, Any]:
+                box = {**message["encrypted_payload"], "sender_public_key": key}
+                both = {"from_handle": "bob", "to_handle": "ada"}
+                return {**message, **both, "encrypted_payload": box, "id": "reflected"}
+
+            there.lie = in_messages(reflect)
+            why = not_shown(await one_shown(ada, "msg/thread", thread_id=sent["thread_id"]))
+            assert ("your own words" in why) is remembered
+
+            def plainly(message: dict[str, Any]) -> dict[str, Any]:
+                return {**message, "from_handle": "bob", "to_handle": "ada", "id": "reflected"}
+
+            there.lie = in_messages(plainly)
+            not_shown(await one_shown(ada, "msg/thread", thread_id=sent["thread_id"]))
+
+    run(main())
+
+
+def test_their_words_are_not_shown_as_mine(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            sent = await bob.call("msg/send", to="ada", body="I owe you nothing.")
+            key = ada.bridge.device.owner
+
+            def claim(message: dict[str, Any]) -> dict[str, Any]:
+                box = {**message["encrypted_payload"], "sender_public_key": key}
+                both = {"from_handle": "ada", "to_handle": "bob"}
+                return {**message, **both, "encrypted_payload": box}
+
+            await ada.call("msg/send", to="bob", body="Pinned.")
+            there.lie = in_messages(claim)
+            page = await ada.call("msg/thread", thread_id=sent["thread_id"])
+            assert page["messages"][0]["body"] == "Pinned."
+            not_shown(page["messages"][1])
+
+    run(main())
+
+
+def test_an_old_message_shown_as_a_new_one_is_recognised(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="Open the gate.")
+
+            def doubled(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                if "messages" not in answer:
+                    return None
+                [first] = answer["messages"]
+                return {**answer, "messages": [{**first, "id": "again"}, first]}
+
+            there.lie = doubled
+            again, first = (await bob.call("msg/inbox"))["messages"]
+            assert first["body"] == "Open the gate."
+            assert first["id"] in not_shown(again)
+            there.lie = in_messages(lambda message: {**message, "id": "later"})
+            assert first["id"] in not_shown(await one_shown(bob))
+            there.lie = None
+            assert (await one_shown(bob))["body"] == "Open the gate."
+
+    run(main())
+
+
+def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="Sealed.")
+            there.lie = in_messages(
+                lambda message: {**message, "encryption_mode": "server_assisted"}
+            )
+            shown = await one_shown(bob)
+            assert (shown["body"], shown["encryption_mode"]) == ("Sealed.", "e2e")
+
+            def made_up(message: dict[str, Any]) -> dict[str, Any]:
+                del message["encrypted_payload"]
+                said = {"mode": "e2e", "verified": True}
+                return {**message, "body": "Made up.", "encryption_mode": "e2e", "bridge": said}
+
+            there.lie = in_messages(made_up)
+            shown = await one_shown(bob)
+            assert shown["encryption_mode"] == shown["bridge"]["mode"] == "server_assisted"
+            assert shown["bridge"]["verified"] is False
+            assert "@ada has a key" in shown["bridge"]["note"]
+            there.lie = in_messages(lambda message: {**message, "body": "Made up."})
+            assert (await one_shown(bob))["body"] == "Sealed."
+
+            def lie(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                said = {**answer, "encryption_mode": "server_assisted"}
+                return said if tool == "msg/send" else None
+
+            there.lie = lie
+            sent = await ada.call("msg/send", to="bob", body="Sealed too.")
+            assert sent["encryption_mode"] == sent["bridge"]["mode"] == "e2e"
+
+    run(main())
+
+
+def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob, eve = await there.people("ada", "bob", "eve")
+            one = await ada.call("msg/send", to="bob", body="Yes.")
+            other = await eve.call("msg/send", to="bob", body="May I have it?")
+            assert len((await bob.call("msg/inbox"))["messages"]) == 2
+            lies = {
+                "key of @eve": {"from_handle": "eve", "thread_id": other["thread_id"]},
+                "conversation with @ada": {"from_handle": "eve"},
+                "conversation with @eve": {"thread_id": other["thread_id"]},
+                "answer to another": {"reply_to": other["message_id"]},
+                "neither to you nor from you": {"from_handle": "eve", "to_handle": "ada"},
+            }
+            for why, told in lies.items():
+                there.lie = in_messages(
+                    lambda it, told=told: {**it, **told} if it["id"] == one["message_id"] else it  # type: ignore[misc]
+                )
+                page = await bob.call("msg/inbox")
+                [moved] = [it for it in page["messages"] if it["id"] == one["message_id"]]
+                assert why in not_shown(moved)
+
+            def claims(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                """Eve takes Ada's key for her own, and the hub gives her Ada's words."""
+                key = ada.bridge.device.owner
+                if tool == "msg/lookup":
+                    return {**answer, "client_public_key": key}
+                if "messages" not in answer:
+                    return None
+                first = answer["messages"][-1]
+                return {"messages": [{**first, "from_handle": "mia", "id": "x", "thread_id": "y"}]}
+
+            key = bob.bridge.device.owner
+            there.lie = naming(key, "eve")
+            for_eve = await ada.call("msg/send", to="eve", body="For Eve alone.")
+            page = await ada.bridge.device._hub.call("msg/thread", thread_id=for_eve["thread_id"])
+            stolen = {**page["messages"][0], "to_handle": "bob", "thread_id": one["thread_id"]}
+            there.lie = lambda tool, _, answer: (
+                {**answer, "messages": [stolen]} if "messages" in answer else None
+            )
+            assert "written to @eve, not you" in not_shown(await one_shown(bob))
+
+            await there.person("mia")
+            there.lie = claims
+            fresh = await there.desk(bob.account, "elsewhere")
+            fresh.places.keys.parent.mkdir(exist_ok=True)
+            fresh.places.keys.write_bytes(bob.places.keys.read_bytes())
+            fresh.places.keys.chmod(0o600)
+            assert "written by @ada" in not_shown(await one_shown(fresh))
+
+    run(main())
+
+
+def test_a_message_that_became_another_under_its_id_is_not_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="No.")
+            await ada.call("msg/send", to="bob", body="Yes.")
+            yes, no = (await bob.call("msg/inbox"))["messages"]
+
+            def swapped(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                if "messages" not in answer:
+                    return None
+                first, second = answer["messages"]
+                return {"messages": [{**first, "id": no["id"]}, {**second, "id": yes["id"]}]}
+
+            there.lie = swapped
+            for message in (await bob.call("msg/inbox"))["messages"]:
+                not_shown(message)
+            await ada.call("msg/send", to="bob", body="Never mind.")
+            there.lie = in_messages(lambda message: {**message, "id": no["id"]})
+            assert "shown under its id before" in not_shown(await one_shown(bob))
+
+    run(main())
+
+
+def test_someone_who_is_not_found_is_not_sent_the_words_in_the_clear(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            error = await ada.refused("msg/send", to="nobody", body="Secret.")
+            assert isinstance(error, ToolRefused)
+            assert error.message == "User not found."
+            assert sent_to_hub(there) == []
+
+    run(main())
+
+
+UNREADABLE: list[Any] = [
+    {"content": [{"type": "text", "text": "not json"}]},
+    {"content": [{"type": "text", "text": '{"messages": [], "messages": [{}]}'}]},
+    {"content": [{"type": "text", "text": '{"messages": {}}'}]},
+    {"content": [{"type": "text", "text": "{}"}, {"type": "text", "text": "From bob: hi"}]},
+    {"content": []},
+    [],
+]
+
+
+def test_an_answer_that_the_bridge_cannot_read_is_not_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            for result in UNREADABLE:
+                there.result = result
+                assert isinstance(await ada.refused("msg/inbox"), AnswerInvalid)
+
+    run(main())
+
+
+def test_strange_messages_hide_no_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            await ada.call("msg/send", to="bob", body="Here.")
+            strange: list[Any] = [
+                7,
+                None,
+                {},
+                {"id": 7},
+                {"encrypted_payload": "x", "id": "1", "thread_id": "t", "from_handle": "ada",
+                 "to_handle": "bob"},
+                {"encrypted_payload": {"ciphertext": "", "nonce": "", "sender_public_key": ""},
+                 "id": "2", "thread_id": "t", "from_handle": "ada", "to_handle": "bob"},
+            ]  # fmt: skip
+
+            def lie(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
+                if "messages" not in answer:
+                    return None
+                return {**answer, "messages": [*strange, *answer["messages"]]}
+
+            there.lie = lie
+            page = await bob.call("msg/inbox")
+            assert page["messages"][-1]["body"] == "Here."
+            assert page["bridge"]["not_shown"] == len(strange)
+            for message in page["messages"][:-1]:
+                not_shown(message)
+
+    run(main())

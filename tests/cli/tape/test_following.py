@@ -1,0 +1,103 @@
+"""A tape that is shown while it is recorded."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from folkmoot.cli.tape.following import followed
+from folkmoot.core.errors import TapeUnreadable
+from folkmoot.proxy.tape import EndLine, Header, MessageLine
+from tests.forge.forked import Forked
+from tests.proxy.tape.studio import Studio, recording
+
+
+def steps(path: Path, *waits: Any) -> Iterator[Any]:
+    """What is followed; each time nothing is new, the next of these happens."""
+    waiting = iter(waits)
+    return followed(path, lambda: next(waiting)())
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.zst"])
+def test_lines_are_given_as_they_are_written(tmp_path: Path, name: str) -> None:
+    with recording(tmp_path / name) as studio:
+
+        def later() -> None:
+            studio.call(1, "ping")
+            studio.recorder.commit()
+
+        seen = list(steps(tmp_path / name, later, lambda: None, studio.recorder.close))
+    kinds = [type(each) for each in seen]
+    assert kinds[:2] == [Header, type(None)]
+    assert kinds[2:4] == [MessageLine, MessageLine]
+    assert kinds.count(type(None)) == 3
+    assert kinds[-1] is EndLine
+
+
+def test_a_line_that_is_taken_back_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with recording(path) as studio:
+        whole = path.read_bytes()
+
+        def half() -> None:
+            path.write_bytes(whole + b'{"type":"mess')
+
+        def taken_back() -> None:
+            path.write_bytes(whole)
+
+        def rest() -> None:
+            path.write_bytes(whole + b'{"type":"end","reason":"x","messages":0,"ended":""}\n')
+
+        seen = [each for each in steps(path, half, taken_back, rest) if each is not None]
+    assert [type(each) for each in seen] == [Header, EndLine]
+    assert studio.recorder.path == path
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"\x28\xb5\x2f\xfdhello hello hello"])
+def test_what_is_no_tape_is_not_followed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.jsonl").write_bytes(content)
+    with pytest.raises(TapeUnreadable):
+        list(steps(tmp_path / "t.jsonl"))
+
+
+def line_of(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.readline()
+
+
+def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    def said(studio: Studio, number: int) -> None:
+        studio.tool(number, "echo", f"answer {number}")
+        studio.recorder.commit()
+
+    with recording(tmp_path / "t.jsonl") as studio:
+        said(studio, 1)
+        shown = Forked(
+            ["tape", "show", "--follow", "t.jsonl"],
+            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with shown:
+            assert [line_of(shown.stdout) for _ in range(2)][1].endswith("answer 1\n")
+            said(studio, 2)
+            assert [line_of(shown.stdout) for _ in range(2)][1].endswith("answer 2\n")
+            studio.recorder.close()
+            assert line_of(shown.stdout) == ""
+            assert shown.wait(60) == 0
+
+
+def test_little_is_decompressed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tape.jsonl.zst"
+    with recording(path) as studio:
+        studio.tool(1, "echo", "x" * 1_000_000)
+    assert path.stat().st_size < 2_000
+    monkeypatch.setattr("folkmoot.cli.tape.following.PIECE", 16)
+    monkeypatch.setattr("folkmoot.cli.tape.following.LONGEST", 300_000)
+    with pytest.raises(TapeUnreadable, match="longer than a line may be"):
+        list(followed(path))

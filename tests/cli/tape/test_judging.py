@@ -1,0 +1,96 @@
+"""`folkmoot tape validate` and `diff`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.proxy.tape.studio import handshake, recording
+
+Run = Callable[..., Any]
+
+
+def test_a_tape_that_is_right_ends_with_0_and_oddities_count_only_when_strict(
+    here: Run, tape: Path
+) -> None:
+    odd = "a.jsonl:29: warning: ping (id 7) got no answer\n"
+    assert here("validate", "a.jsonl") == (0, odd, "")
+    assert here("validate", "--strict", "a.jsonl") == (1, odd, "")
+
+
+def test_each_finding_is_a_line_with_file_and_number(here: Run, tape: Path) -> None:
+    with recording(tape.with_name("b.jsonl")) as studio:
+        studio.call(1, "ping")
+    content = tape.read_bytes().replace(b'"seq":3,', b'"seq":4,')
+    tape.write_bytes(content.replace(b'"reason":"closed"', b'"reason":7'))
+    ran = here("validate", "a.jsonl", "b.jsonl", "none.jsonl")
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    assert lines[:2] == [
+        "a.jsonl:5: message 3 is missing before it",
+        "a.jsonl:6: has number 4, which does not follow 4",
+    ]
+    assert lines[2].startswith("a.jsonl:30: cannot be read: Expected `str`, got `int`")
+    assert lines[-1] == "b.jsonl: nothing wrong"
+    assert ran.err == "folkmoot: error: none.jsonl: cannot be read: No such file or directory.\n"
+    told = json.loads(here("validate", "--json", "a.jsonl").out)
+    assert told[0] == {
+        "file": "a.jsonl", "line": 5, "text": "message 3 is missing before it", "severe": True,
+    }  # fmt: skip
+
+
+def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:
+    assert here("diff", "a.jsonl", "a.jsonl") == (0, "", "The tapes say the same.\n")
+    told = json.loads(here("diff", "--json", "a.jsonl", "a.jsonl").out)
+    assert told == {"same": True, "changes": []}
+
+
+def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
+    for name, tools, word in (("a", ("echo", "add"), "dawn"), ("b", ("echo", "now"), "dusk")):
+        with recording(tmp_path / f"{name}.jsonl") as studio:
+            handshake(studio, tools)
+            studio.tool(2, "echo", word)
+            studio.tool(3, name, "x", n=1)
+            studio.call(4, "x", error={"code": -1, "message": "no"} if name == "b" else None)
+    ran = here("diff", "a.jsonl", "b.jsonl")
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        "add: the tool was removed",
+        "now: the tool was added",
+        "tools/call echo: the answer differs  (6/6)",
+        "    $.result.content[0].text",
+        '      A  "dawn"',
+        '      B  "dusk"',
+        "tools/call a: only in A  (8)",
+        '    {"name":"a","arguments":{"n":1}}',
+        "x: result in A, error -1 in B  (10/10)",
+        "    $.result",
+        "      A  {}",
+        "      B  (nothing)",
+        "    $.error",
+        "      A  (nothing)",
+        '      B  {"code":-1,"message":"no"}',
+        "tools/call b: only in B  (8)",
+        '    {"name":"b","arguments":{"n":1}}',
+    ]
+    assert ran.err == "6 differences.\n"
+    ignored = here("diff", "a.jsonl", "b.jsonl", "--ignore", "$..text", "--json")
+    assert len(json.loads(ignored.out)["changes"]) == 5
+
+
+def test_a_path_that_is_none_is_refused(here: Run, tape: Path) -> None:
+    ran = here("diff", "a.jsonl", "a.jsonl", "--ignore", "result")
+    assert ran.code == 2
+    assert "'result' is no path in a message" in ran.err
+
+
+def test_texts_that_are_long_the_same_are_shown_where_they_begin_to_differ(
+    here: Run, tmp_path: Path
+) -> None:
+    for name in "ab":
+        with recording(tmp_path / f"{name}.jsonl") as studio:
+            studio.tool(1, "echo", "the same " * 500 + f"until {name}")
+    lines = here("diff", "a.jsonl", "b.jsonl").out.splitlines()
+    assert lines[2:] == ['      A  …"the same until a"', '      B  …"the same until b"']

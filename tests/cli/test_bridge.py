@@ -1,0 +1,182 @@
+"""`folkmoot bridge` and its commands, against a real hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer
+
+from folkmoot.cli.bridge_keys import asked_passphrase
+from folkmoot.cli.exits import ExitCode
+from tests.cli.conftest import Hub, Person, Ran
+from tests.mcp_harness import META, rpc
+
+WORDS = "five words picked at random"
+
+
+@pytest.fixture
+def people(
+    start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
+) -> Callable[..., Person]:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+
+    def make(name: str) -> Person:
+        (tmp_path / name).mkdir()
+        made = person(hub, name)
+        state = {"XDG_STATE_HOME": str(tmp_path / name)}
+        # Each on a computer of their own: keys lie beside the credentials.
+        file = tmp_path / name / "credentials.json"
+        (tmp_path / f"{name}.json").rename(file)
+        return made._replace(environ={**made.environ, "FOLKMOOT_CREDENTIALS": str(file), **state})
+
+    return make
+
+
+def calling(someone: Person, tool: str, *options: str, **arguments: Any) -> Any:
+    """What a tool answers through a bridge that is started for it."""
+    request = rpc("tools/call", {"name": tool, "arguments": arguments, "_meta": META})
+    ran = someone("bridge", *options, given=f"{json.dumps(request)}\n")
+    assert ran.code == 0, ran
+    [line] = ran.out.splitlines()
+    answer = json.loads(line)
+    if "error" in answer:
+        return answer["error"]
+    return json.loads(answer["result"]["content"][0]["text"])
+
+
+@pytest.mark.long
+def test_a_key_is_made_shown_taken_elsewhere_and_changed(
+    people: Callable[..., Person], tmp_path: Path
+) -> None:
+    ada, bob = people("ada"), people("bob")
+    assert "no device key" in ada("bridge", "key", "show").err
+    first = ada("bridge", given="")
+    assert (first.code, first.out) == (0, "")
+    assert "made a device key for @ada" in first.err
+    assert ada("bridge", given="") == Ran(0, "", "")
+    shown = ada.json("bridge", "key", "show")
+    assert shown["published"] == "this"
+    assert shown["fingerprint"] in first.err
+    assert ada("bridge", "key", "show").out.startswith("Account        @ada on http")
+
+    export = tmp_path / "ada.key"
+    assert "no terminal" in ada("bridge", "key", "export", str(export), given="").err
+    weak = ada("bridge", "key", "export", str(export), FOLKMOOT_PASSPHRASE="12345")
+    assert (weak.code, export.exists()) == (ExitCode.FAILED, False)
+    assert "too easy to guess" in weak.err
+    with ada.at_terminal("bridge", "key", "export", str(export)) as terminal:
+        for prompt in ("Passphrase", "Repeat"):
+            # What is typed before the terminal hides it is thrown away.
+            terminal.wait_for(prompt).wait_for(lambda screen: not screen.echoes)
+            terminal.type(f"{WORDS}\n")
+        assert terminal.end() == 0
+        assert WORDS not in terminal.text
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600
+    again = ada("bridge", "key", "export", str(export), FOLKMOOT_PASSPHRASE=WORDS)
+    assert "exists already" in again.err
+
+    assert calling(bob, "msg_send", to="ada", body="Sealed.")["bridge"]["mode"] == "e2e"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    credentials = elsewhere / "credentials.json"
+    credentials.touch(0o600)
+    credentials.write_bytes(Path(ada.environ["FOLKMOOT_CREDENTIALS"]).read_bytes())
+    second = ada._replace(
+        environ={
+            **ada.environ,
+            "FOLKMOOT_CREDENTIALS": str(credentials),
+            "XDG_STATE_HOME": str(elsewhere),
+        }
+    )
+    brought = second("bridge", "key", "import", str(export), FOLKMOOT_PASSPHRASE=WORDS)
+    assert shown["fingerprint"] in brought.out
+    assert second.json("bridge", "key", "show")["published"] == "this"
+    assert calling(second, "msg_inbox")["messages"][0]["body"] == "Sealed."
+    refused = second("bridge", "key", "rotate", given="")
+    assert (refused.code, "--yes" in refused.err) == (ExitCode.USAGE, True)
+    assert second("bridge", "key", "rotate", "--yes").code == 0
+    assert second.json("bridge", "key", "show")["earlier_keys"] == 1
+    assert calling(second, "msg_inbox")["messages"][0]["body"] == "Sealed."
+
+    assert ada.json("bridge", "key", "show")["published"] == "other"
+    stopped = ada("bridge", "key", "publish")
+    assert (stopped.code, "--replace" in stopped.err) == (ExitCode.FAILED, True)
+    assert "another key for @ada" in ada("bridge", given="").err
+    assert ada("bridge", "key", "publish", "--replace").code == 0
+    assert "already" in ada("bridge", "key", "publish").out
+
+
+def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(
+    people: Callable[..., Person],
+) -> None:
+    ada, bob = people("ada"), people("bob")
+    for someone in (ada, bob):
+        someone("bridge", given="")
+    assert calling(ada, "msg_send", to="bob", body="One.")["bridge"]["mode"] == "e2e"
+    old = bob.json("bridge", "key", "show")["fingerprint"]
+    [peer] = ada.json("bridge", "peers", "list")["peers"]
+    assert (peer["handle"], peer["fingerprint"], peer["until"]) == ("bob", old, None)
+    assert bob("bridge", "key", "rotate", "--yes").code == 0
+    new = bob.json("bridge", "key", "show")["fingerprint"]
+    error = calling(ada, "msg_send", to="bob", body="Two.")
+    assert error["data"]["code"] == "peer_key_changed"
+    assert (error["data"]["pinned"], error["data"]["offered"]) == (old, new)
+    assert "folkmoot bridge peers accept @bob" in error["message"]
+
+    other = ada("bridge", "peers", "accept", "@bob", "--fingerprint", old)
+    assert (other.code, "another key" in other.err) == (ExitCode.FAILED, True)
+    assert "no terminal" in ada("bridge", "peers", "accept", "bob", given="").err
+    accepted = ada("bridge", "peers", "accept", "@bob", "--fingerprint", new.replace(" ", ""))
+    assert accepted.out == f"@bob is trusted with {new}.\n"
+    assert calling(ada, "msg_send", to="bob", body="Three.")["bridge"]["mode"] == "e2e"
+    bodies = [it["body"] for it in calling(bob, "msg_inbox")["messages"]]
+    assert bodies == ["Three.", "One."]
+    shown = ada("bridge", "peers", "list").out.splitlines()
+    assert [line.split("  ")[1] for line in shown] == [new, old]
+    assert ada("bridge", "peers", "forget", "bob", "--yes").out == "@bob is forgotten.\n"
+    assert "Nobody" in ada("bridge", "peers", "list").err
+    file = Path(ada.environ["FOLKMOOT_CREDENTIALS"])
+    file.write_text(re.sub(r"sk_[0-9a-f]{64}", "sk_" + "0" * 64, file.read_text()))
+    ended = ada("bridge", given="")
+    assert (ended.code, ended.out) == (ExitCode.SIGNED_OUT, "")
+
+
+def test_a_passphrase_is_read_from_a_descriptor() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(f"{WORDS}\n")
+    assert asked_passphrase(reading, twice=True) == WORDS
+    os.close(reading)
+    with pytest.raises(typer.BadParameter, match="cannot be read"):
+        asked_passphrase(reading, twice=True)
+
+
+def test_the_bridge_says_in_one_line_why_it_does_not_start(
+    folkmoot: Callable[..., Ran], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    credentials = tmp_path / "credentials.json"
+    given = {"FOLKMOOT_CREDENTIALS": str(credentials), "XDG_STATE_HOME": str(tmp_path)}
+    ran = folkmoot("bridge", **given)
+    assert (ran.code, ran.out) == (ExitCode.SIGNED_OUT, "")
+    login = {"hub": "http://127.0.0.1:9", "handle": "ada", "token": "sk_" + "0" * 64}
+    credentials.touch(0o600)
+    credentials.write_bytes(msgspec.json.encode({"accounts": [login]}))
+    (tmp_path / "folkmoot").mkdir()
+    ledger = tmp_path / "folkmoot" / "bridge.db"
+    ledger.touch()
+    ledger.chmod(0o666)
+    ran = folkmoot("bridge", **given)
+    assert (ran.code, "chmod 600" in ran.err) == (ExitCode.FAILED, True)
+    ran = folkmoot("bridge", "--keyring", "key", "show", **given)
+    assert (ran.code, "options come after" in ran.err) == (ExitCode.USAGE, True)
+    for group in ("key", "peers"):
+        assert folkmoot("bridge", group, **given).code == ExitCode.USAGE
+    assert os.listdir(tmp_path / "folkmoot") == ["bridge.db"]  # noqa: PTH208

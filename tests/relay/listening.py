@@ -1,0 +1,74 @@
+"""A proxy that listens, in front of a command or of a server that does what a test wants."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from folkmoot.clock import SystemClock
+from folkmoot.proxy.tape import Side
+from folkmoot.relay.assemble import Server, ServerTransport, assembled
+from folkmoot.relay.proxy import Proxy, ProxyOptions
+from tests.harness import Answer, ask
+
+BOTH = "application/json, text/event-stream"
+STATELESS = "2026-07-28"
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+
+
+class Listening(NamedTuple):
+    """A proxy and its port."""
+
+    proxy: Proxy
+    port: int
+
+    async def post(self, message: Any, path: str = "/mcp", **headers: str) -> Answer:
+        """Send a message; `mcp_session_id=` names the header `mcp-session-id`."""
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        named = {"content-type": "application/json", "accept": BOTH}
+        named |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return await ask(self.port, path, method="POST", headers=named, body=body)
+
+
+@asynccontextmanager
+async def listening(
+    *command: str,
+    url: str = "",
+    transport: ServerTransport = "http",
+    options: ProxyOptions | None = None,
+) -> AsyncIterator[Listening]:
+    """A proxy, while entered."""
+    server = Server(command, url, transport)
+    async with (
+        assembled(server, SystemClock(), client=Side("http"), options=options) as proxy,
+        proxy.listening("127.0.0.1", 0) as where,
+    ):
+        yield Listening(proxy, int(where.rpartition(":")[2]))
+
+
+def python(program: str) -> tuple[str, ...]:
+    """The command that runs a program in a Python without anything else."""
+    return (sys.executable, "-IS", "-c", program)
+
+
+def initialize(id_: Any = 0, version: str = "2025-11-25") -> dict[str, Any]:
+    params = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": id_, "method": "initialize", "params": params}
+
+
+def stateless(method: str, id_: Any = 1, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """A request of the stateless era, and the headers that repeat it."""
+    meta = {VERSION_KEY: STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
+    meta["io.modelcontextprotocol/clientInfo"] = {"name": "test", "version": "1"}
+    params["_meta"] = {**params.get("_meta", {}), **meta}
+    headers = {"mcp_protocol_version": STATELESS, "mcp_method": method}
+    if "name" in params:
+        headers["mcp_name"] = params["name"]
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}, headers

@@ -1,0 +1,34 @@
+"""Tasks beside something: what fails there is told as itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from folkmoot.core.errors import TapeUnwritable
+from folkmoot.relay.aside import aside
+from tests.harness import run
+
+
+def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them() -> None:
+    async def main() -> None:
+        ended = asyncio.Event()
+
+        async def wait() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def fail() -> None:
+            async with aside() as beside:
+                beside.run(wait())
+                await asyncio.sleep(0)
+                raise TapeUnwritable("The disk is full.")
+
+        with pytest.raises(TapeUnwritable, match="The disk is full"):
+            await fail()
+        assert ended.is_set()
+
+    run(main())

@@ -1,0 +1,314 @@
+"""What a hostile client or server may try with a proxy that listens, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from folkmoot.core.strict import Limits
+from folkmoot.relay.proxy import ProxyOptions
+from tests.harness import ask, run
+from tests.relay.listening import initialize, listening, python, stateless
+from tests.transports.fronts.played import until
+from tests.transports.links.places import EVENTS, Asked, Place, event, result
+
+ECHO = python(
+    """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked and "method" in asked:
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo":
+                {"name": "echo", "version": "1"}, "said": asked["params"]}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+)
+SMALL = ProxyOptions(limits=Limits(4096, 64))
+
+
+def call(id_: Any = 1, name: str = "echo", **more: Any) -> dict[str, Any]:
+    return {
+        "jsonrpc": "2.0",
+        "id": id_,
+        "method": "tools/call",
+        "params": {"name": name, **more},
+    }
+
+
+def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session() -> None:
+    async def main() -> None:
+        async with listening(*ECHO, options=SMALL) as there:
+            opened = await there.post(initialize())
+            session = opened.headers["mcp-session-id"]
+            reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+            head = f"GET /sse HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
+            writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+            await reader.readuntil(b"endpoint")
+            writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+            writer.close()
+            again = await there.post(call(), mcp_session_id=session)
+            assert again.status == 200
+
+    run(main())
+
+
+def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
+            await asked.head(200, EVENTS)
+            await asked.part(event())
+            await asyncio.Event().wait()
+        await asked.result({})
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
+            reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+            head = f"GET /mcp HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
+            writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+            await reader.readuntil(b"HTTP/1.1 200")
+            writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+            await reader.read()
+            writer.close()
+            assert (await there.post(call(), mcp_session_id="s")).status == 200
+        assert not [each for each in caplog.records if each.name == "folkmoot.http"]
+
+    run(main())
+
+
+def test_a_page_of_another_origin_can_open_no_stream() -> None:
+    async def main() -> None:
+        async with listening(*ECHO) as there:
+            for path in ("/sse", "/mcp"):
+                headers = {"origin": "https://elsewhere.example", "accept": "text/event-stream"}
+                answer = await ask(there.port, path, headers=headers)
+                assert answer.status == 403
+            assert there.proxy.sessions.opened == 0
+
+    run(main())
+
+
+def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.say(
+            401, b"", www_authenticate='Bearer realm="Ωmega"', content_type="text/plain"
+        )
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url) as there:
+            answer = await there.post(call(), mcp_session_id="s")
+            assert answer.status == 401
+            told = answer.headers["www-authenticate"].encode("latin-1").decode()
+            assert told == 'Bearer realm="Ωmega"'
+
+    run(main())
+
+
+def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.head(200, EVENTS)
+        await asked.part(event(result(1, {"long": "x" * 5000})))
+        await asked.end()
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
+            said = await streamed(there.port, call())
+            told = json.loads(said.partition(b"data: ")[2].splitlines()[0])
+            assert told["id"] == 1
+            assert told["error"]["data"]["code"] == "server_answer_invalid"
+
+    run(main())
+
+
+async def streamed(port: int, message: Any, **headers: str) -> bytes:
+    """The stream that answers a message, to its end."""
+    body = json.dumps(message).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    named = {
+        "host": f"localhost:{port}",
+        "connection": "close",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "content-length": str(len(body)),
+        **headers,
+    }
+    lines = ["POST /mcp HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    said = await reader.read()
+    writer.close()
+    return said
+
+
+def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        if asked.message["method"] == "initialize":
+            await asked.say_json(
+                {
+                    "jsonrpc": "2.0",
+                    "id": asked.message["id"],
+                    "error": {"code": -32601, "message": "no"},
+                },
+                404,
+            )
+            return
+        told = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
+        body = json.dumps(result(asked.message["id"], told)).encode()
+        await asked.head(200, {"content-type": "application/json"})
+        await asked.part(body[:10])
+        await asyncio.sleep(0.05)
+        await asked.part(body[10:])
+        await asked.end()
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url) as there:
+            message, headers = stateless("tools/list")
+            assert (await there.post(message, **headers)).status == 200
+            # It is forwarded, and not carried in a conversation that bridges eras.
+            assert there.proxy.sessions.opened == 0
+
+    run(main())
+
+
+def handshaking(opened: list[str | None]) -> Place:
+    """A server of the handshake era that takes whoever opens a session for everyone in it."""
+    sessions: dict[str, str] = {}
+
+    async def do(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message, who = asked.message, asked.headers.get("authorization", "nobody")
+        session = asked.headers.get("mcp-session-id", "")
+        if message["method"] == "initialize":
+            opened.append(who)
+            session = f"session-{len(opened)}"
+            sessions[session] = who
+            told = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "serverInfo": {"name": "old", "version": "1"},
+            }
+            await asked.result(told, mcp_session_id=session)
+        elif "id" not in message:
+            await asked.say(202)
+        elif session not in sessions:
+            await asked.say_json(
+                {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "No session"}},
+                400,
+            )
+        else:
+            await asked.result({"content": [{"type": "text", "text": sessions[session]}]})
+
+    return Place(do)
+
+
+def test_clients_without_sessions_never_act_in_a_session_that_another_opened() -> None:
+    async def main() -> None:
+        opened: list[str | None] = []
+        async with handshaking(opened).open() as place, listening(url=place.url) as there:
+            for who in ("Bearer ann", "Bearer bob", "Bearer ann"):
+                message, headers = stateless("tools/call", name="whoami")
+                said = await there.post(message, authorization=who, **headers)
+                assert said.json()["result"]["content"][0]["text"] == who
+            assert sorted(filter(None, opened)) == ["Bearer ann", "Bearer bob"]
+
+    run(main())
+
+
+def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server() -> None:
+    async def main() -> None:
+        opened: list[str | None] = []
+        options = ProxyOptions(headers=("X-Key",))
+        async with (
+            handshaking(opened).open() as place,
+            listening(url=place.url, options=options) as there,
+        ):
+            for key in ("ann", "bob"):
+                message, headers = stateless("tools/call", name="whoami")
+                assert (await there.post(message, x_key=key, **headers)).status == 200
+            greeted = [a for a in place.of("POST") if a.message["method"] == "initialize"]
+            assert [a.headers.get("x-key") for a in greeted] == ["ann", "bob"]
+
+    run(main())
+
+
+def test_whoever_initializes_without_a_session_changes_the_era_for_nobody() -> None:
+    async def main() -> None:
+        async with listening(*ECHO) as there:
+            message, headers = stateless("initialize", **initialize()["params"])
+            refused = await there.post(message, **headers)
+            assert refused.status == 400
+            assert refused.json()["error"]["data"]["code"] == "version_unsupported"
+            message, headers = stateless("tools/call", name="echo")
+            served = await there.post(message, **headers)
+            assert served.json()["result"]["resultType"] == "complete"
+
+    run(main())
+
+
+READS_NOTHING = python(
+    """
+import json, sys, time
+print(json.dumps({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25",
+      "capabilities": {}, "serverInfo": {"name": "deaf", "version": "1"}}}), flush=True)
+time.sleep(600)
+"""
+)
+
+
+def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("folkmoot.relay.pump.DRAIN_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with listening(*READS_NOTHING) as there:
+            session = (await there.post(initialize())).headers["mcp-session-id"]
+            told = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x" * 200_000}}
+            await there.post(told, mcp_session_id=session)
+            await there.post(told, mcp_session_id=session)
+            headers = {"mcp-session-id": session}
+            assert (await ask(there.port, "/mcp", method="DELETE", headers=headers)).status == 204
+            await until(lambda: not len(there.proxy.sessions))
+
+    run(main(), 20)
+
+
+def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("folkmoot.relay.era_switch.PROBE_SECONDS", 0.05)
+
+    async def do(asked: Asked) -> None:
+        if asked.message["method"] == "server/discover":
+            await asyncio.Event().wait()
+        await asked.result({"tools": [], "resultType": "complete"})
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url) as there:
+            message, headers = stateless("tools/list")
+            assert (await there.post(message, **headers)).status == 200
+
+    run(main(), 20)
+
+
+@pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])
+def test_what_two_readers_could_read_differently_goes_to_no_server(name: str) -> None:
+    async def do(asked: Asked) -> None:
+        await asked.result({})
+
+    async def main() -> None:
+        async with Place(do).open() as place, listening(url=place.url) as there:
+            twice = {name: "one", name.title(): "two", "content-type": "application/json"}
+            body = json.dumps(call()).encode()
+            refused = await ask(there.port, "/mcp", method="POST", headers=twice, body=body)
+            assert refused.status == 400
+            assert not place.asked
+
+    run(main())

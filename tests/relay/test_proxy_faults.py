@@ -1,0 +1,371 @@
+"""What a proxy does when one of its sides ends, floods it, or its disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.tape import read_tape
+from folkmoot.relay.proxy import Proxy, Upstream
+from folkmoot.relay.steps import Steps
+from folkmoot.transports.links.connect import connect_stdio
+from tests.forge import forked
+from tests.forge.forked import Forked
+from tests.harness import run
+from tests.mcp_harness import INITIALIZE, rpc, until
+from tests.process import environment
+from tests.relay.carriers import MemoryTape
+from tests.relay.standing import Standing, standing
+from tests.transports.links.places import EVENTS, Asked, Place, event, result, told
+
+SECONDS = 60
+MEGABYTES = 50 * 1024 * 1024
+
+SERVER = """
+import json, os, sys
+for line in sys.stdin.buffer:
+    asked = json.loads(line)
+    method, id_ = asked.get("method"), asked.get("id")
+    if method == "die":
+        os.kill(os.getpid(), 9)
+    if method == "initialize":
+        params = asked["params"]
+        answer = {"protocolVersion": params["protocolVersion"], "capabilities": {},
+                  "serverInfo": {"name": "small", "version": "1"}, "pid": os.getpid()}
+    elif method == "wait":
+        continue
+    elif method == "steps":
+        token = asked["params"]["_meta"]["progressToken"]
+        for step in range(3):
+            params = {"progressToken": token, "progress": step}
+            notice = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+            print(json.dumps(notice), flush=True)
+            if step == 0:
+                sys.stdin.buffer.readline()
+        answer = {"done": token}
+    else:
+        answer = {"got": asked.get("params")}
+    if id_ is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": id_, "result": answer}), flush=True)
+if len(sys.argv) > 1:
+    open(sys.argv[1], "w").write("the input has ended")
+"""
+
+ECHO = """
+import sys
+for line in sys.stdin.buffer:
+    head, _, params = line.partition(b',"params":')
+    number = head.partition(b'"id":')[2].partition(b",")[0]
+    sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%b,"result":%b\\n' % (number, params.rstrip()))
+    sys.stdout.buffer.flush()
+"""
+"""Answers each request with the bytes of its params."""
+
+
+def python(code: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-IS", "-c", code, *arguments)
+
+
+@asynccontextmanager
+async def before_command(*command: str) -> AsyncIterator[Standing]:
+    """A proxy on HTTP before a command."""
+    import httpx2
+
+    clock, tape = SystemClock(), MemoryTape()
+    upstream = Upstream(connect_stdio(command, clock))
+    proxy = Proxy(upstream, Steps(Chain(), tape, clock))
+    async with (
+        httpx2.AsyncClient(verify=False, timeout=30) as http,
+        proxy.listening("127.0.0.1", 0) as there,
+    ):
+        yield Standing(f"{there}/mcp", proxy, tape, http)
+
+
+async def opened(proxy: Standing) -> tuple[str, int]:
+    """A session, and the process of the server in it."""
+    got = await proxy.post(INITIALIZE)
+    session = got.headers["mcp-session-id"]
+    await proxy.post(told("notifications/initialized"), mcp_session_id=session)
+    return session, got.json()["result"]["pid"]
+
+
+def test_a_server_that_is_killed_leaves_no_call_without_an_answer() -> None:
+    async def main() -> None:
+        async with before_command(*python(SERVER)) as proxy:
+            session, pid = await opened(proxy)
+            calls = [
+                asyncio.ensure_future(proxy.post(rpc("wait", id_=each), mcp_session_id=session))
+                for each in (1, "1")
+            ]
+            await until_seen(proxy, 4)
+            os.kill(pid, signal.SIGKILL)
+            for call, id_ in zip(calls, (1, "1"), strict=True):
+                answer = (await call).json()
+                assert answer["id"] == id_
+                assert answer["error"]["data"]["code"] == "server_unreachable"
+            later = await proxy.post(rpc("wait", id_=2), mcp_session_id=session)
+            assert later.status_code == 404
+            assert (await proxy.post(INITIALIZE)).status_code == 200
+
+    run(main())
+
+
+async def until_seen(proxy: Standing, count: int) -> None:
+    async def reached() -> bool:
+        return len(proxy.tape.carried) >= count
+
+    await until(reached)
+
+
+def test_a_client_of_the_old_transport_is_told_that_the_connection_to_the_server_broke() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+        elif asked.message["method"] == "initialize":
+            await asked.result({"protocolVersion": "2025-11-25", "capabilities": {}})
+        elif "id" not in asked.message:
+            await asked.say(202)
+        else:
+            await asked.head(200, EVENTS)
+            await asked.part(event(told("notifications/message", level="info", data="x")))
+            asked.hang_up()
+
+    async def main() -> None:
+        async with standing(do) as (proxy, _):
+            proxy.url = proxy.url.replace("/mcp", "/sse")
+            async with proxy.stream("GET") as stream:
+                endpoint = await stream.next()
+                assert endpoint.event_type == "endpoint"
+                proxy.url = proxy.url.replace("/sse", endpoint.data.decode())
+                await proxy.post(INITIALIZE)
+                assert json.loads((await stream.next()).data)["id"] == 1
+                await proxy.post(told("notifications/initialized"))
+                await proxy.post(rpc("tools/list", id_=7))
+                assert json.loads((await stream.next()).data)["method"] == "notifications/message"
+                broken = json.loads((await stream.next()).data)
+                assert (broken["id"], broken["error"]["data"]["code"]) == (7, "server_unreachable")
+
+    run(main())
+
+
+def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
+    tmp_path: Path,
+) -> None:
+    ended = tmp_path / "ended"
+
+    async def main() -> None:
+        async with before_command(*python(SERVER, str(ended))) as proxy:
+            session, _ = await opened(proxy)
+            call = asyncio.ensure_future(proxy.post(rpc("wait", id_=9), mcp_session_id=session))
+            await until_seen(proxy, 4)
+            await proxy.http.delete(proxy.url, headers={"mcp-session-id": session})
+            assert (await call).json()["id"] == 9
+
+            async def gone() -> bool:
+                return ended.exists() and not len(proxy.proxy.sessions)
+
+            await until(gone)
+
+    run(main())
+
+
+def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    with proxy_on_pipes("--", *python(SERVER, str(ended))) as child:
+        out, err = child.communicate(json.dumps(INITIALIZE) + "\n", SECONDS)
+    assert json.loads(out)["id"] == INITIALIZE["id"]
+    assert (err, child.returncode) == ("", 0)
+    assert ended.read_text() == "the input has ended"
+
+
+@pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
+def test_two_streams_that_break_are_resumed_each_with_its_own_rest() -> None:
+    async def main() -> None:
+        async with before_command(*python(SERVER)) as proxy:
+            session, _ = await opened(proxy)
+            named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
+            last: dict[str, str] = {}
+            for name in ("a", "b"):
+                asking = rpc("steps", {"_meta": {"progressToken": name}}, name)
+                async with proxy.stream("POST", asking, **named) as stream:
+                    while not (first := await stream.next()).data:
+                        pass
+                    assert json.loads(first.data)["params"] == {
+                        "progressToken": name,
+                        "progress": 0,
+                    }
+                    last[name] = first.event_id or ""
+                # The server goes on while nobody reads, and then takes the next request.
+                await proxy.post(told("notifications/go"), **named)
+            for name in ("b", "a"):
+                async with proxy.stream("GET", **named, last_event_id=last[name]) as stream:
+                    rest = [json.loads(each.data) for each in await stream.all() if each.data]
+                assert [each.get("params", {}).get("progress") for each in rest] == [1, 2, None]
+                assert rest[-1] == result(name, {"done": name})
+
+    run(main())
+
+
+def call_with(params: bytes, id_: int = 1) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (id_, params)
+
+
+def huge_params() -> bytes:
+    text = "Grüße ✓ \\u2028 ".encode() + b"x" * 1000
+    return b'{ "odd" : 1.50, "text":"%b"}' % (text * (MEGABYTES // len(text)))
+
+
+@pytest.mark.long
+@pytest.mark.requirement("proxy.unknown-members", "proxy.stdio")
+def test_fifty_megabytes_pass_between_pipes_byte_for_byte() -> None:
+    params = huge_params()
+    with proxy_on_pipes("--", *python(ECHO)) as child:
+        out, err = child.communicate(call_with(params) + b"\n", SECONDS)
+    assert err == ""
+    assert out.encode() == b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % params
+
+
+@pytest.mark.long
+def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
+    params = huge_params()
+    answer = b'{"jsonrpc":"2.0","id":1,"result":%b}' % params
+
+    async def do(asked: Asked) -> None:
+        if asked.body == call_with(params):
+            await asked.say(200, answer, content_type="application/json")
+        else:
+            await asked.head(200, EVENTS)
+            await asked.part(b"id: 1\ndata: " + answer + b"\n\n")
+            await asked.end()
+
+    async def main() -> None:
+        async with standing(do) as (proxy, _):
+            got = await proxy.post(call_with(params))
+            assert got.headers["content-type"] == "application/json"
+            assert got.content == answer
+            got = await proxy.post(call_with(b"{}"))
+            assert got.content.endswith(b"id: 1\ndata: " + answer + b"\n\n")
+
+    run(main())
+
+
+def test_ten_thousand_messages_at_once_arrive_all_and_in_order(tmp_path: Path) -> None:
+    count, tape = 10_000, tmp_path / "tape.jsonl"
+    calls = [call_with(b'{"n":%d}' % each, each) for each in range(count)]
+    with proxy_on_pipes("--record", str(tape), "--", *python(ECHO)) as child:
+        out, err = child.communicate(b"\n".join([*calls, b""]).decode(), SECONDS)
+    assert err == ""
+    assert [json.loads(line)["id"] for line in out.splitlines()] == list(range(count))
+    recorded = read_tape(tape)
+    assert len(recorded.entries) == 2 * count
+    asked = [each.envelope.message for each in recorded.entries]
+    assert [each.id for each in asked if hasattr(each, "method")] == list(range(count))
+
+
+def proxy_on_pipes(*arguments: str, room: int | None = None) -> Forked:
+    limits = {} if room is None else {resource.RLIMIT_FSIZE: (room, room)}
+    return Forked(
+        ["proxy", *arguments],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        limits=limits,
+    )
+
+
+def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path: Path) -> None:
+    tape, room = tmp_path / "tape.jsonl", 20_000
+    calls = [call_with(b'{"n":"%b"}' % (b"x" * 500), each) for each in range(100)]
+    said = b"\n".join([*calls, b""]).decode()
+    with proxy_on_pipes("--record", str(tape), "--", *python(ECHO), room=room) as child:
+        out, err = child.communicate(said, SECONDS)
+    answers = [json.loads(line) for line in out.splitlines()]
+    refused = [each["error"]["data"]["code"] for each in answers if "error" in each]
+    assert refused
+    assert set(refused) == {"tape_unwritable"}
+    assert child.returncode not in (0, None)
+    assert "Traceback" not in err
+    assert "cannot be written" in err
+    recorded = {
+        each.envelope.message.id for each in read_tape(tape).entries
+        if not hasattr(each.envelope.message, "method")
+    }  # fmt: skip
+    assert {each["id"] for each in answers if "result" in each} <= recorded
+
+    other = tmp_path / "other.jsonl"
+    options = ("--record", str(other), "--record-best-effort", "--", *python(ECHO))
+    with proxy_on_pipes(*options, room=room) as child:
+        out, err = child.communicate(said, SECONDS)
+    assert [json.loads(line)["id"] for line in out.splitlines()] == list(range(100))
+    assert child.returncode == 0
+
+
+def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.jsonl"
+
+    async def main(port: int) -> None:
+        import httpx2
+
+        async with httpx2.AsyncClient(verify=False) as http:
+            proxy = Standing(f"http://127.0.0.1:{port}/mcp", None, None, http)  # type: ignore[arg-type]
+            statuses = []
+            while 503 not in statuses:
+                try:
+                    statuses.append((await proxy.post(rpc("m", {"x": "y" * 500}))).status_code)
+                except httpx2.HTTPError:
+                    break
+            assert set(statuses) <= {200, 503}
+            assert 200 in statuses
+
+    async def serve() -> tuple[int | None, str]:
+        async with Place(answer).open() as place:
+            arguments = ("--listen", "127.0.0.1:0", "--eras", "pass", "--upstream-transport")
+            child = proxy_on_pipes(
+                *arguments, "http", "--upstream", place.url, "--record", str(tape), room=20_000
+            )
+            with child:
+                assert child.stdout
+                assert child.stderr
+                line = await asyncio.to_thread(child.stdout.readline)
+                port = int(line.partition("/mcp")[0].rpartition(":")[2])
+                await main(port)
+                code = await asyncio.to_thread(child.wait, SECONDS)
+                return code, child.stderr.read()
+
+    async def answer(asked: Asked) -> None:
+        await asked.result({})
+
+    code, err = run(serve())
+    assert code not in (0, None)
+    assert "cannot be written" in err
+    assert "Traceback" not in err
+
+
+def test_a_file_of_rules_that_cannot_be_read_starts_nothing_and_is_told_by_its_line(
+    tmp_path: Path,
+) -> None:
+    rules, started = tmp_path / "rules.toml", tmp_path / "started"
+    rules.write_text('[[rule]]\nname = "one"\naction = "block\n')
+    done = forked.run(
+        ["proxy", "--rules", str(rules), "--", "touch", str(started)],
+        env=environment(),
+        timeout=SECONDS,
+    )
+    assert done.returncode not in (0, None)
+    assert "line 3" in done.stderr
+    assert str(rules) in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not started.exists()

@@ -1,0 +1,356 @@
+"""A tape that answers as the recorded server did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import Misrouted, TransportClosed
+from folkmoot.core.message import Response, members
+from folkmoot.proxy.replay.script import SUBSCRIPTION, VERSION
+from folkmoot.proxy.replay.subject import Mode
+from folkmoot.relay.tape_server import MOST_PLAYING, Replay, TapeServer
+from tests.harness import run
+from tests.proxy.replay.tapes import (
+    HANDSHAKE,
+    HELLO,
+    WELCOME,
+    Said,
+    answers,
+    asks,
+    calls,
+    fails,
+    message,
+    tape,
+    tells,
+    text,
+)
+
+pytestmark = pytest.mark.requirement("proxy.replay")
+
+
+@asynccontextmanager
+async def talking(*lines: Said, **options: Any) -> AsyncIterator[TapeServer]:
+    async with Replay(tape(*lines), SystemClock(), **options).connect() as server:
+        yield server
+
+
+async def say(server: TapeServer, *lines: Said) -> None:
+    for said in lines:
+        await server.send(message(said))
+
+
+async def heard(server: TapeServer, number: int = 1) -> list[dict[str, Any]]:
+    return [members(await server.receive()) for _ in range(number)]
+
+
+async def every_chance() -> None:
+    """Let everything run that can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_live_client_gets_the_recorded_answer_under_its_own_id() -> None:
+    async def main() -> None:
+        async with talking(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))) as server:
+            await say(server, calls("mine", "a"))
+            assert await heard(server) == [members(message(answers("mine", text("hi"))))]
+
+    run(main())
+
+
+def test_what_came_between_comes_again_with_the_live_progress_token() -> None:
+    recorded = (
+        calls(1, "slow", _meta={"progressToken": "old"}),
+        tells("notifications/progress", {"progressToken": "old", "progress": 1}),
+        tells("notifications/message", {"data": "hm"}),
+        answers(1, {}),
+        tells("notifications/tools/list_changed"),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, calls(5, "slow", _meta={"progressToken": 77}))
+            progress, log, answer, changed = await heard(server, 4)
+            assert progress["params"] == {"progressToken": 77, "progress": 1}
+            assert log["params"] == {"data": "hm"}
+            assert answer["id"] == 5
+            assert changed["method"] == "notifications/tools/list_changed"
+            # Who has no token wants no progress.
+            await say(server, calls(6, "slow"))
+            assert "method" in (await heard(server))[0]
+            assert (await heard(server))[0]["id"] == 6
+
+    run(main())
+
+
+def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> None:
+    recorded = (
+        calls(1, "a"),
+        asks(1, "sampling/createMessage", {"q": 1}, side="server"),
+        answers(1, {"text": "recorded"}, side="client"),
+        asks(2, "sampling/createMessage", {"q": 2}, side="server"),
+        answers(2, {"text": "recorded"}, side="client"),
+        answers(1, text("done")),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, calls(1, "a"), asks(2, "ping"))
+            first, second = await heard(server, 2)
+            asked, pong = (first, second) if "method" in first else (second, first)
+            assert asked["params"] == {"q": 1}
+            assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
+            assert not server.waiting
+            await say(server, answers(asked["id"], {"text": "live"}, side="client"))
+            (again,) = await heard(server)
+            assert again["params"] == {"q": 2}
+            assert again["id"] != asked["id"]
+            await say(server, answers(again["id"], {"text": "live"}, side="client"))
+            assert (await heard(server))[0]["result"] == text("done")
+
+    run(main())
+
+
+def test_what_a_notification_led_to_comes_after_it() -> None:
+    recorded = (
+        *HANDSHAKE,
+        asks("r", "roots/list", side="server"),
+        answers("r", {"roots": []}, side="client"),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, asks(0, "initialize", HELLO))
+            assert (await heard(server))[0]["result"] == WELCOME
+            assert not server.waiting
+            await say(server, tells("notifications/initialized", side="client"))
+            assert (await heard(server))[0]["method"] == "roots/list"
+
+    run(main())
+
+
+def test_the_recorded_version_is_answered_whatever_is_asked_for() -> None:
+    async def main() -> None:
+        async with talking(*HANDSHAKE, mode=Mode.EXACT) as server:
+            await say(server, asks(0, "initialize", {**HELLO, "protocolVersion": "2024-11-05"}))
+            assert (await heard(server))[0]["result"]["protocolVersion"] == "2025-11-25"
+
+    run(main())
+
+
+def test_what_is_not_on_the_tape_is_refused_and_remembered() -> None:
+    async def main() -> None:
+        told: list[str] = []
+        replay = Replay(
+            tape(*HANDSHAKE, calls(1, "a"), answers(1, {})),
+            SystemClock(),
+            on_miss=lambda error: told.append(error.message),
+        )
+        async with replay.connect() as server:
+            await say(server, calls(1, "b"), tells("notifications/unheard", side="client"))
+            (answer,) = await heard(server)
+        assert answer["error"]["data"]["code"] == "not_on_tape"
+        assert answer["error"]["message"] == told[0] == replay.misses[0].message
+        assert [call.seq for call in replay.unasked()] == [1, 4]
+
+    run(main())
+
+
+def test_a_tape_that_ends_before_an_answer_says_so() -> None:
+    async def main() -> None:
+        async with talking(calls(1, "a")) as server:
+            await say(server, calls(1, "a"))
+            (answer,) = await heard(server)
+            said = "The tape ends before tools/call a is answered."
+            assert answer["error"]["message"] == said
+
+    run(main())
+
+
+def test_a_client_that_takes_its_request_back_hears_no_more_of_it() -> None:
+    recorded = (
+        calls(1, "a"),
+        asks(1, "roots/list", side="server"),
+        answers(1, {}, side="client"),
+        answers(1, {}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, calls(1, "a"))
+            (asked,) = await heard(server)
+            await say(
+                server,
+                tells("notifications/cancelled", {"requestId": 1}, side="client"),
+                answers(asked["id"], {}, side="client"),
+                asks(2, "ping"),
+            )
+            assert (await heard(server))[0]["id"] == 2
+            await every_chance()
+            assert not server.waiting
+
+    run(main())
+
+
+def test_the_original_pauses_are_kept_at_their_scale() -> None:
+    recorded = (
+        calls(1, "a", _meta={"progressToken": 1}),
+        tells("notifications/progress", {"progressToken": 1, "progress": 1}),
+        answers(1, {}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded, timing=0.05) as server:
+            began = asyncio.get_running_loop().time()
+            await say(server, calls(1, "a", _meta={"progressToken": 1}))
+            await heard(server, 2)
+            assert asyncio.get_running_loop().time() - began >= 0.099
+
+    run(main())
+
+
+def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
+    recorded = (
+        *HANDSHAKE,
+        calls(1, "n"),
+        answers(1, text("1")),
+        calls(2, "n"),
+        answers(2, text("2")),
+    )
+
+    async def main() -> None:
+        replay = Replay(tape(*recorded), SystemClock(), once=True)
+        for _ in range(2):
+            async with replay.connect() as server:
+                await say(server, calls(1, "n"))
+                assert (await heard(server))[0]["result"] == text("1")
+
+    run(main())
+
+
+def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several() -> None:
+    recorded = [
+        line for n in ("1", "2") for line in (*HANDSHAKE, calls(1, "n"), answers(1, text(n)))
+    ]
+
+    async def main() -> None:
+        replay = Replay(tape(*recorded), SystemClock())
+        for number in ("1", "2", "2"):
+            async with replay.connect() as server:
+                await say(server, calls(1, "n"))
+                assert (await heard(server))[0]["result"] == text(number)
+
+    run(main())
+
+
+def test_a_client_of_the_other_era_is_refused_as_a_live_server_would() -> None:
+    meta = {VERSION: "2026-07-28"}
+
+    async def main() -> None:
+        replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, {})), SystemClock())
+        async with replay.connect() as server:
+            await say(
+                server, asks(1, "server/discover", {"_meta": meta}), calls(2, "a", _meta=meta)
+            )
+            for answer in await heard(server, 2):
+                assert answer["error"]["code"] == -32022
+                assert answer["error"]["data"]["supported"] == ["2025-11-25"]
+        assert replay.misses == []
+        modern = Replay(tape(asks(1, "tools/list", {"_meta": meta}), answers(1, {})), SystemClock())
+        async with modern.connect() as server:
+            await say(server, asks(1, "initialize", HELLO))
+            assert (await heard(server))[0]["error"]["data"]["supported"] == ["2026-07-28"]
+        assert modern.misses == []
+
+    run(main())
+
+
+def test_a_recorded_refusal_of_the_other_era_is_given_again() -> None:
+    probe = asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}})
+
+    async def main() -> None:
+        async with talking(probe, fails("d", -32601, "what?"), *HANDSHAKE) as server:
+            await say(server, probe)
+            assert (await heard(server))[0]["error"] == {"code": -32601, "message": "what?"}
+
+    run(main())
+
+
+def test_a_subscription_carries_the_id_of_the_live_request() -> None:
+    meta = {VERSION: "2026-07-28"}
+    recorded = (
+        asks("old", "subscriptions/listen", {"_meta": meta}),
+        tells("notifications/subscriptions/acknowledged", {"_meta": {SUBSCRIPTION: "old"}}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, asks("new", "subscriptions/listen", {"_meta": meta}), asks(2, "ping"))
+            first, second = await heard(server, 2)
+            told = first if "method" in first else second
+            assert told["params"]["_meta"] == {SUBSCRIPTION: "new"}
+
+    run(main())
+
+
+def test_more_requests_than_can_be_answered_at_once_are_refused() -> None:
+    recorded = (
+        calls(1, "a"),
+        asks(1, "roots/list", side="server"),
+        answers(1, {}, side="client"),
+        answers(1, {}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, *(calls(n, "a") for n in range(MOST_PLAYING)))
+            for asked in await heard(server, MOST_PLAYING):
+                assert asked["method"] == "roots/list"
+            await say(server, calls(MOST_PLAYING, "a"))
+            (refused,) = await heard(server)
+            assert refused["error"]["data"]["code"] == "too_many_in_flight"
+
+    run(main())
+
+
+def test_after_the_end_nothing_is_said() -> None:
+    async def main() -> None:
+        async with talking(*HANDSHAKE) as server:
+            await say(server, asks(0, "initialize", HELLO))
+            await server.close()
+            with pytest.raises(TransportClosed):
+                await say(server, asks(1, "ping"))
+            with pytest.raises(TransportClosed):
+                await heard(server, 2)
+
+    run(main())
+
+
+def test_what_goes_wrong_while_a_tape_is_served_is_raised_as_it_is() -> None:
+    async def main() -> None:
+        async with talking(*HANDSHAKE) as server:
+            await server.send_envelope(server.envelope_of(Response(id=1, result={})))
+
+    with pytest.raises(Misrouted):
+        run(main())
+
+
+def test_a_tape_that_nobody_reads_stands_still() -> None:
+    async def main() -> None:
+        logs = [tells("notifications/message", {"data": n}) for n in range(3000)]
+        replay = Replay(tape(calls(1, "a"), *logs), SystemClock())
+        async with replay.connect() as server:
+            await say(server, calls(1, "a"))
+            await every_chance()
+            assert replay.misses == []
+            said = await heard(server, 3001)
+            assert [each["params"]["data"] for each in said[:-1]] == list(range(3000))
+        assert len(replay.misses) == 1
+
+    run(main())
