@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import tomllib
+from functools import cache
 from typing import Any
 
 import pytest
@@ -86,13 +87,23 @@ def check_make(words: list[str], where: str) -> None:
             assert re.search(rf"^{re.escape(word)}:", makefile, re.MULTILINE), f"{where}: {word}"
 
 
+@cache
+def program() -> Any:
+    return get_command(app)
+
+
 def check_folkmoot(words: list[str], where: str) -> None:
-    command: Any = get_command(app)
-    for word in words:
+    command = program()
+    # What stands behind -- is another program's.
+    rest = iter(words[: words.index("--")] if "--" in words else words)
+    for word in rest:
         inner = getattr(command, "commands", {})
         if word.startswith("-") and word != "-":
-            options = {option for param in command.params for option in param.opts}
-            assert word.split("=")[0] in options | {"-h", "--help"}, where
+            name, equals, _ = word.partition("=")
+            options = {option: param for param in command.params for option in param.opts}
+            assert name in options.keys() | {"-h", "--help"}, where
+            if inner and name in options and not equals and not options[name].is_flag:
+                next(rest)
         elif inner:
             assert word in inner, where
             command = inner[word]

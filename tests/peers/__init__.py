@@ -1,0 +1,1 @@
+"""The proxy between clients and servers that others wrote."""

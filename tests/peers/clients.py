@@ -1,0 +1,165 @@
+"""The SDK's own client, on any transport, and what it hears besides the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from tests.forge.forked import Forked
+from tests.peers.servers import Place
+from tests.process import environment
+
+LEGACY: Final = "legacy"
+MODERN: Final = "2026-07-28"
+SECONDS: Final = 30.0
+MOST: Final = 64 * 1024 * 1024
+OURS: Final = "folkmoot"
+
+
+class Ears:
+    """What a client is told and asked; it answers every question in the same way."""
+
+    def __init__(self) -> None:
+        self.notices: list[Any] = []
+        self.asked: list[Any] = []
+        self._news = asyncio.Event()
+
+    async def hear(self, message: Any) -> None:
+        """Take whatever the server says by itself."""
+        if isinstance(message, Exception):
+            raise message
+        self.notices.append(message.model_dump(by_alias=True, exclude_none=True))
+        self._news.set()
+
+    async def until(self, method: str, seconds: float = SECONDS) -> Any:
+        """The first notification of a method, once there is one."""
+        async with asyncio.timeout(seconds):
+            while True:
+                for each in self.notices:
+                    if each.get("method") == method:
+                        return each
+                self._news.clear()
+                await self._news.wait()
+
+    async def sample(self, _: Any, params: types.CreateMessageRequestParams) -> Any:
+        """Answer in the place of a model."""
+        self.asked.append(params.model_dump(by_alias=True, exclude_none=True))
+        text = types.TextContent(type="text", text="The model says ✓")
+        return types.CreateMessageResult(
+            role="assistant", content=text, model="none", stop_reason="endTurn"
+        )
+
+    async def elicit(self, _: Any, params: types.ElicitRequestParams) -> Any:
+        """Answer in the place of a person."""
+        self.asked.append(params.model_dump(by_alias=True, exclude_none=True))
+        return types.ElicitResult(action="accept", content={"name": "Ada", "integer": 7})
+
+    async def roots(self, _: Any) -> Any:
+        """The folders of the client."""
+        return types.ListRootsResult(roots=[types.Root(uri="file:///home/ada", name="home")])
+
+    def callbacks(self) -> dict[str, Any]:
+        """The options of a client with these ears."""
+        return {
+            "message_handler": self.hear,
+            "sampling_callback": self.sample,
+            "elicitation_callback": self.elicit,
+            "list_roots_callback": self.roots,
+        }
+
+
+@asynccontextmanager
+async def client_of(
+    place: Place, ears: Ears | None = None, *, mode: str = LEGACY
+) -> AsyncIterator[Client]:
+    """The SDK's client of a server, while entered; without ears it declares nothing."""
+    options: dict[str, Any] = {} if ears is None else ears.callbacks()
+    async with _transport(place) as transport, Client(transport, mode=mode, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _transport(place: Place) -> AsyncIterator[Any]:
+    if place.command[:1] == (OURS,):
+        yield forked_client(place.command[1:])
+    elif place.transport == "stdio":
+        command, *arguments = place.command
+        with Path("/dev/null").open("w") as log:  # noqa: ASYNC230 - never waits
+            told = StdioServerParameters(command=command, args=arguments, env=environment())
+            yield stdio_client(told, errlog=log)
+    elif place.transport == "sse":
+        yield sse_client(place.url, httpx_client_factory=_http)
+    else:
+        async with _http() as http:
+            yield streamable_http_client(place.url, http_client=http)
+
+
+@asynccontextmanager
+async def forked_client(arguments: Sequence[str]) -> AsyncIterator[Any]:
+    """`folkmoot` on standard input and output, as a transport; it ends when its input does."""
+    said, hears = anyio.create_memory_object_stream[Any](0)
+    says, heard = anyio.create_memory_object_stream[Any](0)
+    child = Forked(
+        arguments,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    reader = asyncio.StreamReader(MOST)
+    loop = asyncio.get_running_loop()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    from_child, _ = await loop.connect_read_pipe(lambda: protocol, child.stdout)
+    to_child, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
+
+    async def read() -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for line in reader:
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await said.send(SessionMessage(message))
+
+    async def write() -> None:
+        async for each in heard:
+            told = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            to_child.write(told.encode() + b"\n")
+
+    try:
+        async with anyio.create_task_group() as tasks, said, hears, says, heard:
+            tasks.start_soon(read)
+            tasks.start_soon(write)
+            yield hears, says
+            tasks.cancel_scope.cancel()
+        to_child.close()
+        assert await asyncio.to_thread(child.wait, SECONDS) == 0
+    finally:
+        for transport in (to_child, from_child):
+            transport.close()
+        child.kill()
+        child.wait()
+
+
+def _http(
+    headers: dict[str, str] | None = None, timeout: Any = SECONDS, auth: Any = None
+) -> httpx2.AsyncClient:
+    # Without certificates, which take longer to load than most tests to run.
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=False)
+
+
+def command_of(*arguments: str, forked: bool = True) -> Place:
+    """A command of ours that speaks on standard input and output, started quickly or for real."""
+    program = (OURS,) if forked else (sys.executable, "-m", OURS)
+    return Place("stdio", (*program, *arguments))

@@ -1,0 +1,133 @@
+"""What a client does with server-everything, and what it gets: all that a proxy could spoil."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from tests.peers.clients import Ears
+
+RESOURCE: Final = "demo://resource/dynamic/text/1"
+UPDATED: Final = "notifications/resources/updated"
+LOGGED: Final = "notifications/message"
+TRIES: Final = 5
+
+VOLATILE: Final = (
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"), "SESSION"),
+    (re.compile(r"\[redacted:session:[0-9a-f]+\]"), "SESSION"),
+    (re.compile(r"\d{1,2}:\d\d:\d\d( ?[AP]M)?"), "TIME"),
+    (re.compile(r"(for|from) session (SESSION|undefined)|(?<= )$"), ""),
+)
+"""What is another one in each conversation, and what it is written as."""
+
+
+async def everything_done(client: Client, ears: Ears) -> dict[str, Any]:
+    """Use all that the server has, in one order; the results by what was done."""
+    did: dict[str, Any] = {
+        "server": client.server_info,
+        "capabilities": client.server_capabilities,
+        "instructions": client.instructions,
+        "tools": await client.list_tools(),
+    }
+    progress: list[Any] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        progress.append([done, total, message])
+
+    call = client.call_tool
+    await give_up(client)
+    did["echo"] = await call("echo", {"message": "Grüße \u2028 ✓ \U0001f600"})
+    did["sum"] = await call("get-sum", {"a": 2, "b": 3})
+    did["structured"] = await call("get-structured-content", {"location": "Chicago"})
+    did["image"] = await call("get-tiny-image", {})
+    did["annotated"] = await call("get-annotated-message", {"messageType": "error"})
+    long = {"duration": 0.1, "steps": 4}
+    did["long"] = await call("trigger-long-running-operation", long, progress_callback=note)
+    did["progress"] = progress
+    did["sampled"] = await call("trigger-sampling-request", {"prompt": "Hello", "maxTokens": 9})
+    did["elicited"] = await call("trigger-elicitation-request", {})
+    did["asked"] = ears.asked
+    did["roots"] = await call("get-roots-list", {})
+    did["unknown tool"] = await refusal(call("no-such-tool", {}))
+    did["bad arguments"] = await refusal(call("get-sum", {"a": "x"}))
+    did["resources"] = await client.list_resources()
+    did["templates"] = await client.list_resource_templates()
+    did["read"] = await client.read_resource(RESOURCE)
+    did["unknown resource"] = await refusal(client.read_resource("demo://nothing"))
+    did["prompts"] = await client.list_prompts()
+    did["prompt"] = await client.get_prompt("args-prompt", {"city": "Oslo", "state": "none"})
+    did["completed"] = await completion(client)
+    did["ping"] = await client.send_ping()
+    did |= await listened(client, ears)
+    return {name: normal(value) for name, value in did.items()}
+
+
+async def completion(client: Client) -> Any:
+    """What the server makes of the beginning of an argument."""
+    from mcp_types import PromptReference
+
+    prompt = PromptReference(type="ref/prompt", name="completable-prompt")
+    return await client.complete(prompt, {"name": "department", "value": "E"})
+
+
+async def give_up(client: Client) -> None:
+    """Cancel a call that takes longer than anyone waits."""
+    long = {"duration": 1.5, "steps": 1}
+    calling = asyncio.ensure_future(client.call_tool("trigger-long-running-operation", long))
+    await client.send_ping()
+    calling.cancel()
+    await asyncio.wait([calling])
+    assert calling.cancelled()
+
+
+async def listened(client: Client, ears: Ears) -> dict[str, Any]:
+    """What the server says by itself: a log line, and that a resource has changed."""
+    session = client.session
+    await session.set_logging_level("debug")
+    ears.notices.clear()
+    did = {"subscribed": await session.subscribe_resource(RESOURCE)}
+    did["toggled"] = await client.call_tool("toggle-subscriber-updates", {})
+    for _ in range(TRIES):
+        # A client that opens its stream late has missed the first one.
+        try:
+            did["updated"] = await ears.until(UPDATED, 2)
+        except TimeoutError:
+            await client.call_tool("toggle-subscriber-updates", {})
+            await session.unsubscribe_resource(RESOURCE)
+            await session.subscribe_resource(RESOURCE)
+            await client.call_tool("toggle-subscriber-updates", {})
+        else:
+            break
+    did["logged"] = await ears.until(LOGGED)
+    await client.call_tool("toggle-subscriber-updates", {})
+    ears.notices.clear()
+    did["unsubscribed"] = await session.unsubscribe_resource(RESOURCE)
+    # The last thing the server says: the SDK's client does not like to hear more as it leaves.
+    await ears.until(LOGGED)
+    return did
+
+
+async def refusal(asking: Any) -> Any:
+    """The error that a request ends with, or the answer where it has one."""
+    try:
+        return await asking
+    except MCPError as error:
+        return {"code": error.code, "message": error.message, "data": error.data}
+
+
+def normal(value: Any) -> Any:
+    """A result as JSON values, without what differs each time."""
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(value, dict):
+        return {name: normal(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [normal(each) for each in value]
+    if isinstance(value, str):
+        for pattern, words in VOLATILE:
+            value = pattern.sub(words, value)
+    return value

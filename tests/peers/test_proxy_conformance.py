@@ -1,0 +1,60 @@
+"""The official conformance suite sees no difference between a server and the proxy before it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.relay.assemble import Server, assembled
+from folkmoot.relay.recording import Recording
+from tests.conformance.node import Node, node_or_skip
+from tests.conformance.suite import REVISIONS, Outcome, hub, run_suite
+from tests.harness import run
+
+SECONDS = 600
+
+
+def through_proxy(node: Node, url: str, revision: str, folder: Path) -> Outcome:
+    """A run of the suite against a proxy that records what it carries."""
+
+    async def main() -> Outcome:
+        async with (
+            assembled(
+                Server(url=url, transport="http"),
+                SystemClock(),
+                client=Side("http"),
+                recording=Recording(file=folder / "tape.jsonl"),
+            ) as proxy,
+            proxy.listening("127.0.0.1", 0) as there,
+        ):
+            return await asyncio.to_thread(
+                run_suite, node, f"{there}/mcp", revision, folder / "results"
+            )
+
+    return run(main(), SECONDS)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("proxy.passes-everything", "proxy.record", "mcp.both-eras")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_path: Path) -> None:
+    node = node_or_skip()
+    for attempt in ("first", "second"):
+        folder = tmp_path / attempt
+        folder.mkdir()
+        with hub(folder / "hub") as url:
+            direct = run_suite(node, url, revision, folder / "direct")
+            through = through_proxy(node, url, revision, folder)
+        if through.scenarios == direct.scenarios and through.conforms:
+            break
+        # The suite waits half a second for some answers, which is little on a busy machine.
+    assert through.scenarios == direct.scenarios
+    assert through.conforms, through.output
+    tape = read_tape(folder / "tape.jsonl")
+    assert tape.end is not None
+    assert len(tape.entries) > len(through.scenarios)

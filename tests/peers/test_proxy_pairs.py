@@ -1,0 +1,209 @@
+"""A client and a server that others wrote, with the proxy between them and without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.proxy.tape import Side
+from folkmoot.relay.assemble import Server, assembled
+from tests.conformance.node import node_or_skip
+from tests.harness import run
+from tests.peers.clients import MODERN, Ears, client_of, command_of
+from tests.peers.script import RESOURCE, everything_done, normal, refusal
+from tests.peers.servers import Place, Transport, everything, filesystem_command
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+TRANSPORTS: tuple[Transport, ...] = ("stdio", "http", "sse")
+COVERING = [("stdio", "sse"), ("http", "stdio"), ("sse", "http")]
+"""Pairs that have each transport on each side."""
+OTHERS = [
+    (front, back) for front in TRANSPORTS for back in TRANSPORTS if (front, back) not in COVERING
+]
+
+
+@asynccontextmanager
+async def proxied(server: Place, front: Transport, *, forked: bool) -> AsyncIterator[Place]:
+    """A proxy before a server, for clients on a transport."""
+    if front == "stdio":
+        given = ("--", *server.command) if server.command else ("--upstream", server.url)
+        yield command_of("proxy", *given, forked=forked)
+        return
+    upstream = Server(server.command, server.url)
+    async with (
+        assembled(upstream, SystemClock(), client=Side("http")) as proxy,
+        proxy.listening("127.0.0.1", 0) as url,
+    ):
+        yield Place(front, url=f"{url}/{'mcp' if front == 'http' else 'sse'}")
+
+
+async def done_at(place: Place) -> dict[str, Any]:
+    ears = Ears()
+    async with client_of(place, ears) as client:
+        return await everything_done(client, ears)
+
+
+def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> None:
+    async def main(server: Place) -> None:
+        direct = await done_at(server)
+        async with proxied(server, front, forked=forked) as place:
+            through = await done_at(place)
+        for name, value in direct.items():
+            assert (name, through[name]) == (name, value)
+
+    with everything(back) as server:
+        run(main(server))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.parametrize(("front", "back"), COVERING)
+def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
+    front: Transport, back: Transport
+) -> None:
+    check_pair(front, back)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.parametrize(("front", "back"), OTHERS)
+def test_a_client_gets_the_same_through_every_other_pair_of_transports(
+    front: Transport, back: Transport
+) -> None:
+    check_pair(front, back, forked=False)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.requirement("proxy.eras-bridged", "proxy.passes-everything")
+def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
+    async def main(server: Place) -> None:
+        ears, progress = Ears(), []
+
+        async def note(*told: Any) -> None:
+            progress.append(told)
+
+        async with (
+            proxied(server, "http", forked=True) as place,
+            client_of(place, ears, mode=MODERN) as client,
+        ):
+            call = client.call_tool
+            assert client.protocol_version == MODERN
+            assert "echo" in {tool.name for tool in (await client.list_tools()).tools}
+            echoed = await call("echo", {"message": "across"})
+            assert text_of(echoed) == "Echo: across"
+            long = {"duration": 0.1, "steps": 2}
+            await call("trigger-long-running-operation", long, progress_callback=note)
+            assert progress == [(1.0, 2.0, None), (2.0, 2.0, None)]
+            # What this server asks in between is put to the client as the other era has it.
+            sampled = await call("trigger-sampling-request", {"prompt": "Hello"})
+            assert "The model says ✓" in text_of(sampled)
+            assert "Ada" in str(normal(await call("trigger-elicitation-request", {})))
+            assert "file:///home/ada" in text_of(await call("get-roots-list", {}))
+            assert RESOURCE in str(await client.read_resource(RESOURCE))
+            async with client.listen(resource_subscriptions=[RESOURCE]) as updates:
+                await call("toggle-subscriber-updates", {})
+                assert RESOURCE in str(await anext(aiter(updates)))
+
+    with everything("stdio") as server:
+        run(main(server))
+
+
+def text_of(result: Any) -> str:
+    text: str = result.content[0].text
+    return text
+
+
+async def files_done(place: Place, folder: Path) -> list[Any]:
+    """What a client does with server-filesystem, and what it gets."""
+    inside, outside = str(folder / "a.txt"), str(folder.parent / "b.txt")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_allowed_directories", {}),
+        ("write_file", {"path": inside, "content": "Grüße\nzweite Zeile\n"}),
+        ("read_text_file", {"path": inside, "head": 1}),
+        ("edit_file", {"path": inside, "edits": [{"oldText": "zweite", "newText": "dritte"}]}),
+        ("list_directory_with_sizes", {"path": str(folder)}),
+        ("directory_tree", {"path": str(folder)}),
+        ("search_files", {"path": str(folder), "pattern": "*.txt"}),
+        ("read_text_file", {"path": outside}),
+        ("write_file", {"path": outside, "content": "x"}),
+        ("move_file", {"source": inside, "destination": str(folder / "c.txt")}),
+        ("read_multiple_files", {"paths": [str(folder / "c.txt"), inside]}),
+    ]
+    async with client_of(place) as client:
+        did = [normal(await client.list_tools())]
+        for name, arguments in calls:
+            did.append(normal(await refusal(client.call_tool(name, arguments))))
+    return did
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("proxy.passes-everything")
+@pytest.mark.parametrize("front", TRANSPORTS)
+def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+
+    async def done(place: Place) -> list[Any]:
+        folder.mkdir()
+        try:
+            return await files_done(place, folder)
+        finally:
+            shutil.rmtree(folder)
+
+    async def main() -> None:
+        folder.mkdir()
+        server = Place("stdio", filesystem_command(folder))
+        folder.rmdir()
+        direct = await done(server)
+        assert "denied" in str(direct)
+        assert "dritte" in str(direct)
+        async with proxied(server, front, forked=False) as place:
+            assert await done(place) == direct
+
+    run(main())
+
+
+TYPESCRIPT = Path(__file__).parent / "everything.mjs"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("proxy.passes-everything")
+@pytest.mark.parametrize("back", ["http", "stdio"])
+def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
+    back: Transport, tmp_path: Path
+) -> None:
+    node = node_or_skip()
+    # A module finds its packages by where it lies.
+    script = shutil.copy(TYPESCRIPT, tmp_path)
+    (tmp_path / "node_modules").symlink_to(node.modules)
+
+    async def done(place: Place) -> Any:
+        given = [place.url] if place.url else place.command
+        child = await asyncio.create_subprocess_exec(
+            node.binary, script, *given, stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await child.communicate()
+        assert child.returncode == 0
+        return normal(json.loads(said))
+
+    async def main(server: Place) -> None:
+        direct = await done(server)
+        assert direct["sampled"]
+        async with proxied(server, "http", forked=False) as place:
+            through = await done(place)
+        for name, value in direct.items():
+            assert (name, through[name]) == (name, value)
+
+    with everything(back) as server:
+        run(main(server))
