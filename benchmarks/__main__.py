@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, mail, rooms, store
+from benchmarks import core, mail, proxy, rooms, store
 
 QUICK = "--quick"
 
@@ -19,6 +19,7 @@ def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
         "store": store.main,
         "mail": partial(mail.main, quick=quick),
         "rooms": partial(rooms.main, quick=quick),
+        "proxy": partial(proxy.main, quick=quick),
     }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}]}}'
 STOP_SECONDS = 20
-LISTENING = re.compile(r"(?:Listening on\s+\S+:|port )(\d+)")
+LISTENING = re.compile(r"(?:[Ll]isten(?:ing|s) (?:on|at)\s+\S+:|port )(\d+)")
 
 
 class Running(NamedTuple):
@@ -106,9 +106,13 @@ def started(command: list[str], settings: dict[str, str], core: int | None) -> I
         yield Running(port_of(child), child.pid)
     finally:
         child.terminate()
-        child.wait(STOP_SECONDS)
-        if child.stdout:
-            child.stdout.close()
+        try:
+            child.wait(STOP_SECONDS)
+        finally:
+            # Does nothing to one that has ended; whoever did not is told of, and not left behind.
+            child.kill()
+            if child.stdout:
+                child.stdout.close()
 
 
 def port_of(child: subprocess.Popen[str]) -> int:
