@@ -136,6 +136,8 @@ def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(
     assert "no terminal" in ada("bridge", "peers", "accept", "bob", given="").err
     accepted = ada("bridge", "peers", "accept", "@bob", "--fingerprint", new.replace(" ", ""))
     assert accepted.out == f"@bob is trusted with {new}.\n"
+    again = ada("bridge", "peers", "accept", "@bob", "--fingerprint", old)
+    assert again.code == ExitCode.FAILED
     assert calling(ada, "msg_send", to="bob", body="Three.")["bridge"]["mode"] == "e2e"
     bodies = [it["body"] for it in calling(bob, "msg_inbox")["messages"]]
     assert bodies == ["Three.", "One."]

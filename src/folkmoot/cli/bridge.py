@@ -10,6 +10,7 @@ from folkmoot.cli import bridge_keys, bridge_peers
 from folkmoot.cli.asking import AsOption, UrlOption
 from folkmoot.cli.bridge_places import KeyFileOption, KeyringOption, key_path, ledger_path
 from folkmoot.cli.credentials import read_keyring
+from folkmoot.cli.looping import run_until_stopped, tell_waiting
 from folkmoot.cli.options import check_place
 from folkmoot.cli.output import complain
 
@@ -33,9 +34,9 @@ def bridge(
     """Encrypt mail end to end here, for any MCP client.
 
     Without a command it is an MCP server on standard input and output, which the client starts
-    instead of connecting to the hub. What is sent to someone who has a key
-    is encrypted before it leaves this computer, and what arrives is decrypted here. The hub sees
-    neither the words nor the key. Each message says how it was protected.
+    instead of connecting to the hub. What is sent to someone who has a key is encrypted before it
+    leaves this computer, and what arrives is decrypted here. The hub sees neither the words nor
+    the key. Each message says how it was protected.
     """
     if ctx.invoked_subcommand is not None:
         check_place(ctx, key_file, url, handle, keyring)
@@ -51,11 +52,10 @@ def bridge(
 
 def run(account: Account, places: Places) -> None:
     """Serve until the client leaves."""
-    import uvloop
-
     from folkmoot.bridge.serve import serve_bridge
 
     def warn(message: str) -> None:
         complain(message, kind="warning")
 
-    uvloop.run(serve_bridge(account, places, warn))
+    tell_waiting("'folkmoot connect' has one do so for the hub itself")
+    run_until_stopped(serve_bridge(account, places, warn))

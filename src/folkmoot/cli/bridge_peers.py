@@ -96,15 +96,15 @@ def accept(
     profile = own.hub.call("msg/lookup", {"handle": peer})
     offered = profile.get("client_public_key")
     key = check_public(offered) if offered else ""
+    if fingerprint is not None:
+        check_fingerprint(fingerprint, key)
     with ledger() as known:
         pin = known.pin_of(owner, peer)
         before = shown(pin.key) if pin else "never met"
         if pin is None or pin.key != key:
             say(f"@{peer} was {before}", err=True)
             say(f"@{peer} is  {shown(key)}", err=True)
-            if fingerprint is not None:
-                check_fingerprint(fingerprint, key)
-            else:
+            if fingerprint is None:
                 confirm(f"Trust this for @{peer} from now on?", yes=yes)
             known.accept(owner, peer, key, now())
         for other in known.pins(owner) if key else ():
