@@ -128,3 +128,13 @@ def test_a_device_that_is_full_costs_lines_and_nothing_else() -> None:
             program(text), stdout=subprocess.PIPE, stderr=full, timeout=60, check=True
         )
     assert done.stdout == b"10\n"
+
+
+def test_a_first_line_that_is_written_while_the_interpreter_ends_does_not_hold_it_up() -> None:
+    last_words = """
+        class Last:
+            def __del__(self, say=log.info):
+                say("at last")
+        last = Last()
+    """
+    assert said(last_words) == ["at last"]

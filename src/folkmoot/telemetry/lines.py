@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import threading
 import time
 from collections import deque
@@ -88,13 +89,16 @@ class LineWriter:
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="folkmoot-log", daemon=True)
         try:
-            thread.start()
+            # A thread that begins while the interpreter ends never runs, and its start never ends.
+            if not sys.is_finalizing():
+                thread.start()
+                self._thread = thread
+                return
         except RuntimeError:
-            # Too late in the life of the process, or too many threads: write here if that is
-            # possible at once, so that the last words come out.
-            self._write_here()
-        else:
-            self._thread = thread
+            pass
+        # Too late in the life of the process, or too many threads: write here if that is possible
+        # at once, so that the last words come out.
+        self._write_here()
 
     def _write_here(self) -> None:
         while self._queue:
