@@ -108,6 +108,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(
     st.dictionaries(TEXTS, VALUES, max_size=4),
     st.dictionaries(TEXTS, VALUES, max_size=4) | st.none(),

@@ -532,6 +532,7 @@ def held(folder: Path) -> Iterator[Callable[[Sent], tuple[str, Any, Any]]]:
             running.result(30)
 
 
+@pytest.mark.long
 def test_no_change_of_a_request_makes_the_ways_differ(tmp_path: Path) -> None:
     with held(tmp_path) as both:
 

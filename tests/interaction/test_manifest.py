@@ -100,6 +100,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path).requirements(entry()).write("tests/core/test_kinds.py", PROVED)
 
 
+@pytest.mark.long
 def test_a_suite_that_proves_every_entry_passes(project: Project) -> None:
     status, output = project.run()
 
@@ -116,6 +117,7 @@ def test_an_entry_of_a_built_part_without_a_test_fails_the_run(project: Project)
     assert "1 requirements of the built parts have no test:\n  kind.two  [protocol §4]" in output
 
 
+@pytest.mark.long
 def test_an_entry_of_a_part_that_is_not_built_needs_no_test(project: Project) -> None:
     project.requirements(entry(), entry("later.one", "later") + 'note = "Not planned yet."\n')
 
@@ -124,6 +126,7 @@ def test_an_entry_of_a_part_that_is_not_built_needs_no_test(project: Project) ->
     assert status == pytest.ExitCode.OK, output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", [("tests/core", "-k", "nothing"), ("-n", "2")])
 def test_a_test_that_names_an_unknown_entry_fails_any_run(
     project: Project, args: tuple[str, ...]
@@ -136,6 +139,7 @@ def test_a_test_that_names_an_unknown_entry_fails_any_run(
     assert "tests/core/test_kinds.py::test_one names 'kind.none'" in output
 
 
+@pytest.mark.long
 def test_a_mark_that_names_no_ids_is_a_usage_error(project: Project) -> None:
     project.write("tests/core/test_kinds.py", PROVED.replace('"kind.one"', ""))
 
@@ -145,6 +149,7 @@ def test_a_mark_that_names_no_ids_is_a_usage_error(project: Project) -> None:
     assert "test_kinds.py::test_one: a requirement mark takes one or more ids." in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "args",
     [
@@ -164,6 +169,7 @@ def test_a_run_of_a_part_of_the_tests_does_not_judge(
     assert "completeness was not judged" in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", [(".",), ("tests/core", "tests"), ("-n", "2")])
 def test_a_run_of_the_whole_folder_judges(project: Project, args: tuple[str, ...]) -> None:
     project.requirements(entry(), entry("kind.two"))
@@ -174,6 +180,7 @@ def test_a_run_of_the_whole_folder_judges(project: Project, args: tuple[str, ...
     assert "  kind.two  [protocol §4]" in output
 
 
+@pytest.mark.long
 def test_tests_that_a_run_deselects_still_count(project: Project) -> None:
     marked_long = PROVED.replace("def test_one", "@pytest.mark.long\ndef test_one")
     project.write("tests/core/test_kinds.py", marked_long)
@@ -184,6 +191,7 @@ def test_tests_that_a_run_deselects_still_count(project: Project) -> None:
     assert "1 passed, 1 deselected" in output
 
 
+@pytest.mark.long
 def test_a_test_that_is_skipped_or_expected_to_fail_proves_nothing(project: Project) -> None:
     skipped = PROVED.replace("def test_one", "@pytest.mark.skip\ndef test_one")
     failing = PROVED.replace("def test_one(): pass", "@pytest.mark.xfail\ndef test_one(): assert 0")
@@ -196,6 +204,7 @@ def test_a_test_that_is_skipped_or_expected_to_fail_proves_nothing(project: Proj
     assert "  kind.one  [protocol §4]" in output
 
 
+@pytest.mark.long
 def test_a_broken_manifest_is_a_usage_error(project: Project) -> None:
     project.requirements(entry(), entry())
 
@@ -205,6 +214,7 @@ def test_a_broken_manifest_is_a_usage_error(project: Project) -> None:
     assert "'kind.one' is there twice" in output
 
 
+@pytest.mark.long
 def test_an_unknown_test_profile_is_a_usage_error(project: Project) -> None:
     status, output = project.run(FOLKMOOT_TEST_PROFILE="shallow")
 
@@ -212,6 +222,7 @@ def test_an_unknown_test_profile_is_a_usage_error(project: Project) -> None:
     assert "FOLKMOOT_TEST_PROFILE is 'shallow'; use default or deep." in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("profile", "examples"), [("default", 100), ("deep", 2000)])
 def test_the_profile_sets_the_number_of_examples(
     project: Project, profile: str, examples: int
