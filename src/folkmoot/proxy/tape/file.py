@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.proxy.tape.compression import SUFFIX, Plain, Zstandard
 
+LOOK_SECONDS: Final = 0.5
+"""How long a tape may be written on before it is noticed that someone removed it."""
 MODE: Final = 0o600
 REMOVED: Final = "The file was removed"
 NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -35,6 +38,7 @@ class TapeFile:
         self._codec: Plain | Zstandard = Zstandard() if compress else Plain()
         self._plain = not compress
         self.size = 0
+        self._look_at = 0.0
         """How many bytes were written."""
         self._owed = b""
         try:
@@ -115,7 +119,7 @@ class TapeFile:
         """Write all of it; answer how much was written and, if not all, why."""
         written = 0
         try:
-            if not os.fstat(self._descriptor).st_nlink:
+            if self._removed():
                 # It could be written, and nobody could ever read it.
                 return 0, REMOVED
             written = os.write(self._descriptor, data)
@@ -125,6 +129,14 @@ class TapeFile:
             return written, error.strerror or str(error)
         self.size += written
         return written, ""
+
+    def _removed(self) -> bool:
+        """Whether the file has no name any more; looked at now and then, since it takes a while."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_SECONDS
+        return not os.fstat(self._descriptor).st_nlink
 
     def _cut(self, kept: int) -> None:
         """Let the file end so many bytes behind where it ended before."""
