@@ -1,10 +1,8 @@
-"""What the proxy needs of others: something to write tapes with, and ways to a server."""
+"""What the proxy needs of others: something to write tapes with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -12,7 +10,6 @@ from folkmoot.core.envelope import MessageEnvelope
 
 if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.core.ports import TransportWithContext
     from folkmoot.core.verdict import Verdict
 
 
@@ -42,7 +39,3 @@ class Recorder(Protocol):
     def commit(self) -> None:
         """Write what was taken now. Raises `TapeUnwritable` if it cannot be written."""
         ...
-
-
-Connect: TypeAlias = Callable[[], "AbstractAsyncContextManager[TransportWithContext]"]
-"""Makes one way to the server, for one conversation; leaving it ends the conversation."""

@@ -9,8 +9,6 @@ import msgspec
 
 from folkmoot.core.errors import MessageTooLarge
 
-MEDIA_TYPE: Final = "text/event-stream"
-
 _BOM: Final = b"\xef\xbb\xbf"
 _BREAKS: Final = re.compile(rb"\r\n|\r|\n")
 _NOT_IN_A_FIELD: Final = re.compile("[\r\n\0]")
