@@ -262,3 +262,10 @@ def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: 
         assert info.awaited_key_id is None
 
     with_store(tmp_path, body)
+
+
+def test_a_derived_key_is_the_same_each_time_and_another_for_each_purpose() -> None:
+    again = Vault(b"d" * 32, NEW.id)
+    assert VAULT.derive("audit") == again.derive("audit")
+    assert VAULT.derive("audit") != VAULT.derive("input")
+    assert VAULT.derive("audit") != Vault(b"e" * 32, OLD.id).derive("audit")

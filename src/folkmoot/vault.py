@@ -29,6 +29,7 @@ NONCE_BYTES = 24
 
 WRAP_LABEL = b"folkmoot data key wrap v1"
 WRAP_PURPOSE = "data_key"
+DERIVE_LABEL = b"folkmoot derived key v1 "
 WRAPPED = "data_key."
 """Begins the name of each row that holds the data key; the id of its master key ends it."""
 
@@ -92,6 +93,12 @@ class Vault:
     def open(self, purpose: str, row: str, sealed: str) -> bytes:
         """What was sealed; raises `SealBroken` when it was changed or belongs elsewhere."""
         return open_sealed(self._key, purpose, row, sealed)
+
+    def derive(self, purpose: str) -> bytes:
+        """A key of its own for one purpose, the same for as long as the database lives."""
+        return blake2b(
+            DERIVE_LABEL + purpose.encode(), key=self._key, digest_size=KEY_BYTES
+        ).digest()
 
     async def admit(self, store: Store, master: Master, *, awaited: bool = False) -> None:
         """Wrap the data key under another master key too: from now on either opens the database.

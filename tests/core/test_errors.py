@@ -16,6 +16,7 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     DuplicateKey,
     FolkmootError,
+    InvalidName,
     RequestFailed,
 )
 
@@ -83,3 +84,16 @@ def test_a_failed_request_has_the_answers_error_and_the_hubs_reason_if_it_was_th
     assert (failed.error, failed.reason) == (error, "target_left")
     for other in ({"code": 1, "message": "No.", "data": 2}, {"code": 1, "data": {"code": 3}}, {}):
         assert RequestFailed("No.", error=other).reason is None
+
+
+def test_an_invalid_name_says_which_rule_where_and_what_is_nearest() -> None:
+    error = InvalidName("No.", name="My:x", rule="tool-case", position=0, nearest="my:x")
+    assert isinstance(error, ValueError)
+    assert (error.name, error.rule, error.position, error.nearest) == (
+        "My:x",
+        "tool-case",
+        0,
+        "my:x",
+    )
+    assert error.data == {"name": "My:x", "rule": "tool-case", "position": 0, "nearest": "my:x"}
+    assert InvalidName("No.", name="x", rule="tool").data == {"name": "x", "rule": "tool"}

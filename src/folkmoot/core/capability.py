@@ -277,11 +277,18 @@ def _always(held: Capability) -> bool:
 class _Undecided:
     """What is left to ask once the base of a kind is known: its context and payload."""
 
-    __slots__ = ("_allow_names", "_allows", "_denies", "_deny_names")
+    __slots__ = (
+        "_allow_begins",
+        "_allow_names",
+        "_allows",
+        "_denies",
+        "_deny_begins",
+        "_deny_names",
+    )
 
     def __init__(self, allows: list[Capability], denies: list[Capability]) -> None:
-        self._allow_names, self._allows = _split(allows)
-        self._deny_names, self._denies = _split(denies)
+        self._allow_names, self._allow_begins, self._allows = _split(allows)
+        self._deny_names, self._deny_begins, self._denies = _split(denies)
 
     def allows(self, context: str, payload: Any) -> bool:
         for matches, constraint in self._denies:
@@ -289,9 +296,9 @@ class _Undecided:
                 constraint is None or constraint.matches(payload, if_too_long=True)
             ):
                 return False
-        if context in self._deny_names:
+        if context in self._deny_names or context.startswith(self._deny_begins):
             return False
-        if context in self._allow_names:
+        if context in self._allow_names or context.startswith(self._allow_begins):
             return True
         for matches, constraint in self._allows:
             if matches(context) and (constraint is None or constraint.matches(payload)):
@@ -302,13 +309,18 @@ class _Undecided:
 _Asked: TypeAlias = tuple[tuple[Callable[[str], bool], Constraint | None], ...]
 
 
-def _split(held: list[Capability]) -> tuple[frozenset[str], _Asked]:
-    """Plain contexts are looked up; only the rest is gone through."""
+def _split(held: list[Capability]) -> tuple[frozenset[str], tuple[str, ...], _Asked]:
+    """Plain contexts are looked up, and beginnings compared at once; the rest is gone through."""
     names: set[str] = set()
+    begins: set[str] = set()
     asked: list[tuple[Callable[[str], bool], Constraint | None]] = []
     for h in held:
-        if h.context.is_literal and h.constraint is None:
-            names.add(h.context.pattern)
-        else:
+        if h.constraint is not None:
             asked.append((h.context.matches, h.constraint))
-    return frozenset(names), tuple(asked)
+        elif h.context.is_literal:
+            names.add(h.context.pattern)
+        elif h.context.beginning is not None:
+            begins.add(h.context.beginning)
+        else:
+            asked.append((h.context.matches, None))
+    return frozenset(names), tuple(begins), tuple(asked)

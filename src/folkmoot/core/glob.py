@@ -13,7 +13,7 @@ from functools import lru_cache
 class Glob:
     """One compiled pattern. `matches(text)` tells whether the whole text fits."""
 
-    __slots__ = ("_prefix", "_suffix", "is_any", "is_literal", "matches", "pattern")
+    __slots__ = ("_prefix", "_suffix", "beginning", "is_any", "is_literal", "matches", "pattern")
 
     matches: Callable[[str], bool]
 
@@ -25,9 +25,11 @@ class Glob:
         self._prefix, *rest = pattern.split("*")
         self.is_literal = not rest
         self._suffix = rest[-1] if rest else ""
+        self.beginning = self._prefix if rest == [""] else None
+        """How a text has to begin, where that is all that is asked of it."""
         if self.is_literal:
             self.matches = pattern.__eq__
-        elif rest == [""]:
+        elif self.beginning is not None:
             self.matches = _begins_with(self._prefix)
         else:
             self.matches = _fits(self._prefix, tuple(rest[:-1]), self._suffix)

@@ -19,11 +19,12 @@ MAX_TOLD: Final = 64
 
 
 class PrincipalType(Enum):
-    """Who acts: a person, an agent, a guest of one room, or the gateway itself."""
+    """Who acts: a person, an agent, a guest of one room, a backend in one, or the gateway."""
 
     PERSON = "person"
     AGENT = "agent"
     GUEST = "guest"
+    BACKEND = "backend"
     GATEWAY = "gateway"
 
 

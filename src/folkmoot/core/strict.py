@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
+from folkmoot.core.amount import is_too_much
 from folkmoot.core.errors import (
     BatchRefused,
     DuplicateKey,
@@ -32,6 +33,10 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
 
     message_bytes: int = 1024 * 1024
     nesting: int = 64
+    values: int = 0
+    """Objects, lists, texts and so on, however short, and then no overlong numbers either; 0 for
+    as many as the bytes hold.
+    """
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -95,6 +100,11 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     if len(raw) > limits.message_bytes:
         raise MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
+        )
+    if limits.values and is_too_much(raw, limits.values):
+        raise MessageTooLarge(
+            f"The message holds more than the {limits.values:,} values that are accepted, or a "
+            "number of hundreds of digits."
         )
     try:
         value = _decode_shallow(raw) if limits.nesting >= SHALLOW else _decode_deep(raw, limits)

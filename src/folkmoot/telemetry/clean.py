@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.telemetry.redaction import MASK, Redactor, is_secret_name
@@ -15,6 +16,7 @@ NAME_LIMIT = 128
 ITEMS_LIMIT = 32
 DEPTH_LIMIT = 4
 
+NUMBERS = frozenset((bool, int, float))
 _CUT = "… [cut]"
 _TAIL = 128
 
@@ -39,6 +41,8 @@ redactor = Redactor()
 
 def clean(text: str, limit: int = VALUE_LIMIT) -> str:
     """One line of text: secrets masked, cut, and control characters spelled out."""
+    if text in redactor.harmless:
+        return text
     return visible(mask(text, limit))
 
 
@@ -57,7 +61,7 @@ def mask(text: str, limit: int) -> str:
 
 def plain(value: Any, depth: int = 0) -> Any:
     """A value as bounded JSON-ready data in which every string is clean."""
-    if value is None or isinstance(value, bool | int | float):
+    if type(value) in NUMBERS or value is None or isinstance(value, int | float):
         return value
     if isinstance(value, str):
         return clean(value)
@@ -74,9 +78,15 @@ def plain(value: Any, depth: int = 0) -> Any:
 def fields(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
     """Named values made plain; a value whose name is a secret's is masked whole."""
     out: dict[str, Any] = {}
-    for (name, value), _ in zip(values.items(), range(ITEMS_LIMIT), strict=False):
-        key, secret = _key(text_of(name))
-        out[key] = MASK if secret else plain(value, depth)
+    harmless = redactor.harmless
+    for name, value in islice(values.items(), ITEMS_LIMIT):
+        key, secret = _key(name if type(name) is str else text_of(name))
+        if secret:
+            out[key] = MASK
+        elif type(value) is str and value in harmless:
+            out[key] = value
+        else:
+            out[key] = plain(value, depth)
     if len(values) > ITEMS_LIMIT:
         out["cut"] = len(values) - ITEMS_LIMIT
     return out

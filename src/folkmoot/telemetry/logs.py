@@ -10,12 +10,14 @@ import os
 import sys
 import threading
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, TextIO, TypeAlias
 
 import msgspec
 
 from folkmoot.telemetry.clean import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
 from folkmoot.telemetry.lines import LineWriter, descriptor_of
+from folkmoot.telemetry.records import PlainRecord
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 
@@ -30,19 +32,24 @@ _STANDARD = frozenset(
 class _Record:
     """What both formats write of a record, already clean."""
 
-    __slots__ = ("exception", "extras", "level", "logger", "message", "moment")
+    __slots__ = ("created", "exception", "extras", "level", "logger", "message")
 
     def __init__(self, record: logging.LogRecord, formatter: logging.Formatter) -> None:
         try:
             message = record.getMessage()
         except Exception:  # noqa: BLE001 - a wrong format string must not lose the record
             message = f"{text_of(record.msg)} {text_of(record.args)}"
-        self.moment = datetime.fromtimestamp(record.created, UTC)
+        self.created = record.created
         self.level = record.levelname
         self.logger = clean(record.name, NAME_LIMIT)
         self.message = clean(message, MESSAGE_LIMIT)
-        self.extras = fields({k: v for k, v in vars(record).items() if k not in _STANDARD})
-        self.exception = _exception(record, formatter)
+        self.extras = fields(
+            record.values
+            if type(record) is PlainRecord
+            else {k: v for k, v in vars(record).items() if k not in _STANDARD}
+        )
+        failed = record.exc_info or record.exc_text or record.stack_info
+        self.exception = _exception(record, formatter) if failed else ""
 
 
 def _exception(record: logging.LogRecord, formatter: logging.Formatter) -> str:
@@ -77,7 +84,7 @@ class JsonFormatter(logging.Formatter):
         for name, value in seen.extras.items():
             line[f"{name}_" if name in line or name == "ts" else name] = value
         rest = redactor.redact_forms(self._encoder.encode(line).decode())
-        return f'{{"ts":"{_stamp(seen.moment)}",{rest[1:]}'
+        return f'{{"ts":"{_stamp(seen.created)}",{rest[1:]}'
 
 
 _COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
@@ -104,19 +111,25 @@ class TextFormatter(logging.Formatter):
         if seen.exception:
             lines += [f"    | {visible(part)}" for part in seen.exception.split("\n")]
         rest = redactor.redact_forms("\n".join(lines))
-        return f"{self._paint('2', self._time(seen.moment))} {rest}"
+        return f"{self._paint('2', self._time(seen.created))} {rest}"
 
-    def _time(self, moment: datetime) -> str:
+    def _time(self, created: float) -> str:
         if self._terminal:
-            return moment.astimezone().strftime("%H:%M:%S")
-        return _stamp(moment)
+            return datetime.fromtimestamp(created, UTC).astimezone().strftime("%H:%M:%S")
+        return _stamp(created)
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _stamp(created: float) -> str:
+    second, fraction = divmod(created, 1)
+    return f"{_second(int(second))}.{int(fraction * 1000):03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def _shown(value: Any) -> str:

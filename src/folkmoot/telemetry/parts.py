@@ -134,3 +134,32 @@ def proxy_families(live: int, opened: int, ended: Mapping[str, int]) -> list[Met
     for reason, count in ended.items():
         gone.add_metric((reason,), count)
     return [sessions, counted, gone]
+
+
+BACKEND_GAUGES = {"in_flight": "Requests that a backend has not answered yet."}
+BACKEND_COUNTERS = {
+    "calls": "Requests that a backend was given, those of the hub itself included.",
+    "errors": "Requests that a backend gave no answer to.",
+    "restarts": "Links to a backend that were open and were lost.",
+    "dropped": "Messages of a backend that nobody waited for.",
+}
+"""The numbers of a backend by their names in its view."""
+
+
+def backend_families(backends: Sequence[Mapping[str, Any]]) -> list[Metric]:
+    """The numbers of the servers behind the hub, each given as the members of its view."""
+    label = ("namespace",)
+    up = GaugeMetricFamily("folkmoot_backend_up", "Whether a backend is up.", labels=label)
+    for each in backends:
+        up.add_metric((each["namespace"],), each["state"] == "up")
+    found: list[Metric] = [up]
+    for family, table in (
+        (GaugeMetricFamily, BACKEND_GAUGES),
+        (CounterMetricFamily, BACKEND_COUNTERS),
+    ):
+        for member, text in table.items():
+            numbers = family(f"folkmoot_backend_{member}", text, labels=label)
+            for each in backends:
+                numbers.add_metric((each["namespace"],), each[member])
+            found.append(numbers)
+    return found

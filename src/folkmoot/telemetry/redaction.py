@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 MASK = "[redacted]"
 SHORTEST = 7
 """Nothing shorter can hold a secret: `token=x` is the shortest that does."""
-MOST = 64
+MOST = 1_024
+"""Values that are hidden at once: a hub has a few of its own, and each backend may have some."""
+MOST_HARMLESS = 4_096
+LONGEST_HARMLESS = 128
+"""How many texts of which length are remembered that have no secret in them."""
 
 NAMES = frozenset(
     {
@@ -72,6 +76,15 @@ _BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f]
 _UPPER = "[A-HJ-NP-Z2-9]{4}"
 _ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
 _DASH, _SLASH = _letter("-"), _letter("/")
+_ALONE = r"(?:(?<![\w%\\-])|(?<=\\[nrt]))"
+_CODE = re.compile(
+    rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
+)
+_DASHED_CODE = re.compile(
+    rf"-(?:(?<={_UPPER}-){_UPPER}-{_UPPER}"
+    rf"|(?<={_ALONE}{_ANY_CASE}-){_ANY_CASE}-{_ANY_CASE}(?![\w-]))"
+)
+"""The same but for its first part, and with plain dashes: begins with what is rare in a text."""
 
 
 class Form(NamedTuple):
@@ -79,6 +92,8 @@ class Form(NamedTuple):
 
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    first: re.Pattern[str] | None = None
+    """Found quickly, and surely there where the pattern is: else that is not searched for."""
 
 
 _ESCAPES = ("%", "\\u")
@@ -114,17 +129,13 @@ BY_FORM = (
         TOKENS,
         re.compile(rf"(?i:(?<![a-z0-9])(?:{_TOKENS})[a-z0-9]{{8,}}|(?:{_TOKENS})[0-9a-f]{{8,}})"),
     ),
-    Form(
-        ("-", *_ESCAPES),
-        re.compile(
-            rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}"
-            rf"|(?:(?<![\w%\\-])|(?<=\\[nrt])){_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
-        ),
-    ),
+    Form(_ESCAPES, _CODE),
+    Form(("-",), _CODE, _DASHED_CODE),
     Form(("://",), re.compile(r"(?P<kept>://[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)")),
     Form(("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
 )
 """Secrets that show by what they look like: tokens, codes, passwords and invites in URLs."""
+ALL = (*BY_NAME, *BY_FORM)
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -142,16 +153,28 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._values: tuple[str, ...] = ()
+        self.harmless: set[str] = set()
+        """Short texts in which there is nothing to mask, nor anything that cannot be seen."""
         self.hide(*values)
 
     def hide(self, *values: str) -> None:
         """Hide these exact values from now on; very short ones are ignored."""
-        kept = dict.fromkeys((*self._values, *(v for v in values if len(v) >= SHORTEST)))
-        self._values = tuple(kept)[-MOST:]
+        new = dict.fromkeys(v for v in values if len(v) >= SHORTEST and v not in self._values)
+        if new:
+            self._values = (*self._values, *new)[-MOST:]
+            self.harmless = set()
 
     def redact(self, text: str) -> str:
         """The text with every secret masked, by its own form or by the name it stands behind."""
-        return self._apply((*BY_NAME, *BY_FORM), text)
+        if text in self.harmless:
+            return text
+        masked = self._apply(ALL, text)
+        # Names, kinds and outcomes come again and again.
+        if len(text) <= LONGEST_HARMLESS and masked == text and text.isprintable():
+            if len(self.harmless) >= MOST_HARMLESS:
+                self.harmless.clear()
+            self.harmless.add(text)
+        return masked
 
     def redact_forms(self, text: str) -> str:
         """The text with secrets masked that show by their own form; JSON stays valid."""
@@ -164,9 +187,10 @@ class Redactor:
             if value in text:
                 text = text.replace(value, MASK)
         folded = text.lower()
-        for hints, pattern in forms:
+        for hints, pattern, first in forms:
             for hint in hints:
                 if hint in folded:
-                    text = pattern.sub(_mask, text)
+                    if first is None or first.search(text):
+                        text = pattern.sub(_mask, text)
                     break
         return text

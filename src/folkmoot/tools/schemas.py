@@ -1,12 +1,10 @@
-"""Small words for writing JSON Schemas, and the rule of the safe style about them."""
+"""Small words for writing JSON Schemas."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from folkmoot.tools.model import Schema
-
-COMBINATORS = ("oneOf", "anyOf", "allOf")
 
 HANDLE_PATTERN = "^[a-z][a-z0-9_]{2,19}$"
 
@@ -56,11 +54,6 @@ def anything(description: str) -> Schema:
 def one_of(*names: str) -> dict[str, list[Schema]]:
     """Exactly one of these members must be there."""
     return {"oneOf": [{"required": [name]} for name in names]}
-
-
-def without_combinators(schema: Schema) -> Schema:
-    """The schema as model APIs take it: they refuse combinators at the root."""
-    return {key: value for key, value in schema.items() if key not in COMBINATORS}
 
 
 LIMIT = integer(

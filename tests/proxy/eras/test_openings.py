@@ -508,3 +508,43 @@ def test_messages_that_nobody_changes_stay_the_same_objects() -> None:
     assert back.message is welcome
     (later,) = machine.from_client(hello)
     assert later.message is hello
+
+
+def steps_of(steps: list[Any]) -> list[tuple[str, Any]]:
+    """Who is sent which method, or an answer to which id."""
+    return [
+        ("server" if isinstance(step, ToServer) else "client", _what(step.message))
+        for step in steps
+    ]
+
+
+def _what(message: Any) -> Any:
+    return getattr(message, "method", None) or message.id
+
+
+def test_a_server_that_says_nothing_to_a_stateless_client_may_be_offered_a_handshake() -> None:
+    machine = bridge()
+    play(machine, client(DISCOVER), to_server(DISCOVER))
+    assert steps_of(machine.presume_handshake()) == [("server", "initialize")]
+    assert machine.presume_handshake() == []
+    answered = machine.from_server(message_from({"jsonrpc": "2.0", **result(ours(1), **SHAKEN)}))
+    assert steps_of(answered) == [("server", "notifications/initialized"), ("client", 1)]
+    assert machine.from_server(message_from({"jsonrpc": "2.0", **error(1, -32601)})) == []
+
+
+def test_a_stateless_server_that_was_only_slow_is_known_by_its_late_answer() -> None:
+    machine = bridge()
+    play(machine, client(DISCOVER), to_server(DISCOVER))
+    machine.presume_handshake()
+    late = message_from({"jsonrpc": "2.0", **result(1, **FOUND)})
+    assert machine.from_server(late) == []
+    refused = error(ours(1), -32022, data={"supported": ["2026-07-28"]})
+    told = machine.from_server(message_from({"jsonrpc": "2.0", **refused}))
+    assert [step.message for step in told] == [late]
+    assert machine.transparent
+
+
+def test_nothing_is_presumed_of_a_server_that_is_known() -> None:
+    machine = bridge()
+    assert machine.presume_handshake() == []
+    assert machine.in_flight == 0

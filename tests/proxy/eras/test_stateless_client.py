@@ -504,3 +504,13 @@ def test_the_number_of_questions_that_wait_is_bounded() -> None:
 def test_progress_that_belongs_to_no_call_is_passed_on() -> None:
     told = notice("notifications/progress", progress=1)
     play(met(), call(1), called(1), server(told), to_client(told))
+
+
+def test_a_question_is_put_to_the_call_that_the_server_asked_it_during_if_that_is_known() -> None:
+    for during in (1, 2):
+        machine = met()
+        play(machine, call(1), called(1), call(2), called(2))
+        assert machine.in_flight == 2
+        question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
+        (step,) = machine.from_server(message_from(question), about=during)
+        assert step.message.id == during

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
-from folkmoot.proxy.interceptors.schemas import MOST_KEPT, Schema, Schemas, is_quick
+from folkmoot.jsonschemas import MOST_KEPT, Schema, Schemas, is_quick
 from tests.proxy.rules.support import TO_SERVER, Way, call, request, used
 
 OBJECT = {

@@ -34,6 +34,7 @@ FolkmootError
 │   ├── RoomNotFound, RoomForbidden, RoomNameInvalid, RoomNameTaken, TooManyRooms
 │   └── InvitationInvalid, RoomUnavailable
 ├── SettingsError           the configuration cannot be used
+├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
 │   ├── MigrationFailed, MigrationEdited, BackupFailed
@@ -55,6 +56,11 @@ FolkmootError
 ├── CarryError              a message cannot be carried to the other side
 │   ├── TransportClosed, ServerUnreachable, ServerAnswerInvalid, ServerTimeout
 │   └── Misrouted, TooManyInFlight, RequestCancelled, EraNotBridged
+├── InvalidName             a name breaks the conventions
+├── ProjectUnusable         the files of a project cannot be used or changed
+├── GatewayError            a server behind the hub cannot be used
+│   ├── BackendUnavailable, BackendFailed, BackendTimeout, BackendBusy, BackendUnknown
+│   └── ToolQuarantined, InputStateInvalid, ResourceUnknown, PromptUnknown
 ├── TapeError               a tape cannot be written or used
 │   └── TapeUnwritable, TapeUnreadable, TapeExhausted, PathSyntax
 ├── RulesInvalid            the rules of interceptors cannot be used
@@ -88,5 +94,6 @@ from folkmoot.core.errors.rooms import *
 from folkmoot.core.errors.hub import *
 from folkmoot.core.errors.client import *
 from folkmoot.core.errors.proxy import *
+from folkmoot.core.errors.gateway import *
 from folkmoot.core.errors.requests import *
 from folkmoot.core.errors.tools import *

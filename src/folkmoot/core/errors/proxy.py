@@ -11,6 +11,9 @@ SERVER_ERROR = -32000
 class CarryError(FolkmootError, jsonrpc=SERVER_ERROR, http=502):
     """A message cannot be carried to the other side."""
 
+    unsent = False
+    """Whether it is certain that the other side has nothing of it."""
+
 
 class TransportClosed(CarryError, code="transport_closed"):
     """The other side of a transport is gone for good."""

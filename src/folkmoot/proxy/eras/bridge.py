@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from folkmoot.core.message import ProtocolMessage, Request, Response
+from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.session import ProtocolVersion
 from folkmoot.proxy.eras.handshake_client import HandshakeClient
 from folkmoot.proxy.eras.openings import HandshakeOpening, Settled, StatelessOpening
@@ -51,18 +51,34 @@ class EraBridge:
         """The version that is spoken with the server, once that is known."""
         return _version(self._server_version)
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that a server of the handshake era has of stateless clients, unanswered."""
+        return self._part.in_flight if isinstance(self._part, StatelessClient) else 0
+
     def from_client(self, message: ProtocolMessage) -> list[Step]:
         """What to send because the client said this."""
-        if self._part is None:
+        part = self._part
+        if part is None:
             return self._open(message)
-        return self._part.from_client(message) + self._settle()
+        if isinstance(part, StatelessClient):
+            return part.from_client(message)
+        return part.from_client(message) + self._settle()
 
-    def from_server(self, message: ProtocolMessage) -> list[Step]:
-        """What to send because the server said this."""
+    def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
+        """What to send because the server said this; `about` is the request it said it during."""
         if self._part is None:
             late = isinstance(message, Response) and self._ids.made(message.id)
             return [] if late else [ToClient(message)]
+        if isinstance(self._part, StatelessClient):
+            return self._part.from_server(message, about)
         return self._part.from_server(message) + self._settle()
+
+    def presume_handshake(self) -> list[Step]:
+        """Take a server that says nothing to a stateless client for one of the handshake era."""
+        if not isinstance(self._part, StatelessOpening):
+            return []
+        return self._part.presume_handshake() + self._settle()
 
     def expire(self) -> list[Step]:
         """Give up the calls whose clients have not come back since this was said last.

@@ -55,6 +55,9 @@ class Calls:
         self._ids = ids
         self._calls: dict[MessageId, Call] = {}
 
+    def __len__(self) -> int:
+        return len(self._calls)
+
     @property
     def full(self) -> bool:
         """Whether no more are taken."""

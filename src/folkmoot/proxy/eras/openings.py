@@ -39,10 +39,12 @@ from folkmoot.proxy.eras.wire import (
     DISCOVER,
     INITIALIZE,
     INITIALIZED,
+    METHOD_NOT_FOUND,
     MOST_OPEN,
     PING,
     STATELESS_VERSION,
     VERSION_KEY,
+    error_answer,
     members_of,
     meta_of,
     params_of,
@@ -188,7 +190,25 @@ class StatelessOpening(_Opening):
         if self._handshake is not None and same_id(message.id, self._handshake):
             return self._shaken(message)
         request = self._asked.pop(message.id, None)
-        return [ToClient(message)] if request is None else self._answered(request, message)
+        if request is not None:
+            return self._answered(request, message)
+        return [] if self._late(message) else [ToClient(message)]
+
+    def presume_handshake(self) -> list[Step]:
+        """Shake hands with a server that may never have heard of what it was asked."""
+        asked, self._asked = self._asked, {}
+        for request in asked.values():
+            unheard = error_answer(request.id, METHOD_NOT_FOUND, "The server does not answer.")
+            self._kept.append((request, unheard))
+        return self._judge(Evidence.HANDSHAKE)
+
+    def _late(self, answer: Response) -> bool:
+        """Whether an answer is to what was thought to have none, which then has this one."""
+        for place, (request, _) in enumerate(self._kept):
+            if same_id(request.id, answer.id):
+                self._kept[place] = (request, answer)
+                return True
+        return False
 
     def _answered(self, request: Request, answer: Response) -> list[Step]:
         evidence = (answer_to_discover if request.method == DISCOVER else answer_to_stateless)(

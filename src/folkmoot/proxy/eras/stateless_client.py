@@ -106,6 +106,11 @@ class StatelessClient:
             **dict.fromkeys(HOMELESS, _drop),
         }
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that the server has not answered, those that wait for their clients included."""
+        return len(self._calls)
+
     def adopt(self, request: Request) -> None:
         """Take over a request that the server got before it was initialised."""
         self._calls.adopt(request)
@@ -124,12 +129,12 @@ class StatelessClient:
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)
 
-    def from_server(self, message: ProtocolMessage) -> list[Step]:
-        """What to do because the server said this."""
+    def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
+        """What to do because the server said this; `about` is the request it said it during."""
         if isinstance(message, Response):
             return self._answer(message)
         if isinstance(message, Request):
-            return self._asked(message)
+            return self._asked(message, about)
         handle = self._notices.get(message.method)
         return handle(message) if handle is not None else [ToClient(message)]
 
@@ -230,7 +235,7 @@ class StatelessClient:
         result = for_stateless(method, answer.result, self._server)
         return replace(answer, id=message_id, result=result)
 
-    def _asked(self, question: Request) -> list[Step]:
+    def _asked(self, question: Request, about: MessageId | None) -> list[Step]:
         """A question of the server's, put to the client whose call it belongs to."""
         if question.method == PING:
             return [ToServer(Response(id=question.id, result={}))]
@@ -241,7 +246,14 @@ class StatelessClient:
             return unanswered([question], Refusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
-        call = max(calls, key=lambda c: (offers(c.capabilities, question), not c.parked))
+        call = max(
+            calls,
+            key=lambda c: (
+                same_id(c.server_id, about),
+                offers(c.capabilities, question),
+                not c.parked,
+            ),
+        )
         if not offers(call.capabilities, question):
             return unanswered([question], Refusal.NOT_OFFERED)
         if call.parked is None:

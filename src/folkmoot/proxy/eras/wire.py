@@ -112,7 +112,9 @@ def params_of(message: Request | Notification) -> dict[str, Any]:
 
 def meta_of(message: Request | Notification) -> dict[str, Any]:
     """The `_meta` of a call."""
-    return members_of(params_of(message).get("_meta"))
+    params = message.params
+    meta = params.get("_meta") if type(params) is dict else None
+    return meta if type(meta) is dict else {}
 
 
 def speaks_stateless(message: Request) -> bool:

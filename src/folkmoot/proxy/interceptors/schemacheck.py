@@ -9,8 +9,8 @@ import msgspec
 
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
+from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
 from folkmoot.proxy.interceptors.base import Guard, Means, Options, shown
-from folkmoot.proxy.interceptors.schemas import Fault, Schema, Schemas, prepare
 from folkmoot.proxy.interceptors.view import CALL, LIST, REQUEST, RESPONSE, Key, View
 
 COMPLETE: Final = "complete"

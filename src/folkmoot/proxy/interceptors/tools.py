@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.glob import glob
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.proxy.interceptors.base import Guard, Means, OptionInvalid, Options, shown
 from folkmoot.proxy.interceptors.view import CALL, LIST, REQUEST, RESPONSE, Canonical, Key, View
+
+_SEPARATOR: Final = re.compile(r"[/:]")
+"""What stands between a namespace and a name; in the safe spelling it is an underscore."""
 
 
 class ToolOptions(Options, frozen=True, kw_only=True):
@@ -54,19 +58,27 @@ class Tools(Guard):
 
 
 class Names:
-    """The names that globs stand for. A tool may be spelled in any way that clients know it by."""
+    """The names that globs stand for. A tool may be spelled in any way that clients know it by.
 
-    __slots__ = ("_globs", "_whole")
+    Which tool a spelling means may be known only later, once its server was reached.
+    """
+
+    __slots__ = ("_canonical", "_globs", "_late", "_whole")
 
     def __init__(self, patterns: tuple[str, ...], canonical: Canonical) -> None:
-        self._whole = frozenset(canonical(each) for each in patterns if "*" not in each)
+        names = [each for each in patterns if "*" not in each]
+        self._canonical = canonical
+        self._whole = frozenset(map(canonical, names))
+        self._late = tuple(each for each in names if canonical(each) == each)
         self._globs = tuple(glob(each) for each in patterns if "*" in each)
 
     def __contains__(self, name: str) -> bool:
-        if name in self._whole:
+        spelled = _SEPARATOR.sub("_", name, 1)
+        if name in self._whole or spelled in self._whole:
             return True
-        spelled = name.replace("/", "_")
-        return any(each.matches(name) or each.matches(spelled) for each in self._globs)
+        if any(each.matches(name) or each.matches(spelled) for each in self._globs):
+            return True
+        return any(self._canonical(each) == name for each in self._late)
 
 
 def _name(tool: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,10 +19,15 @@ from typing import Any, Final
 
 import msgspec
 
-logger = logging.getLogger("folkmoot.proxy")
+from folkmoot.metaschemas import metaschema_of
+from folkmoot.plainschemas import plain_check
+
+logger = logging.getLogger("folkmoot.schemas")
 
 MOST_STEPS: Final = 10_000
 """Keywords applied in one check."""
+MOST_READING: Final = 60_000
+"""Keywords applied to find out whether a schema makes sense; one that takes more is not used."""
 MOST_WORK: Final = 20_000_000
 """What keywords that can take long may cost in one check, in looks at a character."""
 MOST_ERRORS: Final = 5
@@ -29,7 +35,7 @@ MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_PATTERN: Final = 256
 MOST_MATCHED: Final = 2_000
 """Characters of a text that a pattern is held against."""
-MOST_UNIQUE: Final = 300
+MOST_UNIQUE: Final = 100
 MOST_KEPT: Final = 4_096
 
 _RISKY = re.compile(r"\)[*+?{]|\\[1-9kK]|\(\?|\(\*")
@@ -38,7 +44,7 @@ _REPEATS = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
 MOST_REPEATS: Final = 2
 MOST_OPTIONS: Final = 4
 """How often a pattern may say `?`: each doubles what has to be tried."""
-UNIQUE_COST: Final = 200
+UNIQUE_COST: Final = 2_000
 ENUM_COST: Final = 100
 """What it costs to compare two values, in looks at a character."""
 
@@ -55,14 +61,16 @@ class Schema:
 
     def __init__(self, source: Any) -> None:
         self._source = source
+        self._surely_fits = plain_check(source)
         self._validator: Any = None
         self.unusable = False
         """Whether the schema itself makes no sense, so that nothing can be checked."""
 
     def faults(self, value: Any) -> list[Fault]:
         """What is wrong with a value, as much as can be told in time; a few things at most."""
-        if self._validator is None and not self.unusable:
-            self._prepare()
+        if self.surely_fits(value):
+            return []
+        self.prepare()
         if self.unusable:
             return []
         _COUNTER.reset()
@@ -72,7 +80,19 @@ class Schema:
                 found.append(_told(error))  # noqa: PERF401 - what was found before it broke counts
         return found
 
-    def _prepare(self) -> None:
+    def surely_fits(self, value: Any) -> bool:
+        """Whether a value can be told at once to fit."""
+        return self._surely_fits is not None and self._surely_fits(value)
+
+    @property
+    def prepared(self) -> bool:
+        """Whether a value that may not fit can be checked at once."""
+        return self.unusable or self._validator is not None
+
+    def prepare(self) -> None:
+        """Read the schema, if it was not read yet; a long one takes a while."""
+        if self.prepared:
+            return
         try:
             self._validator = _validator(self._source)
         except Exception:  # noqa: BLE001 - a stranger's schema can be wrong in any way
@@ -107,14 +127,16 @@ def prepare() -> None:
     _dialects()
 
 
-class _Counter:
-    """Counts the steps of the check that is under way; a check never waits, so one will do."""
+class _Counter(threading.local):
+    """Counts the steps of the check that is under way; a check never waits, so a thread has one."""
 
     def __init__(self) -> None:
-        self._steps = self._work = 0
+        self._work = 0
+        self._left = MOST_STEPS
 
-    def reset(self) -> None:
-        self._steps = self._work = 0
+    def reset(self, steps: int = MOST_STEPS) -> None:
+        self._work = 0
+        self._left = steps
 
     def affords(self, work: int) -> bool:
         """Whether so much can still be done; then it is taken as done."""
@@ -124,8 +146,8 @@ class _Counter:
         return True
 
     def step(self) -> None:
-        self._steps += 1
-        if self._steps > MOST_STEPS:
+        self._left -= 1
+        if self._left < 0:
             raise TooMuch
 
 
@@ -138,7 +160,9 @@ def _validator(source: dict[str, Any]) -> Any:
     named = source.get("$schema")
     dialect = _dialect(named if isinstance(named, str) else "")
     schema = _harmless(source)
-    dialect.check_schema(schema)
+    _COUNTER.reset(MOST_READING)
+    if not metaschema_of(dialect).is_valid(schema):
+        raise TypeError
     return dialect(schema, registry=Registry())
 
 
@@ -259,18 +283,19 @@ ABOUT_NAMES: Final = ("patternProperties", "additionalProperties", "unevaluatedP
 """Keywords that hold the patterns of `patternProperties` against names."""
 
 
-def _harmless(value: Any) -> Any:
-    """The schema without patterns that could take long, and without dialects further in.
+UNFOLLOWED: Final = ("$schema", "$dynamicRef", "$recursiveRef")
+"""Keywords that are left out: a dialect further in would count nothing, and what a reference stands
+for that depends on where it is met takes the whole schema to find out, every time.
+"""
 
-    The library would follow a dialect that is named there, and that one counts nothing.
-    """
+
+def _harmless(value: Any) -> Any:
+    """The schema without patterns that could take long, and without what is not followed."""
     if isinstance(value, list):
         return [_harmless(item) for item in value]
     if not isinstance(value, dict):
         return value
-    dropped: set[str] = set()
-    if isinstance(value.get("$schema"), str):
-        dropped.add("$schema")
+    dropped = {name for name in UNFOLLOWED if isinstance(value.get(name), str)}
     if isinstance(value.get("pattern"), str) and not is_quick(value["pattern"]):
         dropped.add("pattern")
     named = value.get("patternProperties")

@@ -1,0 +1,61 @@
+"""How much some JSON holds is told without reading it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from folkmoot.core.amount import is_too_much
+from folkmoot.core.errors import MessageTooLarge
+from folkmoot.core.strict import Limits, decode
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**6) | st.text(alphabet='a,"\\{[é', max_size=9),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=40,
+)
+
+
+def count(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(count, value.values()))
+    return 1 + sum(map(count, value)) if isinstance(value, list) else 1
+
+
+@settings(max_examples=60)
+@given(VALUES, st.booleans())
+def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
+    value: object, ascii_only: bool
+) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+    there_are = count(value)
+    assert not is_too_much(raw, 2 * there_are)
+    assert there_are < 3 or is_too_much(raw, there_are - 2)
+
+
+@pytest.mark.parametrize("digits", [399, 400, 401, 799, 4_000])
+@pytest.mark.parametrize("place", [0, 1, 397, 398, 399, 400, 1_001])
+def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
+    digits: int, place: int
+) -> None:
+    number = b"[" + b" " * place + b"7" * digits + b"]"
+    assert is_too_much(number, 10**6) is (digits >= 400)
+    assert not is_too_much(b'["' + b" " * place + b"7" * digits + b'"]', 10**6)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[" + b"{}," * 2_000 + b"1]", b'["' + b"a" * 9 + b'",' + b"9" * 900 + b"]"]
+)
+def test_what_is_too_much_is_not_read(raw: bytes) -> None:
+    with pytest.raises(MessageTooLarge, match="1,000 values"):
+        decode(raw, Limits(values=1_000))
+    assert isinstance(decode(raw), list)
+
+
+def test_many_texts_are_many_values() -> None:
+    raw = b"[" + b",".join([b'""'] * 100) + b"]"
+    assert is_too_much(raw, 10)
+    assert not is_too_much(raw, 200)
