@@ -75,6 +75,48 @@ def test_a_name_made_to_collide_takes_no_spelling_from_its_owner() -> None:
     assert wire.canonical(other) == long
 
 
+@pytest.mark.requirement("wire-name.bijection", "wire-name.model-api-safe")
+def test_names_made_to_take_every_spelling_of_another_do_not_push_it_past_the_limit() -> None:
+    names = {"github:" + "a" * 80}
+    for _ in range(20):
+        wire = WireNames(names)
+        taken = {wire.spell(name, "safe") for name in names}
+        assert all(SAFE.fullmatch(name) for name in taken)
+        assert {wire.canonical(name) for name in taken} == names
+        names |= {name.replace("_", ":", 1) for name in taken}
+    assert len(names) == 21
+
+
+@pytest.mark.requirement("wire-name.first-underscore-splits")
+@given(st.one_of(OURS, THEIRS).filter(lambda name: len(name) <= 64))
+def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str) -> None:
+    namespace, _, tool = WireNames([name]).spell(name, "safe").partition("_")
+    if name.partition(":")[0] not in RESERVED_NAMESPACES:
+        assert name in {f"{namespace}/{tool}", f"{namespace}:{tool}"}
+
+
+@pytest.mark.requirement("wire-name.reserved-namespaces")
+@pytest.mark.parametrize("namespace", sorted(RESERVED_NAMESPACES))
+def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace: str) -> None:
+    ours, theirs = f"{namespace}/send", f"{namespace}:send"
+    assert safe_name(ours) == f"{namespace}_send"
+    assert safe_name(theirs) != safe_name(ours)
+    wire = WireNames([theirs, ours])
+    assert wire.canonical(f"{namespace}_send") == ours
+    assert wire.canonical(wire.spell(theirs, "safe")) == theirs
+
+
+@pytest.mark.requirement("wire-name.prompts")
+def test_prompts_are_spelled_by_the_same_table_as_tools() -> None:
+    prompts = ["github:review_code", "github:" + "plan_" * 20, "notes:daily"]
+    wire = WireNames(prompts)
+    assert wire.spell("github:review_code", "safe") == "github_review_code"
+    assert wire.spell("github:review_code", "canonical") == "github:review_code"
+    for name in prompts:
+        assert wire.spell(name, "safe") == safe_name(name)
+        assert wire.canonical(wire.spell(name, "safe")) == name
+
+
 def test_a_name_that_looks_like_a_spelling_keeps_its_own() -> None:
     wire = WireNames(["msg/send", "msg_send"])
     assert wire.canonical("msg_send") == "msg_send"

@@ -1,11 +1,65 @@
-"""Names: a tool is called one thing inside, and may be spelled another way on the wire.
+"""Names: the conventions for tools and resources of MCP servers, and how names travel.
 
-The *canonical* name is the specification's (`msg/send`, `ns:tool`) and the only one the hub thinks
-in; `wire` spells it for clients and reads every spelling back.
+A tool is `ns:tool` and a resource `ns://type/id`: made, read and checked here for any server. The
+*canonical* name (`msg/send`, `ns:tool`) is the only one the hub thinks in; `wire` spells it for
+clients and reads every spelling back.
 """
 
 from __future__ import annotations
 
+from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.names.grammar import (
+    ResourceUri,
+    ToolName,
+    check_free_namespace,
+    make_resource_template,
+    make_resource_uri,
+    make_tool_name,
+    parse_resource_uri,
+    parse_tool_name,
+    validate_namespace,
+    validate_resource_template,
+    validate_resource_uri,
+    validate_tool_name,
+)
+from folkmoot.names.namespace import Namespace
+from folkmoot.names.nearest import nearest_namespace, nearest_resource_uri, nearest_tool_name
+from folkmoot.names.policy import Deprecation, Stage, deprecated, stage
+from folkmoot.names.reserved import RESERVED_NAMES
+from folkmoot.names.rules import RULES
+from folkmoot.names.shape import snake_case
+from folkmoot.names.slugs import namespace_from_slug
 from folkmoot.names.wire import RESERVED_NAMESPACES, STYLES, NameStyle, WireNames, safe_name
 
-__all__ = ["RESERVED_NAMESPACES", "STYLES", "NameStyle", "WireNames", "safe_name"]
+__all__ = [
+    "RESERVED_NAMES",
+    "RESERVED_NAMESPACES",
+    "RULES",
+    "STYLES",
+    "Deprecation",
+    "InvalidName",
+    "NameStyle",
+    "Namespace",
+    "ResourceUri",
+    "Stage",
+    "ToolName",
+    "WireNames",
+    "check_free_namespace",
+    "deprecated",
+    "make_resource_template",
+    "make_resource_uri",
+    "make_tool_name",
+    "namespace_from_slug",
+    "nearest_namespace",
+    "nearest_resource_uri",
+    "nearest_tool_name",
+    "parse_resource_uri",
+    "parse_tool_name",
+    "safe_name",
+    "snake_case",
+    "stage",
+    "validate_namespace",
+    "validate_resource_template",
+    "validate_resource_uri",
+    "validate_tool_name",
+]

@@ -7,7 +7,6 @@ no namespace contains one, so the first underscore splits the name again.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -34,12 +33,16 @@ def safe_name(canonical: str) -> str:
     A name that is too long, or that would not split back into itself, ends in digits of its own
     hash instead, which stay the same for as long as the name does.
     """
-    return _plain(canonical) or _marked(canonical, DIGITS)
+    return _plain(canonical) or _marked(canonical)
 
 
-def _marked(canonical: str, digits: int) -> str:
-    mark = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
-    return f"{UNSAFE.sub('_', canonical)[: MOST_CHARACTERS - digits - 1]}_{mark}"
+def _marked(canonical: str, attempt: int = 0) -> str:
+    import hashlib  # costs more than everything else here
+
+    # A name made to look like another's marked spelling cannot foresee all the attempts.
+    salted = f"{attempt}:{canonical}" if attempt else canonical
+    mark = hashlib.sha256(salted.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+    return f"{UNSAFE.sub('_', canonical)[: MOST_CHARACTERS - DIGITS - 1]}_{mark}"
 
 
 def _plain(canonical: str) -> str | None:
@@ -61,10 +64,10 @@ class WireNames:
         self._safe = dict.fromkeys(wanted, "")
         self._canonical: dict[str, str] = {}
         for name in wanted:
-            spelled, digits = safe_name(name), 0
+            spelled, attempt = safe_name(name), 0
             while spelled in self._canonical or spelled in self._safe:
-                digits += DIGITS
-                spelled = _marked(name, digits)
+                attempt += 1
+                spelled = _marked(name, attempt)
             self._safe[name] = spelled
             self._canonical[spelled] = name
 

@@ -1,0 +1,128 @@
+"""A new MCP server: small, complete, and true to the conventions."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.names.generate import namespaces_md, precommit
+from folkmoot.names.generate.filling import fill_folder
+from folkmoot.names.generate.init import helper_text
+from folkmoot.names.generate.plan import Plan
+from folkmoot.names.grammar import check_free_namespace, make_tool_name
+from folkmoot.names.lint.model import Declared, Kind, Project
+from folkmoot.names.slugs import namespace_from_slug
+
+Sdk: TypeAlias = Literal["mcp", "fastmcp"]
+SDKS: dict[Sdk, str] = {"mcp": "mcp>=2.3,<3", "fastmcp": "fastmcp>=4,<5"}
+"""What a server can be made with, and the version it then needs."""
+SLUG = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+MAX_SLUG = 64
+HIDING = frozenset(sys.stdlib_module_names | {"mcp", "mcp_types", "fastmcp", "folkmoot", "pytest"})
+"""Modules that a package of the same name would hide."""
+VERSION = "0.1.0"
+
+OFFERED: tuple[tuple[Kind, str, str, str], ...] = (
+    ("tool", "create_task", "Create a task.", ""),
+    ("tool", "list_tasks", "List the tasks: all of them, or only those that are done or open.", ""),
+    ("tool", "complete_task", "Mark a task as done.", ""),
+    ("tool", "delete_task", "Take a task off the list.", ""),
+    ("resource", "reports/open-tasks.md", "The open tasks as a list.", "text/markdown"),
+    ("template", "tasks/{task_id}", "One task.", "application/json"),
+    ("prompt", "plan_day", "Plan a day around the open tasks.", ""),
+)
+"""What the new server offers, for its register."""
+
+
+class Wanted(NamedTuple):
+    """The server that is asked for, its words checked."""
+
+    name: str
+    namespace: str
+    package: str
+    sdk: Sdk
+
+    @property
+    def title(self) -> str:
+        """The name as a heading has it."""
+        return self.name.replace("-", " ").capitalize()
+
+
+def check_server(name: str, namespace: str | None, sdk: Sdk) -> Wanted:
+    """What is asked for. Raises `ProjectUnusable` or `InvalidName` for what cannot be made."""
+    if not SLUG.fullmatch(name) or len(name) > MAX_SLUG:
+        raise ProjectUnusable(
+            f"{name!r} is no name for a server: it needs lower-case letters and digits, joined by "
+            "single hyphens, such as my-server."
+        )
+    package = name.replace("-", "_")
+    if package in HIDING or keyword.iskeyword(package):
+        raise ProjectUnusable(
+            f"A package called {package} would hide a module of Python or of a library; "
+            f"{name}-server, for instance, would not."
+        )
+    if namespace is None:
+        try:
+            namespace = namespace_from_slug(name)
+        except InvalidName as error:
+            proposed = f", for instance {error.nearest}" if error.nearest else ""
+            raise ProjectUnusable(
+                f"The name {name} makes no namespace, which has 3 to 20 letters and digits; choose "
+                f"one with --namespace{proposed}."
+            ) from error
+    check_free_namespace(namespace)
+    return Wanted(name, namespace, package, sdk)
+
+
+def plan_server(wanted: Wanted, folder: Path) -> Plan:
+    """Every file of the new project. Raises `ProjectUnusable` if something is there already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectUnusable(f"{folder} exists and is not an empty folder.")
+    flit = f'\n[tool.flit.module]\nname = "{wanted.package}"\n'
+    words = {
+        "name": wanted.name,
+        "command": wanted.name,
+        "title": wanted.title,
+        "namespace": wanted.namespace,
+        "Namespace": wanted.namespace.capitalize(),
+        "package": wanted.package,
+        "dependency": SDKS[wanted.sdk],
+        "flit": flit,
+    }
+    helper = f"src/{wanted.package}/names.py"
+    files = {
+        **fill_folder("server/common", words),
+        **fill_folder(f"server/{wanted.sdk}", words),
+        helper: helper_text(wanted.namespace, wanted.name),
+        precommit.FILE: precommit.with_hook(None),
+        "NAMESPACES.md": namespaces_md.render(register(wanted, folder), helper=helper),
+    }
+    plan = Plan(folder)
+    for path, text in files.items():
+        plan.write(folder / path, text)
+    return plan
+
+
+def register(wanted: Wanted, folder: Path) -> Project:
+    """The names of the new server, as the linter will find them in its sources."""
+    return Project(
+        root=folder,
+        name=wanted.name,
+        namespace=wanted.namespace,
+        version=VERSION,
+        declared=[
+            Declared(
+                kind=kind,
+                name=make_tool_name(wanted.namespace, own)
+                if kind in {"tool", "prompt"}
+                else f"{wanted.namespace}://{own}",
+                description=description,
+                mime_type=mime_type,
+            )
+            for kind, own, description, mime_type in OFFERED
+        ],
+    )

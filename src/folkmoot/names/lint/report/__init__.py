@@ -1,0 +1,3 @@
+"""How findings are told: to people in lines, to programs as JSON or SARIF."""
+
+from __future__ import annotations

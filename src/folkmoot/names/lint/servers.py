@@ -1,0 +1,178 @@
+"""Which objects of a source are MCP servers, as far as the source tells."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from folkmoot.names.lint.expressions import last_part
+from folkmoot.names.lint.modules import DEEPEST, MCP_ROOTS, Bound, Function, Site
+from folkmoot.names.lint.values import Values
+
+CLASSES: Final = frozenset({
+    "FastMCP", "FastMCPApp", "FastMCPOpenAPI", "FastMCPProxy", "LocalProvider", "MCPServer",
+})  # fmt: skip
+"""What has decorators for tools: servers of FastMCP and of the official SDK, and their parts."""
+PLAINLY_NAMED: Final = frozenset({"Apps"})
+"""More of them, whose names others may have too."""
+MAKERS: Final = frozenset({"create_proxy", "from_openapi", "from_fastapi", "from_client"})
+LIKELY: Final = re.compile(r"(?:^|_)mcp(?:$|_|[0-9])", re.IGNORECASE)
+UNKNOWN: Final = "?"
+"""Stands for the server that is given to a function, whichever that is."""
+
+
+class Server(Struct, frozen=True):
+    """A server: where it is made, and whether it surely is one."""
+
+    key: str
+    sure: bool
+
+
+class Servers:
+    """Tells servers from other objects with methods of the same names."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.modules = values.modules
+
+    def find(self, site: Site, node: ast.expr, depth: int = 0) -> Server | None:
+        """The server that an expression is; None for anything else."""
+        if depth > DEEPEST:
+            return None
+        match node:
+            case ast.Call():
+                return self._made(site, node, depth)
+            case ast.Await(value=value):
+                return self.find(site, value, depth + 1)
+            case ast.Name():
+                return self._named(site, node, depth)
+            case ast.Attribute():
+                return self._attribute(site, node, depth)
+            case _:
+                return None
+
+    def is_class(self, site: Site, node: ast.expr | None, depth: int = 0) -> bool:
+        """Whether an expression names a class of servers, or a class derived from one."""
+        match node:
+            case ast.Constant(value=str(text)):
+                # An annotation in quotes.
+                return text.split("[")[0].rpartition(".")[2] in CLASSES
+            case ast.Subscript(value=value):
+                return self.is_class(site, value, depth)
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                return self.is_class(site, left, depth) or self.is_class(site, right, depth)
+            case ast.Name() | ast.Attribute():
+                if self._origin(site, node) in CLASSES:
+                    return True
+                if self._origin(site, node) in PLAINLY_NAMED and is_mcp(site.dotted(node)):
+                    return True
+                found = self.values.follow(site, node, depth + 1) if depth < DEEPEST else None
+                where, what = found or (site, None)
+                bases = what.bases if isinstance(what, ast.ClassDef) else []
+                return any(self.is_class(where, base, depth + 1) for base in bases)
+            case _:
+                return False
+
+    def _origin(self, site: Site, node: ast.expr) -> str:
+        """The last part of what a name stands for, whatever it is called here."""
+        dotted = site.dotted(node)
+        return last_part(node) if dotted is None else dotted.rpartition(".")[2]
+
+    def _made(self, site: Site, node: ast.Call, depth: int) -> Server | None:
+        key = f"{site.module.file.path}:{getattr(node, 'lineno', 0)}"
+        if self.is_class(site, node.func):
+            return Server(key, sure=True)
+        if isinstance(node.func, ast.Attribute) and self.is_class(site, node.func.value):
+            return Server(key, sure=True)
+        if last_part(node.func) in MAKERS and is_mcp(site.dotted(node.func)):
+            return Server(key, sure=True)
+        found = self.values.follow(site, node.func, depth + 1)
+        if found is None:
+            return None
+        where, what = found
+        if isinstance(what, Function):
+            return Server(key, sure=True) if self._returns(where, what, depth) else None
+        return None
+
+    def _returns(self, site: Site, function: Function, depth: int) -> bool:
+        """Whether a function says, or shows, that it returns a server."""
+        if function.returns is not None:
+            return self.is_class(site, function.returns)
+        made = {
+            target.id: node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and node.value is not None:
+                value = node.value
+                if isinstance(value, ast.Name):
+                    value = made.get(value.id, value)
+                if isinstance(value, ast.Call) and depth < DEEPEST:
+                    return self._made(site, value, depth + 1) is not None
+        return False
+
+    def _named(self, site: Site, node: ast.Name, depth: int) -> Server | None:
+        found = site.lookup(node.id)
+        if found is not None:
+            return self._bound(site, node.id, found[0], depth)
+        dotted = site.dotted(node)
+        if dotted is not None:
+            return self._imported(site, dotted, depth)
+        starred = any(self.modules.ours(each) or is_mcp(each) for each in site.module.starred)
+        return Server(UNKNOWN, sure=False) if starred and LIKELY.search(node.id) else None
+
+    def _attribute(self, site: Site, node: ast.Attribute, depth: int) -> Server | None:
+        dotted = site.dotted(node)
+        if dotted is not None:
+            return self._imported(site, dotted, depth)
+        found = self.values.follow(site, node, depth + 1)
+        if found is not None:
+            return self._bound(found[0], node.attr, found[1], depth)
+        return Server(UNKNOWN, sure=False) if LIKELY.search(node.attr) else None
+
+    def _bound(self, site: Site, name: str, what: Bound, depth: int) -> Server | None:
+        match what:
+            case ast.arg(annotation=annotation) if annotation is not None:
+                sure = self.is_class(site, annotation)
+                return Server(UNKNOWN, sure=True) if sure else None
+            case None | ast.arg():
+                likely = LIKELY.search(name) is not None
+                return Server(UNKNOWN, sure=False) if likely else None
+            case ast.Call():
+                made = self._made(site, what, depth)
+                if made is not None or not self._hidden(site, what):
+                    return made
+                likely = site.module.speaks_mcp or LIKELY.search(name) is not None
+                return Server(UNKNOWN, sure=False) if likely else None
+            case ast.expr():
+                return self.find(site, what, depth + 1)
+            case _:
+                return None
+
+    def _hidden(self, site: Site, node: ast.Call) -> bool:
+        """Whether a call leads into the project, but not to anything that tells what it returns."""
+        dotted = site.dotted(node.func)
+        if dotted is None:
+            return self.values.follow(site, node.func) is None
+        return self.modules.ours(dotted) and self.modules.split(dotted) is None
+
+    def _imported(self, site: Site, dotted: str, depth: int) -> Server | None:
+        found = self.values.imported(dotted)
+        if found is not None:
+            return self._bound(found[0], dotted.rpartition(".")[2], found[1], depth + 1)
+        if not self.modules.ours(dotted) or self.modules.split(dotted) is not None:
+            return None
+        # A module of the project that we were not given to read.
+        likely = site.module.speaks_mcp or LIKELY.search(dotted.rpartition(".")[2]) is not None
+        return Server(UNKNOWN, sure=False) if likely else None
+
+
+def is_mcp(dotted: str | None) -> bool:
+    """Whether something comes from a library of MCP."""
+    return dotted is not None and dotted.split(".")[0] in MCP_ROOTS

@@ -1,0 +1,170 @@
+"""The names of a project as its Python sources declare them; nothing of it is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import commonpath
+from pathlib import Path
+
+from msgspec import structs
+
+from folkmoot.names.generate import namespaces_md
+from folkmoot.names.lint import config, files, filetext
+from folkmoot.names.lint.config import Found
+from folkmoot.names.lint.expressions import literal
+from folkmoot.names.lint.filetext import FileText, Unreadable
+from folkmoot.names.lint.model import Constant, Declared, Finding, Place, Project
+from folkmoot.names.lint.modules import Module, Modules, Site, parse
+from folkmoot.names.lint.registrations import Registrations
+from folkmoot.names.lint.servers import UNKNOWN, Servers
+from folkmoot.names.lint.styles import RUN_TIME
+from folkmoot.names.lint.values import NAMESPACE, Values
+
+VERSION = "__version__"
+MENTIONED = re.compile("|".join(("tool", "resource", "prompt", *RUN_TIME)), re.IGNORECASE)
+"""What a source says somewhere if it registers anything."""
+
+
+def find_project(paths: Sequence[Path]) -> Found:
+    """The project that some files and folders belong to."""
+    whole = [path.absolute() for path in paths] or [Path.cwd()]
+    folders = [each if each.is_dir() else each.parent for each in whole]
+    return config.find(Path(commonpath(folders)))
+
+
+def read_sources(
+    paths: Sequence[Path],
+    found: Found | None = None,
+    instead: Mapping[str, str] | None = None,
+) -> Project:
+    """Everything that the sources under some paths declare; `found` is what is configured.
+
+    `instead` has texts for files, by their place, to take for what is in them.
+    Files that cannot be read are findings of the project. Raises `ProjectUnusable` for a path that
+    is not there, and `SettingsError` for a configuration that is wrong.
+    """
+    found = found or find_project(paths)
+    project = Project(
+        root=found.root,
+        name=found.name,
+        namespaces_file=found.config.namespaces_file,
+        client_prefix=found.config.client_prefix,
+    )
+    whole = [path.absolute() for path in paths] or [found.root]
+    modules = Modules(_modules(project, whole, found, instead or {}))
+    project.partial = all(path.is_file() for path in whole)
+    project.constants = [*([found.constant] if found.constant else []), *_constants(modules)]
+    _read_register(project)
+    project.namespace = (
+        found.config.namespace
+        or only(each.value for each in project.constants)
+        or (namespaces_md.read(project.namespaces_md or "").namespace or None)
+    )
+    project.namespace_said = project.namespace is not None
+    project.version = found.config.version or found.version or _version(modules, found)
+    _declare(project, modules)
+    if project.namespace is None:
+        used = (each.namespace for each in project.declared if each.kind in {"tool", "prompt"})
+        project.namespace = only(each for each in used if each is not None)
+    return project
+
+
+def _modules(
+    project: Project, paths: Sequence[Path], found: Found, instead: Mapping[str, str]
+) -> Iterable[Module]:
+    def trouble(error: OSError) -> None:
+        reason = (error.strerror or type(error).__name__).lower()
+        path = files.shown(found.root, Path(str(error.filename)))
+        project.unreadable.append(unreadable(path, f"It cannot be read: {reason}."))
+
+    for file in files.sources(found.root, paths, found.config.exclude, trouble):
+        path = files.shown(found.root, file)
+        try:
+            if path in instead:
+                module = parse(path, filetext.make_text(path, instead[path]))
+            else:
+                module = parse(path, filetext.read(file, path))
+        except Unreadable as error:
+            project.unreadable.append(unreadable(path, str(error), error.line))
+        except RecursionError:
+            project.unreadable.append(unreadable(path, "It is nested too deeply to be read."))
+        else:
+            project.files.append(path)
+            project.texts[path] = module.file
+            yield module
+
+
+def unreadable(path: str, message: str, line: int = 1) -> Finding:
+    """That a file was not looked at."""
+    place = Place(path, line, 1, line, 1)
+    return Finding(rule="unreadable", severity="error", message=message, place=place)
+
+
+def _declare(project: Project, modules: Modules) -> None:
+    values = Values(modules, project.namespace)
+    servers = Servers(values)
+    found: list[Declared] = []
+    for module in modules.all:
+        if not MENTIONED.search(module.file.text):
+            continue
+        try:
+            walked = Registrations(module, values, servers)
+        except RecursionError:
+            project.unreadable.append(
+                unreadable(module.file.path, "It is nested too deeply to be read.")
+            )
+        else:
+            found += walked.declared
+            project.notes += walked.notes
+    # A server that is handed to functions is most likely the one that there is.
+    made = {each.server for each in found if each.server != UNKNOWN and "#" not in each.server}
+    single = next(iter(made)) if len(made) == 1 else UNKNOWN
+    project.declared = [
+        structs.replace(each, server=single) if each.server == UNKNOWN else each for each in found
+    ]
+
+
+def _constants(modules: Modules) -> Iterable[Constant]:
+    """Where the sources say which namespace is theirs."""
+    for module in modules.all:
+        value = module.scope.names.get(NAMESPACE)
+        if isinstance(value, ast.Call) and value.args:
+            value = value.args[0]
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            span = literal(module, value).span
+            if span is not None:
+                yield Constant(
+                    name=NAMESPACE,
+                    value=value.value,
+                    place=module.file.place(span),
+                    span=span,
+                )
+
+
+def _version(modules: Modules, found: Found) -> str | None:
+    """What the project's package calls its version, for those that take it from there."""
+    package = found.name.replace("-", "_").replace(".", "_").lower()
+    for module in modules.all:
+        if module.name.lower() == package:
+            return Values(modules, None).text(Site(module), ast.Name(id=VERSION))
+    return None
+
+
+def only(values: Iterable[str]) -> str | None:
+    """The one value that all are; None for none, and for several."""
+    distinct = set(values)
+    return next(iter(distinct)) if len(distinct) == 1 else None
+
+
+def _read_register(project: Project) -> None:
+    file = project.root / project.namespaces_file
+    try:
+        if not file.exists():
+            return
+        text: FileText = filetext.read(file, project.namespaces_file)
+    except (OSError, Unreadable) as error:
+        project.unreadable.append(unreadable(project.namespaces_file, str(error)))
+    else:
+        project.namespaces_md = text.text

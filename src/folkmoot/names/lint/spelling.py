@@ -1,0 +1,181 @@
+"""Rules about one name by itself: its grammar, its words and its length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from folkmoot.names.faults import (
+    TOOL,
+    Fault,
+    part_fault,
+    resource_template_fault,
+    resource_uri_fault,
+    tool_name_fault,
+)
+from folkmoot.names.lint.model import Declared, Edit, Project
+from folkmoot.names.lint.telling import Told, told
+from folkmoot.names.lint.words import GENERIC, is_plural, plural
+from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name
+from folkmoot.names.refusal import shown
+from folkmoot.names.rules import RULES
+from folkmoot.names.wire import MOST_CHARACTERS
+
+OTHERS_SCHEMES: Final = frozenset({"ui"})
+"""Schemes that MCP itself asks for: the pages of MCP Apps are `ui://…`, whoever has them."""
+
+
+def checked(project: Project) -> Iterator[Declared]:
+    """The names that the conventions are about."""
+    for each in project.declared:
+        uri = each.kind in {"resource", "template"}
+        if not (uri and each.namespace in OTHERS_SCHEMES):
+            yield each
+
+
+def grammar(project: Project) -> Iterator[Told]:
+    """Names that break the grammar, a name's first fault each."""
+    for each in checked(project):
+        fault = fault_of(each, project.namespace)
+        if fault is not None and fault.rule not in {"missing-namespace", "plain-resource"}:
+            yield told(each, fault.rule, sentence(each, fault, project.namespace))
+
+
+def fault_of(each: Declared, namespace: str | None) -> Fault | None:
+    """What is wrong with a name; one without a namespace may be wrong behind that as well."""
+    if each.kind in {"tool", "prompt"}:
+        if ":" in each.name:
+            return tool_name_fault(each.name)
+        return part_fault(TOOL, each.name)
+    if "://" not in each.name:
+        fault = resource_uri_fault(each.name, namespace)
+        separated = fault is not None and fault.rule == "uri-separator"
+        return fault if separated else Fault("plain-resource", 0)
+    if each.kind == "template":
+        return resource_template_fault(each.name, namespace)
+    return resource_uri_fault(each.name, namespace)
+
+
+def sentence(each: Declared, fault: Fault, namespace: str | None) -> str:
+    """The rule, where it is broken, and the nearest name."""
+    found = each.name[fault.position : fault.position + 1]
+    told = found and not fault.rule.endswith("-length")
+    where = f" (character {fault.position + 1} is {found!r})" if told else ""
+    rule = RULES[fault.rule].removesuffix(".")
+    if each.kind == "prompt":
+        rule = rule.replace("A tool's", "A prompt's")
+    return f"{quoted(each)}: {rule}{where}.{proposal(each, namespace)}"
+
+
+def quoted(each: Declared) -> str:
+    """The kind and the name, as messages begin."""
+    return f"{each.kind.capitalize()} {shown(each.name)!r}"
+
+
+def proposal(each: Declared, namespace: str | None) -> str:
+    """`Did you mean …?`, where something valid is near."""
+    near = nearest(each, namespace)
+    return f" Did you mean {near!r}?" if near is not None and near != each.name else ""
+
+
+def nearest(each: Declared, namespace: str | None) -> str | None:
+    """The nearest valid name; none for a template, whose braces would be lost."""
+    if each.kind == "template":
+        return None
+    if each.kind == "resource":
+        return nearest_resource_uri(each.name, namespace)
+    own = each.name
+    # The safe spelling of a name that is in the namespace already.
+    if namespace is not None and ":" not in own and own.startswith(f"{namespace}_"):
+        own = own.removeprefix(f"{namespace}_")
+    return nearest_tool_name(own, namespace)
+
+
+def missing_namespace(project: Project) -> Iterator[Told]:
+    """Names that would collide behind a gateway."""
+    for each in checked(project):
+        if each.kind in {"tool", "prompt"}:
+            missing = ":" not in each.name or each.name.startswith(":")
+        else:
+            missing = each.name.startswith("://")
+        if missing:
+            message = f"{quoted(each)} has no namespace.{proposal(each, project.namespace)}"
+            yield told(each, "missing-namespace", message, fix=prefixed(project, each))
+
+
+def prefixed(project: Project, each: Declared) -> Edit | None:
+    """The edit that puts the namespace before a name, where the name is otherwise right."""
+    written, namespace = each.written, project.namespace
+    guessed = namespace is None or not project.namespace_said
+    if guessed or each.kind not in {"tool", "prompt"} or part_fault(TOOL, each.name):
+        return None
+    own = each.name.removeprefix(f"{namespace}_")
+    name = f"{namespace}:{each.name if part_fault(TOOL, own) else own}"
+    if written.how == "literal" and written.span is not None:
+        quote = project.texts[written.path].slice(written.span)[-1]
+        return Edit(written.path, written.span, f"{quote}{name}{quote}")
+    if written.how == "function" and written.insert is not None:
+        insert = written.insert
+        return Edit(insert.path, insert.span, insert.text.format(f'"{name}"'))
+    return None
+
+
+def plain_resource(project: Project) -> Iterator[Told]:
+    """Resources that are named by something that is no URI."""
+    for each in checked(project):
+        fault = fault_of(each, project.namespace)
+        if fault is not None and fault.rule == "plain-resource":
+            message = (
+                f"{quoted(each)} is a plain string, not a URI such as "
+                f"'{project.namespace or 'namespace'}://type/id'."
+                f"{proposal(each, project.namespace)}"
+            )
+            yield told(each, "plain-resource", message)
+
+
+def generic_name(project: Project) -> Iterator[Told]:
+    """Tools whose names say too little."""
+    for each in checked(project):
+        if each.kind in {"tool", "prompt"} and each.own in GENERIC:
+            message = f"{quoted(each)} does not say what it is about; add the noun: '{each.own}_…'."
+            yield told(each, "generic-name", message)
+
+
+def singular_type(project: Project) -> Iterator[Told]:
+    """Resource types that are not plural."""
+    for each in checked(project):
+        if each.kind in {"tool", "prompt"} or "://" not in each.name:
+            continue
+        kind = each.own.partition("/")[0].partition("?")[0]
+        well_formed = fault_of(each, project.namespace) is None
+        if well_formed and not is_plural(kind):
+            message = f"{quoted(each)}: The type {kind!r} is singular; call it {plural(kind)!r}."
+            yield told(each, "singular-type", message)
+
+
+def long_name(project: Project) -> Iterator[Told]:
+    """Names that model APIs refuse even in the safe spelling."""
+    for each in checked(project):
+        if each.kind in {"tool", "prompt"} and len(each.name) > MOST_CHARACTERS:
+            message = (
+                f"{quoted(each)} has {len(each.name)} characters; model APIs take "
+                f"{MOST_CHARACTERS}."
+            )
+            yield told(each, "long-name", message)
+
+
+def long_client_name(project: Project) -> Iterator[Told]:
+    """Tools whose names become too long with what a client puts before them."""
+    needs = "{namespace}" in project.client_prefix
+    for each in checked(project):
+        namespace = each.namespace or project.namespace
+        if each.kind != "tool" or (needs and namespace is None):
+            continue
+        prefix = project.client_prefix.replace("{namespace}", namespace or "")
+        length = len(prefix) + len(each.name)
+        if len(each.name) <= MOST_CHARACTERS < length:
+            message = (
+                f"{quoted(each)} has {length} characters with a client's prefix {prefix!r}; "
+                f"model APIs take {MOST_CHARACTERS}."
+            )
+            yield told(each, "long-client-name", message)

@@ -1,0 +1,129 @@
+"""A new server is complete: it passes its own tests and the linter, and can be asked."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.names.generate import namespaces_md
+from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
+from folkmoot.names.lint.source import read_sources
+from folkmoot.relay.upstream.inventory import take_inventory
+from tests.harness import run
+from tests.names.generate.conftest import texts
+
+OFFERED = {
+    "mynotes:create_task",
+    "mynotes:list_tasks",
+    "mynotes:complete_task",
+    "mynotes:delete_task",
+    "mynotes:plan_day",
+    "mynotes://reports/open-tasks.md",
+    "mynotes://tasks/{task_id}",
+}
+
+
+def make(folder: Path, sdk: Sdk = "mcp") -> Path:
+    plan_server(check_server("my-notes", None, sdk), folder).apply()
+    return folder
+
+
+@pytest.mark.requirement("names.example-server")
+@pytest.mark.parametrize("sdk", SDKS)
+def test_a_new_project_has_every_file_and_its_names_are_written_down(
+    tmp_path: Path, sdk: Sdk
+) -> None:
+    root = make(tmp_path / "my-notes", sdk)
+    files = texts(root)
+    assert set(files) == {
+        ".gitignore",
+        ".pre-commit-config.yaml",
+        "CHANGELOG.md",
+        "NAMESPACES.md",
+        "README.md",
+        "UPGRADING.md",
+        "pyproject.toml",
+        "src/my_notes/__init__.py",
+        "src/my_notes/__main__.py",
+        "src/my_notes/names.py",
+        "src/my_notes/server.py",
+        "src/my_notes/tasks.py",
+        "tests/test_names.py",
+        "tests/test_server.py",
+        "tests/test_tasks.py",
+    }
+    settings = tomllib.loads(files["pyproject.toml"])
+    assert settings["project"]["dependencies"] == [SDKS[sdk]]
+    assert settings["project"]["scripts"] == {"my-notes": "my_notes.__main__:main"}
+    found = read_sources([root])
+    assert {it.name for it in found.declared} == OFFERED
+    assert namespaces_md.differences(found, files["NAMESPACES.md"]) == []
+
+
+@pytest.mark.requirement("names.example-server")
+def test_a_new_server_passes_its_own_tests_and_the_linter_and_lists_its_names(
+    tmp_path: Path,
+) -> None:
+    check_whole(make(tmp_path / "my-notes"))
+
+
+@pytest.mark.long
+@pytest.mark.requirement("names.example-server")
+@pytest.mark.skipif(
+    importlib.util.find_spec("fastmcp") is None, reason="fastmcp is not installed here"
+)
+def test_a_new_server_made_with_fastmcp_does_so_too(tmp_path: Path) -> None:
+    check_whole(make(tmp_path / "my-notes", "fastmcp"))
+
+
+def check_whole(root: Path) -> None:
+    """Its tests, the linter and a client, each in a process as people run them."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environ = {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "80"}
+    for words in (["pytest", "-q", "-p", "no:cacheprovider"], ["folkmoot", "names", "lint", "."]):
+        command = [sys.executable, "-m", *words]
+        done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    server = [sys.executable, "-m", "my_notes"]
+    listed = run(take_inventory(server, env={"PYTHONPATH": str(root / "src")}))
+    assert listed.server["name"] == "my-notes"
+    names = {it["name"] for it in (*listed.tools, *listed.prompts)}
+    uris = {it["uri"] for it in listed.resources} | {it["uriTemplate"] for it in listed.templates}
+    assert names | uris == OFFERED
+    assert listed.faults == ()
+
+
+@pytest.mark.parametrize("name", ["My-Server", "my_server", "-a", "a--b", "1st", "", "a" * 65, "é"])
+def test_a_name_that_is_no_slug_is_refused(name: str) -> None:
+    with pytest.raises(ProjectUnusable, match="is no name for a server"):
+        check_server(name, None, "mcp")
+
+
+@pytest.mark.parametrize("name", ["json", "mcp", "fastmcp", "folkmoot", "async"])
+def test_a_package_that_would_hide_a_module_is_refused(name: str) -> None:
+    with pytest.raises(ProjectUnusable, match=f"{name}-server, for instance"):
+        check_server(name, None, "mcp")
+
+
+def test_a_name_that_makes_no_namespace_needs_one() -> None:
+    with pytest.raises(ProjectUnusable, match="--namespace, for instance malpn"):
+        check_server("my-awesome-long-project-name", None, "mcp")
+    assert check_server("my-awesome-long-project-name", "malp", "mcp").namespace == "malp"
+    with pytest.raises(InvalidName):
+        check_server("notes", "room", "mcp")
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ProjectUnusable, match="not an empty folder"):
+        make(tmp_path)
+    assert texts(tmp_path) == {"mine.txt": "mine"}
+    (tmp_path / "empty").mkdir()
+    make(tmp_path / "empty")

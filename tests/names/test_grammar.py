@@ -1,0 +1,310 @@
+"""What is a name and what is not: the specification's examples, and where its samples err."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.names import (
+    InvalidName,
+    validate_namespace,
+    validate_resource_template,
+    validate_resource_uri,
+    validate_tool_name,
+)
+
+# The sample expressions of the specification, as it has them; they are used with `match`.
+SAMPLES = {
+    "namespace": re.compile(r"^[a-z][a-z0-9]{2,19}$"),
+    "tool": re.compile(r"^[a-z][a-z0-9_]+:[a-z][a-z0-9_]+$"),
+    "uri": re.compile(r"^[a-z][a-z0-9]+://[a-z0-9_/\-\.]+(\?.*)?$"),
+}
+VALIDATORS = {
+    "namespace": validate_namespace,
+    "tool": validate_tool_name,
+    "uri": validate_resource_uri,
+}
+
+
+def rule_of(what: str, name: str) -> str | None:
+    """The rule that a name breaks."""
+    try:
+        VALIDATORS[what](name)
+    except InvalidName as refused:
+        return refused.rule
+    return None
+
+
+@pytest.mark.requirement("names.namespace")
+@pytest.mark.parametrize(
+    ("namespace", "rule"),
+    [
+        ("abc", None),
+        ("a1b", None),
+        ("a" * 20, None),
+        ("coda", None),
+        ("ab", "namespace-length"),
+        ("", "namespace-length"),
+        ("a" * 21, "namespace-length"),
+        ("1abc", "namespace-start"),
+        ("my_project", "namespace-characters"),
+        ("my-project", "namespace-characters"),
+        ("_abc", "namespace-characters"),
+        ("Abc", "namespace-characters"),
+        ("abc\n", "namespace-characters"),
+        ("abc ", "namespace-characters"),
+        ("abé", "namespace-characters"),
+        ("ab\u0661", "namespace-characters"),  # a digit, and not one of ASCII
+    ],
+)
+def test_a_namespace_is_a_letter_and_two_to_nineteen_letters_and_digits(
+    namespace: str, rule: str | None
+) -> None:
+    assert rule_of("namespace", namespace) == rule
+
+
+@pytest.mark.requirement("names.tool")
+@pytest.mark.parametrize(
+    ("tool", "rule"),
+    [
+        ("ab", None),
+        ("a_", None),
+        ("create_task_v2", None),
+        ("a" * 128, None),
+        ("", "tool-length"),
+        ("a", "tool-length"),
+        ("a" * 129, "tool-length"),
+        ("2fa", "tool-start"),
+        ("_private", "tool-start"),
+        ("createTask", "tool-characters"),
+        ("create-task", "tool-characters"),
+        ("create:task", "tool-characters"),
+        ("create_task\n", "tool-characters"),
+    ],
+)
+def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(
+    tool: str, rule: str | None
+) -> None:
+    assert rule_of("tool", f"myproject:{tool}") == rule
+
+
+@pytest.mark.requirement("names.tool-valid-examples")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "projecta:generate_content",
+        "myproject:create_task",
+        "acmetools:list_docs",
+        "workflow:execute",
+    ],
+)
+def test_the_specifications_valid_tool_names_are_accepted(name: str) -> None:
+    assert rule_of("tool", name) is None
+
+
+@pytest.mark.requirement("names.tool-invalid-examples")
+@pytest.mark.parametrize(
+    ("name", "reason", "rule"),
+    [
+        ("MyProject:CreateTask", "Uppercase not allowed", "namespace-characters"),
+        ("my-project:create-task", "Hyphens not allowed", "namespace-characters"),
+        ("myproject:create-task", "Hyphens not allowed in tool_name", "tool-characters"),
+        ("mp:tool", "Namespace too short (< 3 chars)", "namespace-length"),
+        ("create_task", "Missing namespace prefix", "missing-namespace"),
+        (":create_task", "Missing namespace prefix", "missing-namespace"),
+    ],
+)
+def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(
+    name: str, reason: str, rule: str
+) -> None:
+    assert rule_of("tool", name) == rule, reason
+
+
+@pytest.mark.requirement("names.uri-valid-examples")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "myproject://templates/daily-report.md",
+        "myproject://configs/settings.json",
+        "projecta://capabilities/server",
+        "datatools://docs/abc123/tables/grid-1?limit=100",
+        "myproject://artifacts/2024-01/report-v2.pdf",
+    ],
+)
+def test_the_specifications_valid_uris_are_accepted(uri: str) -> None:
+    assert rule_of("uri", uri) is None
+
+
+@pytest.mark.requirement("names.uri-invalid-examples")
+@pytest.mark.parametrize(
+    ("uri", "reason", "rule"),
+    [
+        ("myproject/templates/daily-report.md", "Missing ://", "uri-separator"),
+        ("MyProject://Templates/DailyReport.md", "Uppercase not allowed", "namespace-characters"),
+        ("myproject://Templates/daily-report.md", "Uppercase not allowed", "type-characters"),
+        ("myproject://templates/DailyReport.md", "Uppercase not allowed", "id-characters"),
+        ("my-project://templates/daily report", "Spaces not allowed", "namespace-characters"),
+        ("myproject://templates/daily report", "Spaces not allowed", "id-characters"),
+        ("templates/daily-report.md", "Missing namespace", "missing-namespace"),
+        ("/templates/daily-report", "Ambiguous namespace", "missing-namespace"),
+        ("://templates/daily-report", "Missing namespace", "missing-namespace"),
+        ("myproject:templates/daily-report.md", "Missing ://", "uri-separator"),
+    ],
+)
+def test_the_specifications_invalid_uris_are_refused_for_its_reasons(
+    uri: str, reason: str, rule: str
+) -> None:
+    assert rule_of("uri", uri) == rule, reason
+
+
+@pytest.mark.requirement("names.uri", "names.uri-segments")
+@pytest.mark.parametrize(
+    ("rest", "rule"),
+    [
+        ("docs/a", None),
+        ("my_docs/a.b-c_d", None),
+        ("docs/a/b/c", None),
+        ("docs/...", None),
+        ("docs/.hidden", None),
+        ("d/a", "type-length"),
+        ("/a", "type-length"),
+        ("1docs/a", "type-start"),
+        ("_docs/a", "type-start"),
+        ("my-docs/a", "type-characters"),
+        ("docs", "id-empty"),
+        ("docs/", "id-empty"),
+        ("docs/a/", "id-empty"),
+        ("docs//a", "id-empty"),
+        ("docs/.", "id-dots"),
+        ("docs/..", "id-dots"),
+        ("docs/a/../b", "id-dots"),
+        ("docs/a/./b", "id-dots"),
+        ("docs/a#b", "id-characters"),
+        ("docs/%2e%2e", "id-characters"),
+        ("docs/{id}", "id-characters"),
+        ("docs/a\n", "id-characters"),
+        ("docs/" + "a" * 2048, "uri-length"),
+    ],
+)
+def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest: str, rule: str | None) -> None:
+    assert rule_of("uri", f"myproject://{rest}") == rule
+
+
+@pytest.mark.requirement("names.uri-query")
+@pytest.mark.parametrize(
+    ("query", "rule"),
+    [
+        ("a=b", None),
+        ("a=", None),
+        ("format=json&limit=10", None),
+        ("X-y.z_1=%C3%A9%20%26", None),
+        ("since=2026-01-02T03:04:05&path=docs/a,b", None),
+        ("", "query-pair"),
+        ("a", "query-pair"),
+        ("=b", "query-pair"),
+        ("a=b&", "query-pair"),
+        ("a=b&&c=d", "query-pair"),
+        ("a b=c", "query-key"),
+        ("é=c", "query-key"),
+        ("a%20b=c", "query-key"),
+        ("a=b&a=c", "query-repeated"),
+        ("a=b c", "query-value"),
+        ("a=b+c", "query-value"),
+        ("a=b=c", "query-value"),
+        ("a=b#c", "query-value"),
+        ("a=é", "query-value"),
+        ("a=%", "query-value"),
+        ("a=%4", "query-value"),
+        ("a=%zz", "query-value"),
+        ("a=%FF", "query-value"),  # no UTF-8
+        ("a=b\n", "query-value"),
+    ],
+)
+def test_a_query_is_pairs_whose_values_are_percent_encoded(query: str, rule: str | None) -> None:
+    assert rule_of("uri", f"myproject://docs/a?{query}") == rule
+
+
+@pytest.mark.requirement("names.grammar-wins")
+@pytest.mark.parametrize(
+    ("what", "name", "rule"),
+    [
+        # They end in `$`, which lets a newline come after it.
+        ("namespace", "myproject\n", "namespace-characters"),
+        ("tool", "myproject:create_task\n", "tool-characters"),
+        ("uri", "myproject://docs/a\n", "id-characters"),
+        ("uri", "myproject://docs/a?b=c\n", "query-value"),
+        # The one of tools takes a namespace for another tool.
+        ("tool", "my_project:create_task", "namespace-characters"),
+        ("tool", "mp:create_task", "namespace-length"),
+        ("tool", f"{'a' * 21}:create_task", "namespace-length"),
+        # The one of URIs knows neither lengths nor types nor segments.
+        ("uri", "mp://docs/a", "namespace-length"),
+        ("uri", f"{'a' * 21}://docs/a", "namespace-length"),
+        ("uri", "myproject://docs/../secrets", "id-dots"),
+        ("uri", "myproject://docs/./a", "id-dots"),
+        ("uri", "myproject://../docs", "type-characters"),
+        ("uri", "myproject://docs", "id-empty"),
+        ("uri", "myproject://docs/", "id-empty"),
+        ("uri", "myproject://docs//a", "id-empty"),
+        ("uri", "myproject:///etc/passwd", "type-length"),
+        ("uri", "myproject://1docs/a", "type-start"),
+        ("uri", "myproject://my-docs/a", "type-characters"),
+        ("uri", "myproject://docs/a?", "query-pair"),
+        ("uri", "myproject://docs/a?anything goes", "query-pair"),
+    ],
+)
+def test_the_grammar_refuses_what_the_sample_expressions_accept(
+    what: str, name: str, rule: str
+) -> None:
+    assert SAMPLES[what].match(name)
+    assert rule_of(what, name) == rule
+
+
+@pytest.mark.requirement("names.grammar-wins")
+@given(st.text(st.sampled_from("aZ09_-.:/?=&%\n é"), max_size=30), st.sampled_from(["", "abc"]))
+def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(
+    text: str, namespace: str
+) -> None:
+    for what, join in (("namespace", ""), ("tool", ":"), ("uri", "://")):
+        name = f"{namespace}{join}{text}" if namespace else text
+        if not SAMPLES[what].match(name):
+            assert rule_of(what, name) is not None
+
+
+@pytest.mark.requirement("names.uri")
+@pytest.mark.parametrize(
+    ("template", "rule"),
+    [
+        ("myproject://docs/{id}", None),
+        ("myproject://docs/{doc_id}/tables/{table}", None),
+        ("myproject://docs/report-{day}.md", None),
+        ("myproject://docs/{path*}", None),
+        ("myproject://docs/{+path}", None),
+        ("myproject://docs{/path*}", None),
+        ("myproject://docs/{id}{?limit,format}", None),
+        ("myproject://docs/{id}?limit={limit}", None),
+        ("myproject://docs/{id}?limit={limit}{&format}", None),
+        ("myproject://docs/plain", None),
+        ("myproject://docs/{id", "id-characters"),
+        ("myproject://docs/{}", "id-characters"),
+        ("myproject://docs/{id}/..", "id-dots"),
+        ("myproject://docs{?limit}", "id-empty"),
+        ("myproject://docs{id}", "type-characters"),
+        ("myproject://{type}/{id}", "type-characters"),
+        ("{namespace}://docs/{id}", "namespace-characters"),
+        ("docs/{id}", "missing-namespace"),
+        ("myproject://docs/{id}" + "a" * 2048, "uri-length"),
+    ],
+)
+def test_a_template_is_a_uri_with_expressions_in_its_id_and_its_query(
+    template: str, rule: str | None
+) -> None:
+    if rule is None:
+        validate_resource_template(template, expected_namespace="myproject")
+    else:
+        with pytest.raises(InvalidName) as refused:
+            validate_resource_template(template)
+        assert (refused.value.rule, refused.value.nearest) == (rule, None)

@@ -1,0 +1,115 @@
+"""Choosing a namespace: from a project's slug, and only one that is free."""
+
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.accounts.handles import RESERVED
+from folkmoot.names import (
+    RESERVED_NAMES,
+    RESERVED_NAMESPACES,
+    InvalidName,
+    Namespace,
+    check_free_namespace,
+    namespace_from_slug,
+    validate_namespace,
+)
+
+
+@pytest.mark.requirement("names.from-slug")
+@pytest.mark.parametrize(
+    ("slug", "namespace"),
+    [
+        ("my-awesome-server", "myawesomeserver"),
+        ("myproject", "myproject"),
+        ("my_awesome_server", "myawesomeserver"),
+        ("my.awesome.server", "myawesomeserver"),
+        ("My-Awesome-Server", "myawesomeserver"),
+        ("s3-browser", "s3browser"),
+        ("my-awesome-long-project", "myawesomelongproject"),  # twenty characters
+    ],
+)
+def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str) -> None:
+    assert namespace_from_slug(slug) == namespace
+    assert Namespace.from_slug(slug) == Namespace(namespace)
+
+
+@pytest.mark.requirement("names.from-long-slug")
+@pytest.mark.parametrize(
+    ("slug", "proposal"),
+    [
+        ("my-awesome-long-projects", "malp"),
+        ("MyAwesomeLongProjects", "malp"),
+        ("internationalization-gateway", "internationalgateway"),
+        ("pneumonoultramicroscopics", "pneumonoultramicrosc"),
+        ("message-sending-gateways", "messagsendingatewa"),  # as `msg` is reserved
+        ("-".join("abcdefghijklmnopqrstuvwxyz"), "abcdefghijklmnopqrst"),
+    ],
+)
+def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
+    slug: str, proposal: str
+) -> None:
+    with pytest.raises(InvalidName) as refused:
+        namespace_from_slug(slug)
+    assert refused.value.rule == "namespace-length"
+    assert refused.value.nearest == proposal
+    assert f"Did you mean {proposal}?" in str(refused.value)
+    validate_namespace(proposal)
+
+
+@pytest.mark.requirement("names.from-slug")
+@pytest.mark.parametrize(
+    ("slug", "rule", "position", "proposal"),
+    [
+        ("@acme/thing", "slug-characters", 0, "thing"),
+        ("@acme/my-thing", "slug-characters", 0, "mything"),
+        ("acme/thing", "slug-characters", 4, "acmething"),
+        ("my server", "slug-characters", 2, "myserver"),
+        ("my-server\n", "slug-characters", 9, "myserver"),
+        ("café-tools", "slug-characters", 3, "cafetools"),
+        ("3d-printer", "namespace-start", 0, "dprinter"),
+        ("--3d-printer", "namespace-start", 2, "dprinter"),
+        ("2048", "namespace-start", 0, None),
+        ("m-p", "namespace-length", 3, "mptools"),
+        ("", "namespace-length", 0, None),
+        ("---", "namespace-length", 3, None),
+        ("語", "slug-characters", 0, None),
+    ],
+)
+def test_any_other_slug_is_refused_with_a_proposal_where_there_is_one(
+    slug: str, rule: str, position: int, proposal: str | None
+) -> None:
+    with pytest.raises(InvalidName) as refused:
+        namespace_from_slug(slug)
+    found = refused.value
+    assert (found.rule, found.position, found.nearest) == (rule, position, proposal)
+
+
+@pytest.mark.requirement("wire-name.reserved-namespaces")
+def test_the_reserved_names_are_those_of_handles_and_include_the_hubs_own() -> None:
+    assert RESERVED_NAMES == RESERVED
+    assert len(RESERVED_NAMES) == 10
+    assert {"msg", "room", "chat", "mmp", "folkmoot"} == RESERVED_NAMESPACES
+    assert RESERVED_NAMESPACES < RESERVED_NAMES
+
+
+@pytest.mark.requirement("wire-name.reserved-namespaces")
+@pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
+def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str) -> None:
+    validate_namespace(name)
+    with pytest.raises(InvalidName) as refused:
+        check_free_namespace(name)
+    assert refused.value.rule == "reserved-namespace"
+    assert refused.value.nearest == f"{name}tools"
+
+
+def test_a_namespace_that_someone_has_cannot_be_taken() -> None:
+    check_free_namespace("github", taken={"gitlab"})
+    with pytest.raises(InvalidName) as refused:
+        check_free_namespace("github", taken={"github"})
+    assert (refused.value.rule, refused.value.nearest) == ("taken-namespace", "githubtools")
+    with pytest.raises(InvalidName) as refused:
+        check_free_namespace("github", taken={"github", "githubtools"})
+    assert refused.value.nearest is None
+    with pytest.raises(InvalidName, match="Invalid namespace"):
+        check_free_namespace("git-hub")
