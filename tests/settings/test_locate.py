@@ -61,8 +61,11 @@ def test_every_form_of_key_is_found_on_its_line() -> None:
         ("table",): 18,
         ("table", "inner"): 19,
         ("table", "deep"): 21,
+        ("table", "deep", "deeper"): 21,
+        ("table", "deep", "deeper", "deepest"): 22,
         ("odd name",): 23,
         ("odd name", "x"): 23,
+        ("odd name", "x", "y"): 24,
         ("array",): 25,
         ("array", "item"): 26,
     }

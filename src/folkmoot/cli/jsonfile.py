@@ -4,118 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.settings.jsonc import Member, NotJson, Object, Reader
 
-DEEPEST = 100
-BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*")
-STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 INDENT = re.compile(r"\n([ \t]+)[^\s]")
 BOM = "\ufeff"
-
-
-class Unreadable(Exception):
-    """The text is not JSON, with or without comments; the message says where."""
-
-
-class Member(NamedTuple):
-    """One member of an object, and where its name and value lie."""
-
-    name: str
-    at: int
-    start: int
-    end: int
-
-
-class Object(NamedTuple):
-    """Where an object lies and what is in it; `tail` is where another member can be put."""
-
-    start: int
-    end: int
-    members: list[Member]
-    tail: int
-    comma: bool
-
-
-class Reader:
-    """Reads JSON with comments and commas at the end, and remembers where things are."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.objects: dict[int, Object] = {}
-
-    def document(self) -> tuple[Any, int]:
-        """The one value of the text, and where it begins."""
-        start = self._blank(0)
-        value, end = self._value(start, 0)
-        if self._blank(end) != len(self.text):
-            self._fail(self._blank(end))
-        return value, start
-
-    def _blank(self, at: int) -> int:
-        match = BLANK.match(self.text, at)
-        return match.end() if match else at
-
-    def _fail(self, at: int) -> NoReturn:
-        raise Unreadable(f"line {self.text.count(chr(10), 0, at) + 1}")
-
-    def _value(self, at: int, depth: int) -> tuple[Any, int]:
-        if depth > DEEPEST:
-            self._fail(at)
-        first = self.text[at : at + 1]
-        if first == "{":
-            return self._object(at, depth)
-        if first == "[":
-            return self._array(at, depth)
-        match = (STRING if first == '"' else SCALAR).match(self.text, at)
-        if match is None:
-            self._fail(at)
-        try:
-            return json.loads(match[0]), match.end()
-        except ValueError:
-            self._fail(at)
-
-    def _object(self, start: int, depth: int) -> tuple[dict[str, Any], int]:
-        value: dict[str, Any] = {}
-        members: list[Member] = []
-        comma = False
-        at, tail = start + 1, start + 1
-        while self.text[(at := self._blank(at)) : at + 1] != "}":
-            if members and not comma:
-                self._fail(at)
-            name, end = self._value(at, depth)
-            if not isinstance(name, str):
-                self._fail(at)
-            colon = self._blank(end)
-            if self.text[colon : colon + 1] != ":":
-                self._fail(colon)
-            begin = self._blank(colon + 1)
-            value[name], end = self._value(begin, depth + 1)
-            members.append(Member(name, at, begin, end))
-            at = self._blank(end)
-            comma = self.text[at : at + 1] == ","
-            at = at + 1 if comma else end
-            tail = at
-        # What lies behind the last member may be comments: another member goes behind those too.
-        tail = start + len(self.text[start:at].rstrip()) if members else tail
-        self.objects[start] = Object(start, at, members, tail, comma)
-        return value, at + 1
-
-    def _array(self, start: int, depth: int) -> tuple[list[Any], int]:
-        value: list[Any] = []
-        comma = True
-        at = start + 1
-        while self.text[(at := self._blank(at)) : at + 1] != "]":
-            if not comma:
-                self._fail(at)
-            item, at = self._value(at, depth + 1)
-            value.append(item)
-            at = self._blank(at)
-            comma = self.text[at : at + 1] == ","
-            at += comma
-        return value, at + 1
 
 
 def put_entry(text: str, member: str, name: str, entry: dict[str, Any], *, force: bool) -> str:
@@ -137,7 +32,7 @@ def read(text: str) -> tuple[dict[str, Any], Object, dict[int, Object]]:
     reader = Reader(text)
     try:
         value, start = reader.document()
-    except (Unreadable, RecursionError) as error:
+    except (NotJson, RecursionError) as error:
         raise ClientFileUnusable(f"it is not valid JSON ({error}), so it is left alone.") from None
     if not isinstance(value, dict):
         raise ClientFileUnusable("it holds no JSON object, so it is left alone.")

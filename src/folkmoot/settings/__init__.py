@@ -3,12 +3,26 @@
 A *field* is one setting with its type, bounds and description (`model`, `rooms`); the table of all
 fields and the one check each value passes are in `fields`; `load` merges the sources into `Loaded`,
 which holds the `Settings` and the *origin* of every value, and has `consistency` look whether they
-go together; `locate` finds the line a key stands on.
+go together; `locate` finds the line a key stands on. What stands behind the hub, and who may use
+it, is a `GatewaySpec` (`backends`), from tables whose keys their writer chooses and from the files
+of MCP clients (`mcpservers`); `gateway_load` reads all of it.
 """
 
 from __future__ import annotations
 
-from folkmoot.settings.fields import FIELDS, SECTIONS, BadValue, Field, check, read_text, shown
+from folkmoot.settings.backends import BackendSpec, GatewaySpec, Secret
+from folkmoot.settings.fields import (
+    BACKEND_FIELDS,
+    FIELDS,
+    OPEN_TABLES,
+    SECTIONS,
+    BadValue,
+    Field,
+    check,
+    read_text,
+    shown,
+)
+from folkmoot.settings.gateway import GatewaySettings
 from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
     HttpSettings,
@@ -25,12 +39,17 @@ from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.schema import schema
 
 __all__ = [
+    "BACKEND_FIELDS",
     "CONFIG_NAME",
     "FIELDS",
+    "OPEN_TABLES",
     "OTHER_VARIABLES",
     "SECTIONS",
+    "BackendSpec",
     "BadValue",
     "Field",
+    "GatewaySettings",
+    "GatewaySpec",
     "HttpSettings",
     "KindSettings",
     "LimitSettings",
@@ -40,6 +59,7 @@ __all__ = [
     "McpSettings",
     "RateSettings",
     "RoomSettings",
+    "Secret",
     "Settings",
     "StoreSettings",
     "TelemetrySettings",

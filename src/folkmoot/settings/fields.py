@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
 from folkmoot.settings import shapes
+from folkmoot.settings.backends import BackendSpec
 from folkmoot.settings.model import Settings
 from folkmoot.settings.section import Section
 
@@ -58,7 +59,9 @@ def check(field: Field, value: object) -> Any:
     try:
         converted = msgspec.convert(value, field.type)
     except (msgspec.ValidationError, OverflowError):
-        raise refusal(field, value) from None
+        items = value if isinstance(value, list) else []
+        wrong = next((item for item in items if not isinstance(item, str)), value)
+        raise refusal(field, wrong) from None
     texts = converted if isinstance(converted, tuple) else (converted,)
     for item in texts:
         if isinstance(item, str) and not (shapes.text(item) and field.shape(item)):
@@ -148,6 +151,8 @@ def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) 
     words = sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
     if base is tuple:
         return f"a list of at most {meta['max_length']} {words}"
+    if base is dict:
+        return f"a table of at most {meta['max_length']} texts and references"
     if "max_length" in meta:
         least = f"{meta['min_length']} to" if "min_length" in meta else "at most"
         return f"text of {least} {meta['max_length']} printable characters"
@@ -178,6 +183,16 @@ def describe(section: str, name: str, hint: Any, default: Any) -> Field:
     )
 
 
+def fields_of(struct: type[Struct], section: str) -> Iterator[Field]:
+    """The entries of the fields of a struct that have a description."""
+    hints = get_type_hints(struct, include_extras=True)
+    for each in msgspec.structs.fields(struct):
+        if get_origin(hints[each.name]) is Annotated:
+            made = each.default_factory
+            default = each.default if made is msgspec.NODEFAULT else made()
+            yield describe(section, each.name, hints[each.name], default)
+
+
 def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
     """The type inside `Annotated`; what its `Meta`s say is gathered in `meta`."""
     if get_origin(hint) is not Annotated:
@@ -198,11 +213,7 @@ def table() -> dict[str, Field]:
     for top in msgspec.structs.fields(Settings):
         hint = hints[top.name]
         if isinstance(hint, type) and issubclass(hint, Section):
-            inner = get_type_hints(hint, include_extras=True)
-            fields += [
-                describe(top.name, each.name, inner[each.name], each.default)
-                for each in msgspec.structs.fields(hint)
-            ]
+            fields += fields_of(hint, top.name)
         else:
             fields.append(describe("", top.name, hint, top.default))
     return {field.path: field for field in fields}
@@ -214,3 +225,13 @@ SECTIONS: dict[str, type[Section]] = {
     for name, hint in get_type_hints(Settings).items()
     if isinstance(hint, type) and issubclass(hint, Section)
 }
+BACKEND_FIELDS: dict[str, Field] = {
+    field.name: field for field in fields_of(BackendSpec, "backends.NAME")
+}
+"""What the table of one backend may hold, by name."""
+OPEN_TABLES: dict[str, str] = {
+    "backends": "The MCP servers behind the hub, a table each.",
+    "groups": "Handles by the name of a group.",
+    "grants": "Capabilities by handle, or by @GROUP.",
+}
+"""Tables whose keys their writer chooses; no variable and no option sets anything in them."""

@@ -5,17 +5,31 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import SettingsError
+from folkmoot.settings.backends import GatewaySpec
 from folkmoot.settings.consistency import contradictions
-from folkmoot.settings.fields import FIELDS, SECTIONS, BadValue, check, read_text, shown
+from folkmoot.settings.fields import (
+    FIELDS,
+    OPEN_TABLES,
+    SECTIONS,
+    BadValue,
+    check,
+    read_text,
+    shown,
+)
+from folkmoot.settings.gathering import nearest
 from folkmoot.settings.model import Settings
 from folkmoot.settings.sources import (
     CONFIG_NAME,
+    FROM_ENVIRONMENT,
+    FROM_FILE,
+    FROM_OPTION,
     Document,
     Problem,
     Unreadable,
@@ -24,7 +38,7 @@ from folkmoot.settings.sources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["CONFIG_NAME", "OTHER_VARIABLES", "Loaded", "load"]
 
@@ -48,8 +62,20 @@ SERVICE_LINKS = {
 """Names and values of the variables that Kubernetes and Docker make for a service whose name begins
 with `folkmoot`: nobody meant them for the hub."""
 
-FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION = range(3)
 MAX_PROBLEMS = 50
+MCP_SERVERS = "gateway.mcp_servers"
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """What settings were loaded with, so that they can be loaded again."""
+
+    config: str | None = None
+    environ: Mapping[str, str] | None = None
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # The environment holds secrets.
+        return f"<Given {self.config}>"
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -58,6 +84,21 @@ class Loaded(Struct, frozen=True, kw_only=True):
     settings: Settings
     origins: dict[str, str]
     file: str | None
+    gateway: GatewaySpec = msgspec.field(default_factory=GatewaySpec)
+    """The servers behind the hub, and who may use them."""
+    gateway_origins: dict[str, str] = msgspec.field(default_factory=dict)
+    """Where each of it was written, by paths such as `backends.github.url`."""
+    notes: tuple[str, ...] = ()
+    """What is right and yet should be known, a sentence each."""
+    place: str | None = None
+    """Where the settings file is, or would be; None where that cannot be told."""
+    files: tuple[str, ...] = ()
+    """All files that had a say, those included that would have one if they were there."""
+    given: Given = msgspec.field(default_factory=Given)
+
+    def again(self) -> Loaded:
+        """The same, as the files are now."""
+        return load(self.given.config, environ=self.given.environ, options=self.given.options)
 
 
 class Merge(Struct, kw_only=True):
@@ -81,30 +122,62 @@ def load(
     *,
     environ: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
+    raw: bytes | None = None,
 ) -> Loaded:
     """The effective settings, or one `SettingsError` that tells everything wrong, a line each.
 
     `options` are the command line's, by path (`"log.level"`); those that are `None` were not given.
+    `raw` is taken for what the settings file holds, to see whether it may be written.
     """
+    given = Given(
+        config=os.fspath(config) if config is not None else None,
+        environ=environ,
+        options={path: value for path, value in (options or {}).items() if value is not None},
+    )
+    # Those who only want help need not wait for it.
+    from folkmoot.settings.gateway_load import take_gateway
+
     environ = os.environ if environ is None else environ
-    options = {path: value for path, value in (options or {}).items() if value is not None}
     merge = Merge()
-    found = find_file(os.fspath(config) if config is not None else None, environ, options)
-    if found is not None:
-        name, in_data_folder = found
+    place = find_file(given.config, environ, given.options)
+    document = None
+    if place is not None and (place.there or raw is not None):
         try:
-            take_file(merge, read_file(name, in_data_folder=in_data_folder))
+            document = read_file(place.name, in_data_folder=place.in_data_folder, raw=raw)
+            take_file(merge, document)
         except Unreadable as error:
             merge.refuse(FROM_FILE, 0, str(error))
     take_environment(merge, environ)
-    take_options(merge, options)
-    if merge.problems:
-        raise failure(merge.problems)
+    take_options(merge, given.options)
+    imports = imported_files(merge, place.name if place else "")
+    gathering = take_gateway(document, place.name if place else "", imports, environ)
+    files = (*([place.name] if place else []), *imports)
+    problems = merge.problems + gathering.problems
+    if problems:
+        raise failure(problems, files)
     settings = build(merge.values)
     if wrong := list(contradictions(settings)):
-        raise failure([contradiction(merge, *each) for each in wrong])
-    origins = {path: merge.origins.get(path, "default") for path in FIELDS}
-    return Loaded(settings=settings, origins=origins, file=found and found[0])
+        raise failure([contradiction(merge, *each) for each in wrong], files)
+    return Loaded(
+        settings=settings,
+        origins={path: merge.origins.get(path, "default") for path in FIELDS},
+        file=place.name if place and document else None,
+        gateway=gathering.spec(),
+        gateway_origins=gathering.origins,
+        notes=tuple(gathering.notes),
+        place=place.name if place else None,
+        files=files,
+        given=given,
+    )
+
+
+def imported_files(merge: Merge, file: str) -> tuple[str, ...]:
+    """The files of servers to take in, as paths that can be opened."""
+    origin = merge.origins.get(MCP_SERVERS, "")
+    elsewhere = origin in (FIELDS[MCP_SERVERS].variable, FIELDS[MCP_SERVERS].option)
+    folder = Path() if elsewhere else Path(file).parent
+    names = merge.values.get(MCP_SERVERS, ())
+    return tuple(str(folder / Path(name).expanduser()) for name in names)
 
 
 def take_file(merge: Merge, document: Document) -> None:
@@ -175,6 +248,8 @@ def take_options(merge: Merge, options: Mapping[str, Any]) -> None:
 def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Section, name and value of each key; the section is empty at the top."""
     for name, value in values.items():
+        if name in OPEN_TABLES:
+            continue
         if name in SECTIONS and isinstance(value, dict):
             yield from ((name, inner, each) for inner, each in value.items())
         else:
@@ -185,7 +260,7 @@ def unknown(section: str, name: str, value: object) -> str:
     """What is not known, in which table, and what was probably meant."""
     key = shown(name)[1:-1]
     if not section and isinstance(value, dict):
-        return f"table [{key}]{nearest(name, SECTIONS, '[{}]')}"
+        return f"table [{key}]{nearest(name, [*SECTIONS, *OPEN_TABLES], '[{}]')}"
     place = f" in [{section}]" if section else ""
     names = [field.name for field in FIELDS.values() if field.section == section]
     hint = nearest(name, names) or elsewhere(name, section)
@@ -199,12 +274,6 @@ def elsewhere(name: str, section: str) -> str:
         home = others[match].section
         return f"; did you mean '{match}' {f'in [{home}]' if home else 'at the top of the file'}?"
     return ""
-
-
-def nearest(name: str, known: Iterable[str], spelled: str = "'{}'") -> str:
-    """The hint for a name that is nearly right."""
-    matches = difflib.get_close_matches(name[:100], list(known), 1, 0.7)
-    return f"; did you mean {spelled.format(matches[0])}?" if matches else ""
 
 
 def contradiction(merge: Merge, path: str, text: str) -> Problem:
@@ -221,9 +290,9 @@ def build(values: Mapping[str, Any]) -> Settings:
     return msgspec.convert(nested, Settings)
 
 
-def failure(problems: list[Problem]) -> SettingsError:
-    """One error that tells every problem, in the order of the file."""
+def failure(problems: list[Problem], files: tuple[str, ...]) -> SettingsError:
+    """One error that tells every problem, in the order of the file, and which files were read."""
     lines = [problem.text for problem in sorted(problems)]
     if len(lines) > MAX_PROBLEMS:
         lines[MAX_PROBLEMS:] = [f"… and {len(lines) - MAX_PROBLEMS} more"]
-    return SettingsError("\n".join(lines), problems=lines)
+    return SettingsError("\n".join(lines), problems=lines, files=files)

@@ -20,12 +20,14 @@ TOKEN = re.compile(
     r"|[\[\]{}\n]",
     re.DOTALL,
 )
+DEPTH = 4
+"""How deep keys are told apart: `backends.NAME.env.VARIABLE` is the deepest a file may have."""
 OPENING = frozenset("[{")
 CLOSING = frozenset("]}")
 
 
 def key_lines(document: str) -> dict[Key, int]:
-    """The line of each key one or two levels deep, where it is first named.
+    """The line of each key down to `DEPTH`, where it is first named.
 
     The document must be valid TOML: then each of its statements is valid alone, and tells its keys.
     """
@@ -35,11 +37,11 @@ def key_lines(document: str) -> dict[Key, int]:
         parsed = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
             table = header(parsed)
-            keys = [table[:1], table[:2]]
+            keys = [table[: depth + 1] for depth in range(len(table))]
         else:
             keys = [table + key for key in paths(parsed)]
         for key in keys:
-            lines.setdefault(key[:2], line)
+            lines.setdefault(key[:DEPTH], line)
     return lines
 
 
@@ -65,7 +67,7 @@ def header(parsed: dict[str, Any]) -> Key:
     """The first names of a table header, parsed alone: each level holds just the next."""
     names: list[str] = []
     level: Any = parsed
-    while level and len(names) < 3:
+    while level and len(names) < DEPTH:
         name, level = next(iter(level.items()))
         names.append(name)
         if isinstance(level, list):
@@ -73,9 +75,9 @@ def header(parsed: dict[str, Any]) -> Key:
     return tuple(names)
 
 
-def paths(parsed: dict[str, Any]) -> Iterator[Key]:
-    """The keys one statement names, one or two levels deep, outer ones first."""
+def paths(parsed: dict[str, Any], depth: int = DEPTH) -> Iterator[Key]:
+    """The keys one statement names, down to a depth, outer ones first."""
     for name, value in parsed.items():
         yield (name,)
-        if isinstance(value, dict):
-            yield from ((name, inner) for inner in value)
+        if isinstance(value, dict) and depth > 1:
+            yield from ((name, *inner) for inner in paths(value, depth - 1))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from folkmoot.settings.gateway import GatewaySettings
 from folkmoot.settings.passing import InterceptorSettings, RecordSettings
 from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.section import (
@@ -317,8 +318,8 @@ class Settings(Section, frozen=True, kw_only=True):
         Literal["auto", "open", "invite", "closed"],
         Meta(
             description="Who may register: open is everyone, invite is whoever was invited, closed "
-            "is nobody; auto is open while the hub listens on this machine alone and has no "
-            "`public_url`, and invite otherwise."
+            "is nobody but those for whom the operator made an invite; auto is open while the hub "
+            "listens on this machine alone and has no `public_url`, and invite otherwise."
         ),
     ] = "auto"
     rate_limits: Annotated[
@@ -339,6 +340,7 @@ class Settings(Section, frozen=True, kw_only=True):
     limits: LimitSettings = field(default_factory=LimitSettings)
     record: RecordSettings = field(default_factory=RecordSettings)
     interceptors: InterceptorSettings = field(default_factory=InterceptorSettings)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

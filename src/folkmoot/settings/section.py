@@ -7,24 +7,34 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from folkmoot.settings.shapes import (
+    argument,
     file_path,
+    file_paths,
     folder_path,
     host,
     host_pattern,
     http_url,
+    namespace,
     network,
     origin,
     path,
+    server_url,
+    tool_pattern,
 )
 
 Host = Annotated[str, Meta(extra={"shape": host})]
 FolderPath = Annotated[str, Meta(extra={"shape": path})]
 OptionalFolder = Annotated[str, Meta(extra={"shape": folder_path})]
 FilePath = Annotated[str, Meta(extra={"shape": file_path})]
+FilePaths = Annotated[str, Meta(extra={"shape": file_paths})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
 Origin = Annotated[str, Meta(extra={"shape": origin})]
 Network = Annotated[str, Meta(extra={"shape": network})]
+Argument = Annotated[str, Meta(extra={"shape": argument})]
+NamespaceName = Annotated[str, Meta(extra={"shape": namespace})]
+ServerUrl = Annotated[str, Meta(extra={"shape": server_url})]
+ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

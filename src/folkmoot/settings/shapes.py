@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
 HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+MOST_ARGUMENT = 32_768
+MOST_NAME = 256
 CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -76,9 +78,44 @@ def file_path(value: str) -> bool:
     return not value or path(value)
 
 
+def file_paths(value: str) -> bool:
+    """Paths of files."""
+    return path(value)
+
+
 def folder_path(value: str) -> bool:
     """Empty, or the path of a folder."""
     return not value or path(value)
+
+
+def argument(value: str) -> bool:
+    """Pieces of text without control characters."""
+    return len(value) <= MOST_ARGUMENT and text(value)
+
+
+def tool_pattern(value: str) -> bool:
+    """Names of tools, in which `*` may stand for anything."""
+    # A deny, as rights know it, would be taken for a name that no tool has.
+    return 0 < len(value) <= MOST_NAME and text(value) and " " not in value and value[0] != "!"
+
+
+def namespace(value: str) -> bool:
+    """A namespace: a lower-case letter, and 2 to 19 lower-case letters and digits behind it."""
+    # The grammar takes a while to import, and most who look at settings write no namespace.
+    from folkmoot.core.errors import InvalidName
+    from folkmoot.names import validate_namespace
+
+    try:
+        validate_namespace(value)
+    except InvalidName:
+        return False
+    return True
+
+
+def server_url(value: str) -> bool:
+    """An http:// or https:// URL without user, password or fragment."""
+    bare, _, query = value.partition("?")
+    return bool(bare) and http_url(bare) and text(query) and not set(query) & {" ", "#"}
 
 
 def http_url(value: str) -> bool:

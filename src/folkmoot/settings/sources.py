@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import select
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -17,7 +20,13 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "config.toml"
 MAX_FILE_BYTES = 1_048_576
+PIPE_SECONDS = 5.0
+"""How long a pipe that is given as a file may be silent."""
+FROM_FILE, FROM_IMPORT, FROM_ENVIRONMENT, FROM_OPTION = range(4)
+"""Where a problem lies, in the order they are told."""
 
+TWICE = re.compile(r"Cannot declare \((.+)\) twice")
+NAMED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -38,8 +47,9 @@ class Document(Struct, frozen=True, kw_only=True):
     in_data_folder: bool = False
 
     def where(self, *key: str) -> tuple[str, int]:
-        """`name:line` of a key, and the line."""
-        line = self.lines.get(key[:2], 0)
+        """`name:line` of a key, or of what it is in, and the line."""
+        known = (key[:length] for length in range(len(key), 0, -1))
+        line = next((self.lines[each] for each in known if each in self.lines), 0)
         return f"{self.name}:{line}", line
 
 
@@ -47,26 +57,46 @@ class Unreadable(Exception):
     """The file as a whole cannot be used; the message is one clear line."""
 
 
+class FilePlace(NamedTuple):
+    """Where the settings file is, or would be."""
+
+    name: str
+    in_data_folder: bool = False
+    """Whether that is its place in the data folder, rather than one that was named."""
+    there: bool = True
+
+
 def find_file(
     config: str | None, environ: Mapping[str, str], options: Mapping[str, Any]
-) -> tuple[str, bool] | None:
-    """The settings file, and whether it was found in the data folder rather than named."""
+) -> FilePlace | None:
+    """The settings file; None where not even its place can be told."""
     if config is not None:
-        return config, False
+        return FilePlace(config)
     if named := environ.get("FOLKMOOT_CONFIG"):
-        return named, False
+        return FilePlace(named)
     folder = options.get("data") or environ.get("FOLKMOOT_DATA") or FIELDS["data"].default
     try:
         path = Path(folder).expanduser() / CONFIG_NAME
-        path.stat()
-    except (OSError, RuntimeError, ValueError):
+    except (RuntimeError, ValueError):
         return None
-    return str(path), True
+    return FilePlace(str(path), in_data_folder=True, there=is_there(path))
 
 
-def read_file(name: str, *, in_data_folder: bool = False) -> Document:
-    """Read and parse one settings file, or say in one line why not."""
-    raw = read_bytes(name)
+def is_there(path: Path) -> bool:
+    """Whether anything stands at a path; what may not be looked at counts as absent."""
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def read_file(name: str, *, in_data_folder: bool = False, raw: bytes | None = None) -> Document:
+    """Read and parse one settings file, or say in one line why not.
+
+    `raw` is what the file would hold, to see whether it may be written.
+    """
+    raw = read_bytes(name) if raw is None else raw
     name = printable(name)
     try:
         text = raw.decode("utf-8-sig")
@@ -93,8 +123,7 @@ def read_bytes(name: str) -> bytes:
         raise Unreadable("the name of the settings file is empty")
     path, name = Path(name), printable(name)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+        raw = read_pipe(path) if path.is_fifo() else read_start(path)
     except FileNotFoundError:
         raise Unreadable(f"{name}: there is no such file") from None
     except IsADirectoryError:
@@ -109,6 +138,30 @@ def read_bytes(name: str) -> bytes:
     return raw
 
 
+def read_start(path: Path) -> bytes:
+    """As much of a file as tells whether it is too large."""
+    with path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def read_pipe(path: Path) -> bytes:
+    """The same of a pipe, such as the shell makes of a command; nobody may ever write to it."""
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    raw, there = b"", select.poll()
+    there.register(pipe, select.POLLIN)
+    try:
+        while len(raw) <= MAX_FILE_BYTES:
+            if not there.poll(PIPE_SECONDS * 1000):
+                raise TimeoutError(errno.ETIMEDOUT, "nobody writes to the pipe")
+            part = os.read(pipe, MAX_FILE_BYTES)
+            if not part:
+                break
+            raw += part
+    finally:
+        os.close(pipe)
+    return raw
+
+
 def printable(name: str) -> str:
     """A file name in one line, whatever it holds."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
@@ -120,6 +173,8 @@ def syntax_problem(name: str, text: str, message: str) -> str:
     if position is None:
         return f"{name}: a number has too many digits"
     words = message[: position.start()]
+    if twice := TWICE.fullmatch(words):
+        words = f"the table [{'.'.join(NAMED.findall(twice[1]))}] is there already"
     words = words[0].lower() + words[1:]
     if position[1] is None:
         return f"{name}:{max(1, len(text.splitlines()))}: {words} (at the end of the file)"

@@ -1,0 +1,164 @@
+"""The tables of a settings file that have as many keys as their writer wants: the servers behind
+the hub, groups of people, and what people may do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+from folkmoot.settings.section import (
+    Argument,
+    NamespaceName,
+    OptionalFolder,
+    ServerUrl,
+    ToolPattern,
+)
+
+Transport: TypeAlias = Literal["auto", "streamable", "sse"]
+
+
+class Secret(Struct, frozen=True, forbid_unknown_fields=True):
+    """A value that is not written in the file: the name of a variable, or of a file, has it."""
+
+    env: str = ""
+    file: str = ""
+    prefix: str = ""
+    """What stands before it in the whole value, such as `Bearer `."""
+    suffix: str = ""
+
+    def around(self, value: str) -> str:
+        """The whole value, once what it refers to is known."""
+        return f"{self.prefix}{value}{self.suffix}"
+
+    def __repr__(self) -> str:
+        return f"<secret in {self.env or self.file}>"
+
+
+Value: TypeAlias = str | Secret
+
+
+class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One MCP server behind the hub: `command` or `url` says where it is."""
+
+    name: str
+    """The key of its table."""
+    namespace: Annotated[
+        NamespaceName,
+        Meta(
+            description="What stands before its tools' names here. Needed where the key of the "
+            "table is no namespace; otherwise the key is it."
+        ),
+    ]
+    command: Annotated[
+        tuple[Argument, ...],
+        Meta(
+            max_length=256,
+            description="The program to start and its arguments; it is spoken with on standard "
+            "input and output.",
+        ),
+    ] = ()
+    url: Annotated[
+        ServerUrl,
+        Meta(
+            description="The address of a server that runs already. What it wants to be shown goes "
+            "into `headers`, by reference."
+        ),
+    ] = ""
+    cwd: Annotated[
+        OptionalFolder,
+        Meta(
+            description="The folder the command is started in. A relative path is taken from the "
+            "settings file; empty is the hub's own."
+        ),
+    ] = ""
+    env: Annotated[
+        dict[str, Value],
+        Meta(
+            max_length=256,
+            description="Variables of the command's environment, besides a few harmless ones of "
+            "the hub's.",
+        ),
+    ] = field(default_factory=dict)
+    headers: Annotated[
+        dict[str, Value],
+        Meta(max_length=64, description="Headers that go with every request to `url`."),
+    ] = field(default_factory=dict)
+    transport: Annotated[
+        Transport,
+        Meta(
+            description="What the server at `url` speaks: Streamable HTTP, or the older HTTP+SSE; "
+            "auto finds out."
+        ),
+    ] = "auto"
+    tools: Annotated[
+        tuple[ToolPattern, ...],
+        Meta(
+            max_length=1000,
+            description="The tools that are shown, by their names here or at the server; `*` "
+            "stands for any run of characters. Empty shows all.",
+        ),
+    ] = ()
+    call_seconds: Annotated[
+        float, Meta(ge=0.1, le=86_400, description="How long the answer to a call may take.")
+    ] = 60.0
+    connect_seconds: Annotated[
+        float,
+        Meta(
+            ge=0.1,
+            le=600,
+            description="How long the server may take to start, or to be reached, and to greet.",
+        ),
+    ] = 15.0
+    connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="How many processes or sessions share the calls; more than one helps with "
+            "a server that answers one call after the other.",
+        ),
+    ] = 1
+    most_calls: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=4096,
+            description="Calls in flight at once on all connections; one more is refused with "
+            "`backend_busy`. One person can have all but an eighth of them.",
+        ),
+    ] = 64
+    per_user: Annotated[
+        bool,
+        Meta(
+            description="Whether each person has a connection, and for a command a process, of "
+            "their own. Needed by servers that remember who asked, and by those that ask back."
+        ),
+    ] = False
+    everyone: Annotated[
+        bool, Meta(description="Whether every account may use all of it, without a grant.")
+    ] = False
+    trusted: Annotated[
+        bool,
+        Meta(
+            description="Whether its tools may change without anyone accepting that; otherwise a "
+            "changed one is held back until an operator did."
+        ),
+    ] = False
+    enabled: Annotated[
+        bool, Meta(description="Whether it is used; false keeps the table and leaves it off.")
+    ] = True
+
+    def __repr__(self) -> str:
+        return f"<BackendSpec {self.namespace}>"
+
+
+class GatewaySpec(Struct, frozen=True, kw_only=True):
+    """All of it: backends by namespace, groups of handles, and patterns by handle or group."""
+
+    backends: dict[str, BackendSpec] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Handles by the name of their group."""
+    grants: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Capabilities by handle, or by `@GROUP` for everyone in a group."""

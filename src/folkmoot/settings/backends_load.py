@@ -1,0 +1,269 @@
+"""Reads the table of one backend, from whichever file it is in; all that is wrong is told."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from folkmoot.core.errors import InvalidName
+from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
+from folkmoot.settings import shapes
+from folkmoot.settings.backends import BackendSpec, Secret, Value
+from folkmoot.settings.fields import BACKEND_FIELDS, BadValue, check, shown
+from folkmoot.settings.gathering import Place, nearest
+from folkmoot.settings.secretwords import has_open_secret, masked_arguments, promises_secret
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
+MOST_VALUE = 32_768
+MOST_NAME = 64
+REFERENCE = {"env", "file", "prefix", "suffix"}
+
+OWN_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "last-event-id",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that the hub writes itself, besides all that begin with `mcp-`."""
+
+MISTAKEN = {
+    "args": "put them into command, behind the program",
+    "type": "its name here is transport",
+    "disabled": "write enabled = false",
+    "environment": "its name here is env",
+    "timeout": "its name here is call_seconds",
+}
+"""What other programs call things, and what to do about it here."""
+
+MISPLACED = {"headers": "url", "transport": "url", "env": "command", "cwd": "command"}
+"""Settings that mean something beside another one alone."""
+
+
+def read_backend(name: str, table: object, place: Place) -> BackendSpec | None:
+    """The backend a table describes; None when something is wrong with it, which is noted."""
+    if not isinstance(table, dict):
+        place.refuse((), f"{place.label} must be a table, not {shown(table)}")
+        return None
+    before = len(place.gathering.problems)
+    place.found()
+    values = {}
+    for key, value in table.items():
+        reader = READERS.get(key, read_plain)
+        try:
+            values[key] = reader(key, value, place)
+            place.found(key)
+        except BadValue as error:
+            place.refuse((key,), str(error))
+    check_together(table, place)
+    namespace = namespace_of(name, table, place)
+    note_secrets(values, place)
+    if len(place.gathering.problems) > before or namespace is None:
+        return None
+    return BackendSpec(**{"name": name, **values, "namespace": namespace})
+
+
+def read_plain(key: str, value: object, place: Place) -> Any:
+    """A value that is checked by its type and shape alone."""
+    field = BACKEND_FIELDS.get(key)
+    if field is None:
+        told = MISTAKEN.get(key)
+        hint = f"; {told}" if told else nearest(key, BACKEND_FIELDS)
+        raise BadValue(f"unknown setting '{shown(key)[1:-1]}' in [{place.label}]{hint}")
+    try:
+        return check(field, value)
+    except BadValue as error:
+        raise BadValue(f"{place.name(key)} {error}") from None
+
+
+def read_command(key: str, value: object, place: Place) -> tuple[str, ...]:
+    """A program and its arguments; text is refused with the list it would be."""
+    if isinstance(value, str):
+        raise BadValue(f"{place.name(key)} must be a list: write it as {as_list(value)}")
+    command: tuple[str, ...] = read_plain(key, value, place)
+    if not command or not command[0].strip():
+        raise BadValue(f"{place.name(key)} must begin with the program to start")
+    return command
+
+
+def as_list(text: str) -> str:
+    """A command line as the list it should have been, without its secrets."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return f"[{', '.join(shown(word) for word in masked_arguments(words))}]"
+
+
+def read_folder(key: str, value: object, place: Place) -> str:
+    """The path of a folder, made absolute."""
+    text: str = read_plain(key, value, place)
+    return absolute(text, place.folder) if text else ""
+
+
+def absolute(text: str, folder: Path) -> str:
+    """A path as it is from anywhere; a relative one is relative to the file it was written in."""
+    return str((folder / Path(text).expanduser()).absolute())
+
+
+def read_environment(key: str, value: object, place: Place) -> dict[str, Value]:
+    """Variables for a command."""
+    return read_values(key, value, place, variable_fault)
+
+
+def variable_fault(name: str, text: str | None) -> str | None:
+    """What is wrong with a variable, if anything is."""
+    if not VARIABLE.fullmatch(name):
+        return "is no name of a variable"
+    return "must not hold a null character" if text is not None and "\0" in text else None
+
+
+def read_headers(key: str, value: object, place: Place) -> dict[str, Value]:
+    """Headers for a server."""
+    headers = read_values(key, value, place, header_fault)
+    if len({name.lower() for name in headers}) < len(headers):
+        raise BadValue(f"{place.name(key)} has one header twice; capitals make no difference")
+    return headers
+
+
+def header_fault(name: str, text: str | None) -> str | None:
+    """What is wrong with a header, if anything is."""
+    if not HEADER.fullmatch(name):
+        return "is no name of a header"
+    if name.lower() in OWN_HEADERS or name.lower().startswith("mcp-"):
+        return "is a header that the hub writes itself"
+    return "cannot be sent in a header" if text is not None and UNSENDABLE.search(text) else None
+
+
+def read_values(
+    key: str, value: object, place: Place, fault: Callable[[str, str | None], str | None]
+) -> dict[str, Value]:
+    """A table of texts and references; each that is wrong is noted at its own line."""
+    field = BACKEND_FIELDS[key]
+    if not isinstance(value, dict) or len(value) > field.type.__metadata__[0].max_length:
+        raise BadValue(f"{place.name(key)} must be {field.must_be}, not {shown(value)}")
+    values: dict[str, Value] = {}
+    for name, each in value.items():
+        label = place.name(key, name)
+        wrong = fault(name, each if isinstance(each, str) else None)
+        if wrong is not None:
+            place.refuse((key, name), f"{label} {wrong}")
+            continue
+        try:
+            values[name] = read_value(label, each, place.folder)
+        except BadValue as error:
+            place.refuse((key, name), str(error))
+    return values
+
+
+def read_value(label: str, value: object, folder: Path) -> Value:
+    """A text, or a reference to one: `{ env = "NAME" }` or `{ file = "PATH" }`."""
+    if isinstance(value, str):
+        if len(value) > MOST_VALUE:
+            raise BadValue(f"{label} must be at most {MOST_VALUE:,} characters long")
+        return value
+    if not isinstance(value, dict):
+        # What is there instead may well be a secret.
+        raise BadValue(f'{label} must be text, {{ env = "NAME" }} or {{ file = "PATH" }}')
+    for each in value:
+        if each not in REFERENCE:
+            hint = nearest(each, REFERENCE)
+            raise BadValue(f"unknown setting '{shown(each)[1:-1]}' in {label}{hint}")
+    if not all(isinstance(each, str) and shapes.text(each) for each in value.values()):
+        raise BadValue(f"{label} must refer to a variable or a file by its name")
+    variable, file = value.get("env"), value.get("file")
+    if (variable is None) is (file is None):
+        raise BadValue(f"{label} must have either env or file")
+    if variable is not None and not VARIABLE.fullmatch(variable):
+        raise BadValue(f"{label}.env must be the name of a variable, not {shown(variable)}")
+    if file is not None:
+        if not shapes.path(file):
+            raise BadValue(f"{label}.file must be the path of a file")
+        return Secret(**{**value, "file": absolute(file, folder)})
+    return Secret(**value)
+
+
+READERS: Mapping[str, Callable[[str, object, Place], Any]] = {
+    "command": read_command,
+    "cwd": read_folder,
+    "env": read_environment,
+    "headers": read_headers,
+}
+
+
+def check_together(table: Mapping[str, Any], place: Place) -> None:
+    """Refuse what says two things, nothing, or something that would not be heeded."""
+    given = table.keys() & {"command", "url"}
+    if not given:
+        place.refuse((), f"{place.label} needs command or url")
+    elif len(given) == 2:
+        place.refuse((), f"{place.label} has both command and url; it can be reached one way only")
+    for name, needed in MISPLACED.items():
+        if name in table and given and needed not in given:
+            place.refuse((name,), f"{place.name(name)} goes with {needed} alone")
+
+
+def namespace_of(name: str, table: Mapping[str, Any], place: Place) -> str | None:
+    """The namespace: what is given, or the key of the table."""
+    given = table.get("namespace", name)
+    if not isinstance(given, str):
+        return None
+    if len(name) > MOST_NAME or not shapes.text(name) or not name:
+        place.refuse((), f"{place.label}: a name has 1 to {MOST_NAME} printable characters")
+        return None
+    try:
+        validate_namespace(given)
+    except InvalidName as error:
+        if "namespace" not in table:
+            hint = proposed(given) or error.nearest
+            told = f'namespace = "{hint}"' if hint else "a namespace"
+            place.refuse((), f"{place.label}: {shown(name)} is no namespace; add {told}")
+        return None
+    if given in RESERVED_NAMES:
+        key = ("namespace",) if "namespace" in table else ()
+        place.refuse(key, f"{place.label}: the namespace {given} is reserved; choose another")
+        return None
+    return given
+
+
+def proposed(slug: str) -> str | None:
+    """A namespace for a name that is none."""
+    try:
+        return namespace_from_slug(slug)
+    except InvalidName as error:
+        return error.nearest
+
+
+def note_secrets(values: Mapping[str, Any], place: Place) -> None:
+    """Say where a secret stands in the file itself."""
+    for key in ("env", "headers"):
+        for name, value in values.get(key, {}).items():
+            if isinstance(value, str) and value and promises_secret(name):
+                place.note(
+                    (key, name),
+                    # Not "NAME: …", which a log would take for a secret itself.
+                    f"the secret of {place.name(key, name)} stands in the file; refer to it "
+                    'instead, with { env = "VARIABLE" } or { file = "PATH" }',
+                )
+    if has_open_secret(values.get("command", ())):
+        place.note(
+            ("command",),
+            f"a secret of {place.name('command')} stands in the file, and everyone on the machine "
+            "can see a program's arguments; pass it in env",
+        )

@@ -1,0 +1,125 @@
+"""Reads `[groups]` and `[grants]`: who belongs together, and what people may do at the hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.names import RESERVED_NAMES
+from folkmoot.names.handles import parse_handle
+from folkmoot.settings.fields import shown
+from folkmoot.settings.gathering import Gathering, Place, bare, nearest
+
+GROUP = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+MOST_MEMBERS = 10_000
+MOST_PATTERNS = 1_000
+
+
+def read_groups(table: object, place: Place) -> None:
+    """Every group with its handles; a handle is written with or without its `@`."""
+    for name, members in entries(table, place):
+        if not GROUP.fullmatch(name):
+            place.refuse(
+                (name,),
+                f"{place.name(name)}: a group's name is a lower-case letter and up to 31 letters, "
+                "digits, hyphens and underscores",
+            )
+        handles = read_members(name, members, place)
+        place.gathering.groups[name] = tuple(dict.fromkeys(handles))
+        place.found(name)
+    for name, given in table.items() if isinstance(table, dict) else ():
+        refuse_nesting(name, given, place)
+
+
+def read_members(name: str, members: object, place: Place) -> Iterator[str]:
+    """The handles of one group."""
+    if not isinstance(members, list) or len(members) > MOST_MEMBERS:
+        place.refuse((name,), f"{place.name(name)} must be a list of handles, not {shown(members)}")
+        return
+    for member in members:
+        handle = parse_handle(member) if isinstance(member, str) else None
+        if handle is None:
+            place.refuse((name,), f"{place.name(name)}: {shown(member)} is no handle")
+        else:
+            yield handle
+
+
+def refuse_nesting(name: str, members: object, place: Place) -> None:
+    """Refuse a group among the members of another: `@ops` there would be a person."""
+    for member in members if isinstance(members, list) else ():
+        if isinstance(member, str) and member[:1] == "@" and member[1:] in place.gathering.groups:
+            place.refuse(
+                (name,), f"{place.name(name)}: {member} is a group; a group holds handles alone"
+            )
+
+
+def read_grants(table: object, place: Place) -> None:
+    """Capabilities by handle or `@GROUP`, each compiled once to see that it is one."""
+    gathering = place.gathering
+    for name, given in entries(table, place):
+        who = holder(name, place)
+        patterns = read_patterns(name, given, place)
+        if who is None:
+            continue
+        if who in gathering.grants:
+            place.refuse((name,), f"{place.name(name)}: {who} has an entry already")
+        gathering.grants[who] = patterns
+        gathering.origins[f"{place.path}.{who}"] = place.where(name)[0]
+
+
+def holder(name: str, place: Place) -> str | None:
+    """Whom a key of `[grants]` means, as grants know them; None when it is nobody."""
+    groups = place.gathering.groups
+    if name.startswith("@"):
+        if name[1:] in groups:
+            return name
+        hint = nearest(name[1:], groups, "'@{}'")
+        place.refuse((name,), f"{place.name(name)}: there is no group {bare(name[1:])}{hint}")
+        return None
+    handle = parse_handle(name)
+    if handle is None:
+        place.refuse((name,), f"{place.name(name)}: {shown(name)} is neither a handle nor a @GROUP")
+    return handle
+
+
+def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
+    """The capabilities of one holder."""
+    # Compiling is for those who have grants; most settings have none.
+    from folkmoot.core.capability import capability
+
+    if not isinstance(given, list) or len(given) > MOST_PATTERNS:
+        place.refuse(
+            (name,),
+            f"{place.name(name)} must be a list of at most {MOST_PATTERNS:,} capabilities, "
+            f"not {shown(given)}",
+        )
+        return ()
+    for each in given:
+        try:
+            capability(each)
+        except FolkmootError as error:
+            place.refuse((name,), f"{place.name(name)}: {error.message.rstrip('.')}")
+    return tuple(given)
+
+
+def entries(table: object, place: Place) -> Iterator[tuple[str, object]]:
+    """The keys and values of a table, if it is one."""
+    if isinstance(table, dict):
+        yield from table.items()
+    else:
+        place.refuse((), f"{place.label} must be a table, not {shown(table)}")
+
+
+def check_names(gathering: Gathering, places: Mapping[str, Place]) -> None:
+    """Refuse handles that are namespaces: people and backends share one world of names."""
+    for table, place in places.items():
+        named = gathering.groups if table == "groups" else gathering.grants
+        for name, members in named.items():
+            for handle in members if table == "groups" else (name,):
+                if handle in gathering.backends or handle in RESERVED_NAMES:
+                    taken = "a backend" if handle in gathering.backends else "a reserved name"
+                    place.refuse(
+                        (name,), f"{place.name(name)}: {handle} is {taken}, and nobody's handle"
+                    )

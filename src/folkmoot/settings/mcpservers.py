@@ -1,0 +1,278 @@
+"""Servers as MCP clients keep them: `mcpServers` or `servers` in a JSON file, taken as they are.
+
+What is right for a client and of no use to a hub (a reference to a client's workspace, say) leaves
+a server out, with a note; what is wrong for anyone is a problem, as in the settings file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from folkmoot.core.errors import InvalidName
+from folkmoot.names import RESERVED_NAMES, namespace_from_slug
+from folkmoot.settings.backends_load import read_backend
+from folkmoot.settings.fields import BadValue, shown
+from folkmoot.settings.gathering import Gathering, Place, bare
+from folkmoot.settings.jsonc import NotJson, Reader
+from folkmoot.settings.sources import Problem, Unreadable, printable, read_bytes
+
+TABLES = ("mcpServers", "servers")
+REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+CLIENTS_OWN = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"})
+"""References that look like variables and stand for something in a client."""
+
+TYPES = {
+    "stdio": "",
+    "http": "streamable",
+    "streamable-http": "streamable",
+    "streamable_http": "streamable",
+    "streamableHttp": "streamable",
+    "sse": "sse",
+}
+ADDRESSES = {"url": "", "serverUrl": "", "httpUrl": "streamable"}
+"""What clients call a server's address, and the transport that this says."""
+KNOWN = {"command", "args", "env", "cwd", "headers", "type", "transport", "disabled", "enabled"}
+
+
+class LeftOut(Exception):
+    """A server that a client may use and a hub cannot; the message completes "NAME …"."""
+
+
+class Server(NamedTuple):
+    """One server of a file: what its table in the settings would be."""
+
+    name: str
+    line: int
+    table: dict[str, Any]
+    ignored: tuple[str, ...] = ()
+    """Members that mean nothing here."""
+    expanded: tuple[str, ...] = ()
+    """References that stand in the table as what they stood for."""
+    left_out: str = ""
+    """Why a hub cannot use it; the table is empty then."""
+    wrong: str = ""
+    """Why nobody can; the table is empty then too."""
+
+
+def take_servers(
+    gathering: Gathering,
+    file: str,
+    environ: Mapping[str, str],
+    source: int,
+    described: Container[str] = (),
+) -> None:
+    """Put every server of a file among the backends; those of the settings take their places."""
+    label = printable(file)
+    try:
+        servers = list(read_servers(file, environ))
+    except Unreadable as error:
+        gathering.problems.append(Problem(source, 0, str(error)))
+        return
+    for server in servers:
+        place = Place(
+            gathering,
+            f"mcpServers.{bare(server.name)}",
+            f"backends.{server.name}",
+            partial(_where, label, server.line),
+            source,
+            Path(file).absolute().parent,
+        )
+        if server.name in described:
+            place.note((), f"{place.label} is left out: the settings have a backend of that name")
+            continue
+        if server.left_out or server.wrong:
+            if server.wrong:
+                place.refuse((), f"{place.label}{server.wrong}")
+            else:
+                place.note((), f"{place.label} is left out: {server.left_out}")
+            continue
+        if server.ignored:
+            verb = "means" if len(server.ignored) == 1 else "mean"
+            place.note((), f"{place.label}: {', '.join(server.ignored)} {verb} nothing here")
+        spec = read_backend(server.name, server.table, place)
+        if spec is not None:
+            gathering.add(spec, place)
+
+
+def _where(label: str, line: int, *_: str) -> tuple[str, int]:
+    return f"{label}:{line}", line
+
+
+def read_servers(file: str, environ: Mapping[str, str]) -> Iterator[Server]:
+    """The servers of a file; raises `Unreadable` for one that has none to read."""
+    label = printable(file)
+    try:
+        text = read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(f"{label}: is not UTF-8 text") from None
+    reader = Reader(text)
+    try:
+        value, start = reader.document()
+    except NotJson as error:
+        raise Unreadable(f"{label}:{error.line}: is not JSON") from None
+    except RecursionError:
+        raise Unreadable(f"{label}: is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise Unreadable(f"{label}: must hold an object with mcpServers or servers in it")
+    found = {member.name: member for member in reader.objects[start].members}
+    name = next((table for table in TABLES if table in found), None)
+    if name is None or not isinstance(value[name], dict):
+        raise Unreadable(f"{label}: must hold an object with mcpServers or servers in it")
+    table = reader.objects[found[name].start]
+    seen: set[str] = set()
+    for member in table.members:
+        line = reader.line(member.at)
+        if member.name in seen:
+            # JSON itself would keep the last one and say nothing.
+            yield Server(member.name, line, {}, wrong=" is there twice")
+        else:
+            yield read_server(member.name, value[name][member.name], line, environ)
+        seen.add(member.name)
+
+
+def read_server(name: str, entry: object, line: int, environ: Mapping[str, str]) -> Server:
+    """One server as the table of a backend."""
+    if not isinstance(entry, dict):
+        return Server(name, line, {}, wrong=f" must be an object, not {shown(entry)}")
+    try:
+        table = {**reached(entry, environ), **flags(entry)}
+        namespace = namespace_for(name)
+    except LeftOut as error:
+        return Server(name, line, {}, left_out=str(error))
+    except BadValue as error:
+        return Server(name, line, {}, wrong=f".{error}")
+    if namespace != name:
+        table["namespace"] = namespace
+    meant = KNOWN | ADDRESSES.keys()
+    extra = {"env", "cwd"} if "url" in table else {"headers"}
+    ignored = [key for key in entry if key not in meant or (key in extra and entry[key])]
+    return Server(
+        name,
+        line,
+        table,
+        ignored=tuple(shown(key)[1:-1] for key in ignored),
+        expanded=tuple(references(entry)),
+    )
+
+
+def references(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Those references of a server that have no place to stay references."""
+    arguments = entry.get("args")
+    own = entry["env"] if isinstance(entry.get("env"), dict) else {}
+    texts = [entry.get(key) for key in ("command", "cwd", *ADDRESSES)]
+    for text in (*texts, *(arguments if isinstance(arguments, list) else ())):
+        if isinstance(text, str):
+            yield from (found[0] for found in REFERENCE.finditer(text) if found[1] not in own)
+
+
+def reached(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """How a server is reached, with what the environment holds where it is referred to."""
+    kind = entry.get("type", entry.get("transport"))
+    if kind is not None and (not isinstance(kind, str) or kind not in TYPES):
+        raise BadValue(f"type must be stdio, http or sse, not {shown(kind)}")
+    table: dict[str, Any] = {}
+    if entry.get("command"):
+        # What its own environment holds, the program may well put in itself.
+        own = entry["env"] if isinstance(entry.get("env"), dict) else {}
+        table["command"] = [expanded(each, environ, own) for each in command(entry)]
+        if entry.get("cwd"):
+            table["cwd"] = expanded(entry["cwd"], environ)
+        if entry.get("env"):
+            table["env"] = referring(entry["env"], environ)
+    for address, transport in ADDRESSES.items():
+        if entry.get(address):
+            table["url"] = expanded(entry[address], environ)
+            spoken = TYPES.get(kind or "", "") or transport
+            table |= {"transport": spoken} if spoken else {}
+            table |= {"headers": referring(entry["headers"], environ)} if "headers" in entry else {}
+            break
+    return table
+
+
+def command(entry: Mapping[str, Any]) -> Iterator[str]:
+    """The program and its arguments, which clients keep apart."""
+    program, arguments = entry["command"], entry.get("args") or []
+    if not isinstance(program, str):
+        raise BadValue(f"command must be text, not {shown(program)}")
+    if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
+        raise BadValue("args must be a list of texts")
+    yield program
+    yield from arguments
+
+
+def flags(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the server is used."""
+    return {"enabled": False} if entry.get("disabled") or entry.get("enabled") is False else {}
+
+
+def namespace_for(name: str) -> str:
+    """The namespace of a server; its own name is no place to write another one."""
+    try:
+        namespace = namespace_from_slug(name)
+    except InvalidName as error:
+        if error.nearest is None:
+            raise LeftOut(f"no namespace can be made of {shown(name)}") from None
+        namespace = error.nearest
+    if namespace in RESERVED_NAMES:
+        raise LeftOut(f"the namespace {namespace} is reserved")
+    return namespace
+
+
+def expanded(text: Any, environ: Mapping[str, str], own: Container[str] = ()) -> Any:
+    """Text with the values of the variables it refers to, but for some that are left alone.
+
+    What is no text is left to be refused.
+    """
+    if not isinstance(text, str):
+        return text
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] in own:
+            return found[0]
+        name, default = variable(found[1])
+        told = environ.get(name, default)
+        if told is None:
+            raise LeftOut(f"the environment variable {name} is not set")
+        return told
+
+    return REFERENCE.sub(value, text)
+
+
+def referring(values: Any, environ: Mapping[str, str]) -> Any:
+    """A table of values in which references stay references, so that no secret is kept."""
+    if not isinstance(values, dict):
+        return values
+    made = {name: reference(value, environ) for name, value in values.items()}
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def reference(value: Any, environ: Mapping[str, str]) -> Any:
+    """One value: text, or `{env, prefix, suffix}`; a number is its text, and null is nothing."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    found = list(REFERENCE.finditer(value)) if isinstance(value, str) else []
+    if not found:
+        return value
+    if len(found) > 1:
+        raise LeftOut("one of its values refers to more than one variable")
+    name, default = variable(found[0][1])
+    before, after = value[: found[0].start()], value[found[0].end() :]
+    if name not in environ and default is not None:
+        return f"{before}{default}{after}"
+    told = {"env": name, "prefix": before, "suffix": after}
+    return {key: each for key, each in told.items() if each}
+
+
+def variable(inside: str) -> tuple[str, str | None]:
+    """The variable a reference names, and what stands for it where it is not set."""
+    found = VARIABLE.fullmatch(inside)
+    if found is None or found[1] in CLIENTS_OWN:
+        raise LeftOut(f"a hub knows nothing of {shown('${' + inside + '}')[1:-1]}")
+    return found[1], found[2]

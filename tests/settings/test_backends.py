@@ -1,0 +1,406 @@
+"""`[backends]`, `[groups]` and `[grants]`: what they say, and every sentence about a wrong one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from folkmoot.core.errors import SettingsError
+from folkmoot.names import RESERVED_NAMES
+from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, Secret, load, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def load_text(text: str, environ: Mapping[str, str] | None = None) -> Loaded:
+    Path("hub.toml").write_text(text, encoding="utf-8")
+    return load("hub.toml", environ=environ or {})
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load_text(text)
+    told: list[str] = caught.value.data["problems"]
+    return told
+
+
+WHOLE = """\
+[backends.github]
+command = ["npx", "-y", "server-github"]
+cwd = "work"
+tools = ["get_*"]
+call_seconds = 5
+per_user = true
+env = { GITHUB_TOKEN = { env = "GH_TOKEN" }, LEVEL = "debug" }
+
+[backends.docs-of-ours]
+namespace = "docs"
+url = "https://docs.example.org/mcp?tenant=7"
+everyone = true
+
+[backends.docs-of-ours.headers]
+Authorization = { file = "token", prefix = "Bearer " }
+
+[groups]
+ops = ["gina", "@Tom", "gina"]
+
+[grants]
+"@ops" = ["mcp.request.tools/call:github:*"]
+Anna = [{ kind = "mcp.request.tools/call:files:*", payload = { params = { name = "read_*" } } }]
+"""
+
+
+def test_tables_become_a_gateway(tmp_path: Path) -> None:
+    gateway = load_text(WHOLE).gateway
+    assert gateway.backends == {
+        "github": BackendSpec(
+            name="github",
+            namespace="github",
+            command=("npx", "-y", "server-github"),
+            cwd=str(tmp_path / "work"),
+            tools=("get_*",),
+            call_seconds=5,
+            per_user=True,
+            env={"GITHUB_TOKEN": Secret(env="GH_TOKEN"), "LEVEL": "debug"},
+        ),
+        "docs": BackendSpec(
+            name="docs-of-ours",
+            namespace="docs",
+            url="https://docs.example.org/mcp?tenant=7",
+            everyone=True,
+            headers={"Authorization": Secret(file=str(tmp_path / "token"), prefix="Bearer ")},
+        ),
+    }
+    assert gateway.groups == {"ops": ("gina", "tom")}
+    assert gateway.grants == {
+        "@ops": ("mcp.request.tools/call:github:*",),
+        "anna": (
+            {
+                "kind": "mcp.request.tools/call:files:*",
+                "payload": {"params": {"name": "read_*"}},
+            },
+        ),
+    }
+
+
+def test_everything_is_known_by_the_line_it_stands_on() -> None:
+    origins = load_text(WHOLE).gateway_origins
+    lines = {path: int(where.rpartition(":")[2]) for path, where in origins.items()}
+    assert lines["backends.github"] == 1
+    assert lines["backends.github.env"] == 7
+    assert lines["backends.docs-of-ours.headers"] == 14
+    assert (lines["groups.ops"], lines["grants.@ops"], lines["grants.anna"]) == (18, 21, 22)
+
+
+def test_without_tables_nothing_stands_behind_the_hub() -> None:
+    loaded = load_text("port = 1\n")
+    assert not loaded.gateway.backends
+    assert not loaded.notes
+
+
+def test_neither_a_variable_nor_an_option_reaches_these_tables() -> None:
+    with pytest.raises(SettingsError, match="FOLKMOOT_BACKENDS_X_URL: unknown variable"):
+        load(environ={"FOLKMOOT_BACKENDS_X_URL": "http://h"})
+
+
+ONE_URL = 'url = "http://h/mcp"'
+SAID: dict[str, tuple[str, str]] = {
+    "a command line": (
+        'command = "npx -y server --token abc --key=def"',
+        (
+            '2: backends.abc.command must be a list: write it as ["npx", "-y", "server", '
+            '"--token", "***", "--key=***"]'
+        ),
+    ),
+    "a near miss": (
+        f"{ONE_URL}\neverone = true",
+        "3: unknown setting 'everone' in [backends.abc]; did you mean 'everyone'?",
+    ),
+    "a word of other programs": (
+        'command = ["npx"]\nargs = ["-y"]',
+        "3: unknown setting 'args' in [backends.abc]; put them into command, behind the program",
+    ),
+    "no way to it": ("everyone = true", "1: backends.abc needs command or url"),
+    "two ways to it": (
+        f'{ONE_URL}\ncommand = ["x"]',
+        "1: backends.abc has both command and url; it can be reached one way only",
+    ),
+    "no program": ("command = []", "2: backends.abc.command must begin with the program to start"),
+    "a password in the address": (
+        'url = "https://me:pw@h/mcp"',
+        (
+            "2: backends.abc.url must be an http:// or https:// URL without user, password or "
+            'fragment, not "https://…@h/mcp"'
+        ),
+    ),
+    "another scheme": (
+        'url = "ftp://h"',
+        (
+            "2: backends.abc.url must be an http:// or https:// URL without user, password or "
+            'fragment, not "ftp://h"'
+        ),
+    ),
+    "headers for a command": (
+        'command = ["x"]\nheaders = { A = "b" }',
+        "3: backends.abc.headers goes with url alone",
+    ),
+    "no time at all": (
+        f"{ONE_URL}\ncall_seconds = 0",
+        "3: backends.abc.call_seconds must be a number between 0.1 and 86400, not 0",
+    ),
+    "a number among names": (
+        f'{ONE_URL}\ntools = ["get_*", 3]',
+        (
+            "3: backends.abc.tools must be a list of at most 1000 names of tools, in which `*` may "
+            "stand for anything, not 3"
+        ),
+    ),
+    "a deny among names": (
+        f'{ONE_URL}\ntools = ["!get_*"]',
+        (
+            "3: backends.abc.tools must be a list of at most 1000 names of tools, in which `*` may "
+            'stand for anything, not "!get_*"'
+        ),
+    ),
+    "a header in two lines": (
+        f'{ONE_URL}\n[backends.abc.headers]\nX-A = "a\\nb"',
+        "4: backends.abc.headers.X-A cannot be sent in a header",
+    ),
+    "a header with a space": (
+        f'{ONE_URL}\n[backends.abc.headers]\n"X A" = "a"',
+        '4: backends.abc.headers."X A" is no name of a header',
+    ),
+    "a header of the hub's own": (
+        f'{ONE_URL}\n[backends.abc.headers]\nMcp-Session-Id = "a"',
+        "4: backends.abc.headers.Mcp-Session-Id is a header that the hub writes itself",
+    ),
+    "one header twice": (
+        f'{ONE_URL}\n[backends.abc.headers]\nX-A = "1"\nx-a = "2"',
+        "3: backends.abc.headers has one header twice; capitals make no difference",
+    ),
+    "a variable that cannot be": (
+        'command = ["x"]\nenv = { "A-B" = "c" }',
+        "3: backends.abc.env.A-B is no name of a variable",
+    ),
+    "a number for a value": (
+        'command = ["x"]\nenv = { PIN = 1234 }',
+        '3: backends.abc.env.PIN must be text, { env = "NAME" } or { file = "PATH" }',
+    ),
+    "a reference to two things": (
+        'command = ["x"]\nenv = { A = { env = "B", file = "c" } }',
+        "3: backends.abc.env.A must have either env or file",
+    ),
+    "a reference to nothing": (
+        'command = ["x"]\nenv = { A = { prefix = "Bearer " } }',
+        "3: backends.abc.env.A must have either env or file",
+    ),
+    "a reference of another kind": (
+        'command = ["x"]\nenv = { A = { fiel = "b" } }',
+        "3: unknown setting 'fiel' in backends.abc.env.A; did you mean 'file'?",
+    ),
+    "a name that is no namespace": (
+        f"{ONE_URL}\n[backends.my-files]\n{ONE_URL}\n",
+        '3: backends.my-files: "my-files" is no namespace; add namespace = "myfiles"',
+    ),
+    "a wrong namespace": (
+        f'{ONE_URL}\nnamespace = "My"',
+        (
+            "3: backends.abc.namespace must be a namespace: a lower-case letter, and 2 to 19 "
+            'lower-case letters and digits behind it, not "My"'
+        ),
+    ),
+    "a namespace that is taken": (
+        f'{ONE_URL}\n[backends.other]\n{ONE_URL}\nnamespace = "abc"',
+        "3: the namespace abc is taken by the backend at hub.toml:1",
+    ),
+    "a key that is no table": (
+        f"{ONE_URL}\n[backends]\nother = 7",
+        "4: backends.other must be a table, not 7",
+    ),
+    "a table of another name": (
+        f"{ONE_URL}\n[backend.x]\n{ONE_URL}",
+        "3: unknown table [backend]; did you mean [backends]?",
+    ),
+    "a group's odd name": (
+        f"{ONE_URL}\n[groups]\nOps = []",
+        (
+            "4: groups.Ops: a group's name is a lower-case letter and up to 31 letters, digits, "
+            "hyphens and underscores"
+        ),
+    ),
+    "a group without a list": (
+        f'{ONE_URL}\n[groups]\nops = "gina"',
+        '4: groups.ops must be a list of handles, not "gina"',
+    ),
+    "no handle in a group": (
+        f'{ONE_URL}\n[groups]\nops = ["g"]',
+        '4: groups.ops: "g" is no handle',
+    ),
+    "a group in a group": (
+        f'{ONE_URL}\n[groups]\nops = ["gina"]\nall = ["@ops"]',
+        "5: groups.all: @ops is a group; a group holds handles alone",
+    ),
+    "a backend in a group": (
+        f'{ONE_URL}\n[groups]\nops = ["abc"]',
+        "4: groups.ops: abc is a backend, and nobody's handle",
+    ),
+    "a grant to a backend": (
+        f'{ONE_URL}\n[grants]\nabc = ["*"]',
+        "4: grants.abc: abc is a backend, and nobody's handle",
+    ),
+    "a grant to a reserved name": (
+        f'{ONE_URL}\n[grants]\nmsg = ["*"]',
+        "4: grants.msg: msg is a reserved name, and nobody's handle",
+    ),
+    "a grant to no group": (
+        f'{ONE_URL}\n[groups]\nops = []\n[grants]\n"@opps" = ["*"]',
+        "6: grants.\"@opps\": there is no group opps; did you mean '@ops'?",
+    ),
+    "a grant to nobody": (
+        f'{ONE_URL}\n[grants]\n"a b" = ["*"]',
+        '4: grants."a b": "a b" is neither a handle nor a @GROUP',
+    ),
+    "two grants to one person": (
+        f'{ONE_URL}\n[grants]\ngina = ["*"]\nGina = ["*"]',
+        "5: grants.Gina: gina has an entry already",
+    ),
+    "a grant without a list": (
+        f'{ONE_URL}\n[grants]\ngina = "*"',
+        '4: grants.gina must be a list of at most 1,000 capabilities, not "*"',
+    ),
+    "a pattern that is none": (
+        f'{ONE_URL}\n[grants]\ngina = ["MCP.x"]',
+        (
+            "4: grants.gina: 'MCP.x' is no capability pattern: protocol and operation are "
+            "lower-case letters, digits, hyphens and *, 1 to 32 of them"
+        ),
+    ),
+    "what nobody can hold": (
+        f'{ONE_URL}\n[grants]\ngina = ["system.*"]',
+        "4: grants.gina: system.* belongs to the gateway; nobody else can hold it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), SAID.values(), ids=list(SAID))
+def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+    assert problems(f"[backends.abc]\n{text}\n") == [f"hub.toml:{said}"]
+
+
+@pytest.mark.requirement("gateway.reserved-names")
+@pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
+def test_no_backend_takes_a_reserved_name(name: str) -> None:
+    told = f"backends.{name}: the namespace {name} is reserved; choose another"
+    assert problems(f"[backends.{name}]\n{ONE_URL}\n") == [f"hub.toml:1: {told}"]
+
+
+def test_all_problems_are_told_together() -> None:
+    told = problems(
+        'port = "x"\n[backends.a]\nurl = 1\n[backends.b]\n[grants]\n"@x" = []\n[log]\nlevel = 1\n'
+    )
+    lines = [int(re.match(r"hub.toml:(\d+)", line)[1]) for line in told]  # type: ignore[index]
+    assert lines == sorted(lines)
+    assert len(told) == 7
+
+
+def test_no_sentence_repeats_what_may_be_secret() -> None:
+    told = problems(
+        '[backends.abc]\nurl = "http://h/?key=sesame#x"\n[backends.abc.headers]\n'
+        'Authorization = ["sesame"]\nX = "sesame\\n"\n'
+    )
+    assert len(told) == 3
+    assert "sesame" not in "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (
+            'url = "http://h"\nheaders.Authorization = "Bearer x"',
+            "3: the secret of backends.abc.hea",
+        ),
+        ('command = ["x"]\nenv.API_KEY = "x"', "3: the secret of backends.abc.env.API_KEY stands"),
+        ('command = ["x", "--token", "y"]', "2: a secret of backends.abc.command stands"),
+        ('command = ["x"]\nenv.API_KEY = ""', None),
+        ('command = ["x"]\nenv.API_KEY = { env = "K" }', None),
+        ('command = ["x", "Authorization: Bearer y"]', "2: a secret of backends.abc.com"),
+        ('command = ["x", "--token=$T", "--key", "${K}", "http://h/token:1"]', None),
+        ('command = ["x", "--keyboard", "--token"]', None),
+    ],
+)
+def test_a_secret_in_the_file_is_noted_and_allowed(text: str, where: str | None) -> None:
+    notes = load_text(f"[backends.abc]\n{text}\n").notes
+    assert len(notes) == (where is not None)
+    assert all(note.startswith(f"hub.toml:{where}") for note in notes)
+
+
+def test_nothing_of_a_gateway_shows_its_secrets() -> None:
+    loaded = load_text(
+        '[backends.abc]\ncommand = ["x"]\nenv.API_KEY = "sesame"\n',
+        {"SESAME": "open-sesame"},
+    )
+    assert "sesame" not in repr(loaded).lower()
+
+
+def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path: Path) -> None:
+    loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path)}, options={"port": 7})
+    assert (loaded.file, loaded.place) == (None, str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text(f"[backends.abc]\n{ONE_URL}\n")
+    again = loaded.again()
+    assert again.settings.port == 7
+    assert again.file == str(tmp_path / "config.toml")
+    assert list(again.gateway.backends) == ["abc"]
+
+
+def test_the_schema_takes_what_is_right_and_no_more() -> None:
+    validator = jsonschema.Draft202012Validator(schema())
+    assert validator.is_valid(tomllib.loads(WHOLE))
+    for wrong in (
+        "[backends.abc]\n",
+        "[backends.abc]\nurl = 'http://h'\nnope = 1\n",
+        "[groups]\nops = 'gina'\n",
+        "[grants]\ngina = [1]\n",
+    ):
+        assert not validator.is_valid(tomllib.loads(wrong)), wrong
+    described = schema()["$defs"]["BackendSpec"]["properties"]
+    assert set(described) == set(BACKEND_FIELDS)
+
+
+VALUES = ["1", '"x"', '""', "[]", '["a"]', "{}", '{ env = "A" }', "true", '"http://h"', "nan"]
+KEYS = [*BACKEND_FIELDS, "env.A", "headers.A", "x"]
+STATEMENTS = st.one_of(
+    st.sampled_from(
+        ["[backends]", "[backends.abc]", "[backends.a-b]", "[backends.abc.env]", "[[backends.z]]",
+         "[groups]", "[grants]", 'ops = ["gina"]', '"@ops" = ["*"]', "gina = [{ kind = 7 }]"]
+    ),
+    st.builds("{} = {}".format, st.sampled_from(KEYS), st.sampled_from(VALUES)),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(STATEMENTS, max_size=8).map("\n".join))
+def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
+    Path("any.toml").write_text(text, encoding="utf-8")
+    told: Any
+    try:
+        told = load("any.toml", environ={}).gateway
+    except SettingsError:
+        return
+    for name, spec in told.backends.items():
+        assert name == spec.namespace
+        assert bool(spec.command) is not bool(spec.url)
+        msgspec.json.encode(msgspec.structs.asdict(spec))
