@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.accounts import RESERVED, parse_handle
+from folkmoot.accounts import RESERVED, ReservedNames, parse_handle
 from folkmoot.core.errors import (
     HandleInvalid,
     HandleTaken,
@@ -128,7 +128,7 @@ def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
                 await here.accounts.change_handle(alice, name)
         assert await here.rows("SELECT handle FROM handles") == [("alice",)]
 
-    run(body, tmp_path, reserved=lambda name: name == "github")
+    run(body, tmp_path, reserved=ReservedNames(["github"]))
 
 
 async def leads_to(here: World, handle: str) -> str:

@@ -124,7 +124,8 @@ def test_a_code_is_never_logged() -> None:
 
 
 def test_the_three_texts_are_those_of_the_protocol() -> None:
-    assert {state: (it.status, it.text) for state, it in INVITES.items()} == {
+    texts = {state: (it.status, it.text) for state, it in INVITES.items() if state != "expired"}
+    assert texts == {
         "unknown": (404, "Invalid invite code."),
         "claimed": (410, "This invite has already been claimed."),
         "valid": (200, "This invite is valid. Use it in your MCP client to register."),

@@ -23,6 +23,7 @@ from folkmoot.accounts.model import (
     ContactPage,
     Found,
     HandleChange,
+    HandleInvite,
     InviteRecord,
     InviteState,
     Policy,
@@ -31,6 +32,7 @@ from folkmoot.accounts.model import (
     Registered,
 )
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+from folkmoot.accounts.reserved import ReservedNames, Standing
 
 __all__ = [
     "HANDLE",
@@ -45,13 +47,16 @@ __all__ = [
     "Farewell",
     "Found",
     "HandleChange",
+    "HandleInvite",
     "InviteRecord",
     "InviteState",
     "Policy",
     "Privacy",
     "Recovered",
     "Registered",
+    "ReservedNames",
     "Sealer",
+    "Standing",
     "Welcome",
     "check_public_key",
     "hash_token",

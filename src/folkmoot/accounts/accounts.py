@@ -15,8 +15,8 @@ from folkmoot.accounts.credentials import (
     new_invite_code,
     new_token,
 )
-from folkmoot.accounts.handles import RESERVED
-from folkmoot.accounts.invites import check_pending, do_invite
+from folkmoot.accounts.handles import parse_handle
+from folkmoot.accounts.invites import INVITE_SECONDS, check_pending, do_invite, do_invite_for
 from folkmoot.accounts.model import (
     Account,
     AccountType,
@@ -24,26 +24,23 @@ from folkmoot.accounts.model import (
     ContactPage,
     Found,
     HandleChange,
+    HandleInvite,
     InviteState,
     Policy,
     Recovered,
     Registered,
 )
-from folkmoot.accounts.ports import Farewell, Reserved, Sealer, Welcome
+from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import state_of_invite
+from folkmoot.accounts.queries_invites import handle_of_invite, state_of_invite
+from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
-from folkmoot.core.errors import CannotSend, UserNotFound
+from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
 
 Changed: TypeAlias = Callable[[str], Awaitable[None]]
 """Told the id of an account that has changed."""
-
-
-def nothing_more(_handle: str) -> bool:
-    """Reserve no further names."""
-    return False
 
 
 class Accounts:
@@ -56,14 +53,14 @@ class Accounts:
         sealer: Sealer,
         *,
         policy: Policy,
-        reserved: Reserved = nothing_more,
+        reserved: ReservedNames | None = None,
         max_message_characters: int = 100_000,
     ) -> None:
         self._store = store
         self._clock = clock
         self._sealer = sealer
         self._policy = policy
-        self._reserved = reserved
+        self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
         self._known = KnownTokens()
         self._watchers: list[Changed] = []
@@ -92,6 +89,8 @@ class Accounts:
         also: Welcome | None = None,
     ) -> Registered:
         """Make an account; `also` joins the transaction with inviter and pending message."""
+        if self._policy == "closed":
+            await self._store.read(lambda tx: registration.check_invited(tx, invite_code))
         application = registration.check_application(
             self._policy,
             self._sealer,
@@ -101,10 +100,9 @@ class Accounts:
             invite_code=invite_code,
             account_type=account_type,
         )
-        free = self._is_free(application.account.handle)
         await self._store.write(
             lambda tx: registration.do_register(
-                tx, application, free=free, sealer=self._sealer, also=also
+                tx, application, reserved=self.reserved, sealer=self._sealer, also=also
             )
         )
         return Registered(application.account, application.token, application.recovery_code)
@@ -234,12 +232,30 @@ class Accounts:
         await self._store.write(lambda tx: do_invite(tx, code_hash, inviter, pending, now))
         return code
 
+    async def invite_for(self, handle: str, seconds: int = INVITE_SECONDS) -> HandleInvite:
+        """Make the operator's invite for one handle, which opens it whoever may register."""
+        name = parse_handle(handle)
+        if name is None:
+            raise HandleInvalid
+        now, code = self._now(), new_invite_code()
+        code_hash, until = hash_secret(code), now + seconds
+        await self._store.write(
+            lambda tx: do_invite_for(tx, code_hash, name, until, now, self.reserved)
+        )
+        return HandleInvite(code, name, until)
+
     async def invite_state(self, code: str) -> InviteState:
-        """Whether an invite code is unknown, claimed or valid."""
+        """Whether an invite code is unknown, claimed, expired or valid."""
         code_hash = hash_invite_code(code.strip())
         if code_hash is None:
             return "unknown"
-        return await self._store.read(lambda tx: state_of_invite(tx, code_hash))
+        now = self._now()
+        return await self._store.read(lambda tx: state_of_invite(tx, code_hash, now))
+
+    async def invited_handle(self, code: str) -> str | None:
+        """The handle an invite was made for, if it was made for one."""
+        code_hash = hash_invite_code(code.strip())
+        return await self._store.read(lambda tx: handle_of_invite(tx, code_hash))
 
     async def set_profile(
         self,
@@ -270,10 +286,10 @@ class Accounts:
     async def change_handle(self, viewer: Account, new_handle: str) -> HandleChange:
         """Give the viewer another handle; the old one leads to it for 30 days."""
         handle = profiles.check_new_handle(new_handle)
-        now, free = self._now(), self._is_free(handle)
+        now = self._now()
         with self._known.changing(viewer.id):
             change = await self._store.write(
-                lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, free=free)
+                lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, self.reserved)
             )
         await self._tell(viewer.id)
         return change
@@ -289,9 +305,6 @@ class Accounts:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
         now = self._now()
         return await self._store.read(lambda tx: people.belongings(tx, user_id, now), long=True)
-
-    def _is_free(self, handle: str) -> bool:
-        return handle not in RESERVED and not self._reserved(handle)
 
     def _now(self) -> int:
         return int(self._clock.now())

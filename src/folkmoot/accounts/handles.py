@@ -1,16 +1,16 @@
-"""The grammar of handles, and the names nobody can take."""
+"""Handles: the names nobody can take, and how long an old one leads to its owner."""
 
 from __future__ import annotations
 
-import re
+from folkmoot.names.handles import HANDLE, parse_handle
+
+__all__ = ["HANDLE", "MOST_REDIRECTS", "REDIRECT_SECONDS", "RESERVED", "parse_handle"]
 
 REDIRECT_SECONDS = 2_592_000
 """30 days: how long an old handle leads to its owner, and a deleted one stays reserved."""
 
 MOST_REDIRECTS = 10
 """Old handles that may lead to one account at once, so that nobody hoards names by renaming."""
-
-HANDLE = re.compile(r"[a-z][a-z0-9_]{2,19}")
 
 RESERVED = frozenset(
     {
@@ -26,12 +26,3 @@ RESERVED = frozenset(
         "https",
     }
 )
-
-
-def parse_handle(text: str) -> str | None:
-    """The handle as it is stored, or nothing where the text is none: `@Alice` is `alice`."""
-    # Beyond ASCII some letters, such as the Kelvin sign, have a plain one as their lower case.
-    if not text.isascii():
-        return None
-    handle = text.removeprefix("@").lower()
-    return handle if HANDLE.fullmatch(handle) else None

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from folkmoot.accounts.queries_invites import insert_invite
+from datetime import UTC, datetime
+from typing import Final
+
+from folkmoot.accounts.queries_invites import insert_invite, replace_invite_for
 from folkmoot.accounts.registration import access_own
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.accounts.reserved import ReservedNames, Standing, standing
+from folkmoot.core.errors import ArgumentInvalid, HandleTaken
 from folkmoot.core.ports import Tx
+
+INVITE_SECONDS: Final = 7 * 86_400
+"""How long an invite for a handle can be claimed unless the operator says otherwise."""
 
 
 def check_pending(message: str, most: int) -> bytes:
@@ -28,3 +35,25 @@ async def do_invite(
     if inviter_id is not None:
         await access_own(tx, inviter_id)
     await insert_invite(tx, code_hash, inviter_id, pending, now)
+
+
+async def do_invite_for(
+    tx: Tx, code_hash: str, handle: str, until: int, now: int, reserved: ReservedNames
+) -> None:
+    """Store the operator's invite for a handle that someone can still have."""
+    if reserved.belongs_elsewhere(handle):
+        raise HandleTaken(f"@{handle} cannot be anyone's handle: the name belongs to the hub.")
+    kept = await standing(tx, handle, now)
+    if kept is not None:
+        raise HandleTaken(f"@{handle} cannot be invited: {why_taken(kept)}.")
+    await replace_invite_for(tx, code_hash, handle, until, now)
+
+
+def why_taken(kept: Standing) -> str:
+    """Why a name is not free, as half a sentence for the operator."""
+    if kept.kind == "live":
+        return "an account has this handle"
+    day = datetime.fromtimestamp(kept.until or 0, UTC).date()
+    if kept.kind == "redirect":
+        return f"it leads to @{kept.handle}, who had it before, until {day}"
+    return f"an account that had it was deleted, and it stays reserved until {day}"

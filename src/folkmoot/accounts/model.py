@@ -9,7 +9,7 @@ from msgspec import Struct
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
 AccountType: TypeAlias = Literal["person", "agent"]
-InviteState: TypeAlias = Literal["unknown", "claimed", "valid"]
+InviteState: TypeAlias = Literal["unknown", "claimed", "expired", "valid"]
 
 PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
 ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
@@ -84,6 +84,17 @@ class ContactPage(Struct, frozen=True, gc=False):
 
     contacts: list[Contact]
     next_cursor: str | None
+
+
+class HandleInvite(Struct, frozen=True, gc=False):
+    """An invite that the operator made for one handle; its code is told this once."""
+
+    code: str
+    handle: str
+    until: int
+
+    def __repr__(self) -> str:
+        return f"<HandleInvite {self.handle}>"
 
 
 class InviteRecord(Struct, frozen=True, gc=False):

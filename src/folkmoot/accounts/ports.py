@@ -27,6 +27,3 @@ Welcome: TypeAlias = "Callable[[Tx, Account, str | None, str | None], Awaitable[
 
 Farewell: TypeAlias = "Callable[[Tx, Account], Awaitable[None]]"
 """Joins a deletion's transaction, before the account itself is gone."""
-
-Reserved: TypeAlias = Callable[[str], bool]
-"""Whether a name that is no handle belongs to something else, such as a backend."""

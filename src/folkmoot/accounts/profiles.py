@@ -7,6 +7,7 @@ from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_ha
 from folkmoot.accounts.keypairs import check_public_key
 from folkmoot.accounts.model import PRIVACY_LEVELS, Account, HandleChange
 from folkmoot.accounts.registration import access_own
+from folkmoot.accounts.reserved import ReservedNames, takes_back
 from folkmoot.accounts.texts import TEXTS, check_text
 from folkmoot.core.errors import (
     HandleInvalid,
@@ -58,11 +59,15 @@ def check_new_handle(text: str) -> str:
 
 
 async def do_change_handle(
-    tx: Tx, user_id: str, handle: str, now: int, *, free: bool
+    tx: Tx, user_id: str, handle: str, now: int, reserved: ReservedNames
 ) -> HandleChange:
     """Give an account another handle and let the old one lead to it; it may take back its own."""
     before = await access_own(tx, user_id)
-    if not free or not await queries.take_handle(tx, handle, user_id, now):
+    if reserved.belongs_elsewhere(handle):
+        raise HandleTaken
+    if reserved.awaits(handle) and not await takes_back(tx, handle, user_id, now):
+        raise HandleTaken
+    if not await queries.take_handle(tx, handle, user_id, now):
         raise HandleTaken
     redirects = await queries.redirects_of(tx, user_id, now)
     if len(redirects) >= MOST_REDIRECTS:

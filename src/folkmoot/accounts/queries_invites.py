@@ -1,4 +1,7 @@
-"""Invites: a code that may be claimed once, and the message that waits for whoever claims it."""
+"""Invites: a code that may be claimed once, and the message that waits for whoever claims it.
+
+The operator may make one *for a handle*: it opens that name alone, whoever may register, and ends.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ class Claim(NamedTuple):
 
     inviter_id: str | None
     pending: str | None
+    handle: str | None = None
+    """The handle the invite was made for, if it was."""
 
 
 async def insert_invite(
@@ -30,10 +35,22 @@ async def insert_invite(
     )
 
 
-async def claim_invite(tx: Tx, code_hash: str | None, claimed_by: str, now: int) -> Claim:
-    """Claim an invite for a new user; raises when it is unknown or was claimed before."""
+async def replace_invite_for(tx: Tx, code_hash: str, handle: str, until: int, now: int) -> None:
+    """Store an invite for a handle; an earlier one that nobody has claimed is void."""
+    await tx.execute("DELETE FROM invites WHERE handle = ? AND claimed_at IS NULL", (handle,))
+    await tx.execute(
+        "INSERT INTO invites (code_hash, created_by, pending, created_at, claimed_by, claimed_at, "
+        "handle, until) VALUES (?, NULL, NULL, ?, NULL, NULL, ?, ?)",
+        (code_hash, now, handle, until),
+    )
+
+
+async def claim_invite(
+    tx: Tx, code_hash: str | None, claimed_by: str, handle: str, now: int
+) -> Claim:
+    """Claim an invite for a new user; raises when it is unknown, too late or was claimed before."""
     row = await tx.fetch_one(
-        "SELECT created_by, pending FROM invites WHERE code_hash = ?", (code_hash,)
+        "SELECT created_by, pending, handle, until FROM invites WHERE code_hash = ?", (code_hash,)
     )
     if row is None:
         raise InviteUnknown
@@ -44,15 +61,31 @@ async def claim_invite(tx: Tx, code_hash: str | None, claimed_by: str, now: int)
     )
     if not claimed:
         raise InviteClaimed
-    return Claim(*row)
+    claim, until = Claim(*row[:3]), row[3]
+    if until is not None and until <= now:
+        raise InviteUnknown("This invite has expired. Ask for another.")
+    if claim.handle not in {None, handle}:
+        raise InviteUnknown("This invite was made for another handle.")
+    return claim
 
 
-async def state_of_invite(tx: Tx, code_hash: str) -> InviteState:
-    """Whether a code is unknown, claimed or valid."""
-    row = await tx.fetch_one("SELECT claimed_at FROM invites WHERE code_hash = ?", (code_hash,))
+async def handle_of_invite(tx: Tx, code_hash: str | None) -> str | None:
+    """The handle an invite was made for, claimed or not."""
+    row = await tx.fetch_one("SELECT handle FROM invites WHERE code_hash = ?", (code_hash,))
+    return None if row is None else row[0]
+
+
+async def state_of_invite(tx: Tx, code_hash: str, now: int) -> InviteState:
+    """Whether a code is unknown, claimed, expired or valid."""
+    row = await tx.fetch_one(
+        "SELECT claimed_at, until FROM invites WHERE code_hash = ?", (code_hash,)
+    )
     if row is None:
         return "unknown"
-    return "valid" if row[0] is None else "claimed"
+    claimed_at, until = row
+    if claimed_at is not None:
+        return "claimed"
+    return "valid" if until is None or until > now else "expired"
 
 
 async def invites_of(tx: Tx, user_id: str) -> list[InviteRecord]:

@@ -20,7 +20,8 @@ from folkmoot.accounts.keypairs import check_public_key, new_key_pair
 from folkmoot.accounts.model import ACCOUNT_TYPES, Account, AccountType, Policy
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import Claim, claim_invite
+from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_invite
+from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.core.errors import (
     ArgumentInvalid,
     AuthenticationRequired,
@@ -54,6 +55,13 @@ class Application(Struct, frozen=True, gc=False):
         return f"<Application {self.account.handle}>"
 
 
+async def check_invited(tx: Tx, invite_code: str | None) -> None:
+    """Refuse everyone but those whom the operator invited under a handle of theirs."""
+    code_hash = hash_invite_code(invite_code.strip()) if invite_code else None
+    if code_hash is None or await handle_of_invite(tx, code_hash) is None:
+        raise RegistrationClosed
+
+
 def check_application(
     policy: Policy,
     sealer: Sealer,
@@ -65,8 +73,6 @@ def check_application(
     account_type: AccountType,
 ) -> Application:
     """Check what an applicant gave, and make what they get."""
-    if policy == "closed":
-        raise RegistrationClosed
     if policy == "invite" and not invite_code:
         raise InviteRequired
     name = parse_handle(handle)
@@ -104,16 +110,25 @@ def check_application(
 
 
 async def do_register(
-    tx: Tx, application: Application, *, free: bool, sealer: Sealer, also: Welcome | None
+    tx: Tx,
+    application: Application,
+    *,
+    reserved: ReservedNames,
+    sealer: Sealer,
+    also: Welcome | None,
 ) -> None:
-    """Store a new account and claim its invite; `free` says that nobody reserves the name."""
+    """Store a new account and claim its invite, which a name that is kept for someone needs."""
     account = application.account
     now = account.created_at
     claim = Claim(None, None)
     # The invite comes first, so that without one nobody learns which names are taken.
     if application.invite_hash is not None:
-        claim = await claim_invite(tx, application.invite_hash, account.id, now)
-    if not free or not await queries.take_handle(tx, account.handle, account.id, now):
+        claim = await claim_invite(tx, application.invite_hash, account.id, account.handle, now)
+    if reserved.belongs_elsewhere(account.handle):
+        raise HandleTaken
+    if reserved.awaits(account.handle) and claim.handle is None:
+        raise InviteRequired("This handle needs an invite that was made for it.")
+    if not await queries.take_handle(tx, account.handle, account.id, now):
         raise HandleTaken
     await queries.insert_user(tx, account, application.secrets)
     if also is not None:

@@ -9,7 +9,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 InviteState: TypeAlias = Callable[[str], Awaitable[str]]
-"""Answers `unknown`, `claimed` or `valid` for a code."""
+"""Answers `unknown`, `claimed`, `expired` or `valid` for a code."""
+
+InvitedHandle: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Answers the handle that a code is for, if it is for one."""
 
 CODE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """What a code can look like; nothing else is looked up."""
@@ -41,6 +44,12 @@ INVITES = {
         "An invite is good for one person. If it was you, you are already in; "
         "otherwise ask for one of your own.",
     ),
+    "expired": Invite(
+        410,
+        "Too late",
+        "This invite has expired.",
+        "It was good for a few days only. Ask whoever sent it for another.",
+    ),
     "valid": Invite(
         200,
         "You are invited",
@@ -52,6 +61,11 @@ INVITES = {
 async def none_known(_code: str) -> str:
     """The state of every code on a hub that has no invites."""
     return "unknown"
+
+
+async def any_handle(_code: str) -> str | None:
+    """The handle of every code on a hub whose invites are for none."""
+    return None
 
 
 async def look_up(state: InviteState, code: str) -> Invite:

@@ -17,7 +17,14 @@ from starlette.routing import Route
 
 from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
 from folkmoot.web.discovery import Discovery
-from folkmoot.web.invites import HEADERS, InviteState, look_up, none_known
+from folkmoot.web.invites import (
+    HEADERS,
+    InvitedHandle,
+    InviteState,
+    any_handle,
+    look_up,
+    none_known,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +44,11 @@ PLACES = (
     ("/metrics", "Numbers for Prometheus."),
 )
 """What an operator may want to open, and the question it answers."""
+
+YOUR_NAME = "yourname"
+FREE_HANDLE = f"Choose a handle of your own in place of <b>@{YOUR_NAME}</b>."
+GIVEN_HANDLE = "This invitation is for one handle alone; it is in the words below."
+"""What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
 BODIES = ("landing", "invite", "invite_valid", "invite_other", "error")
 
@@ -108,9 +120,11 @@ class Pages:
         public_url: str,
         metrics: bool,
         invite_state: InviteState = none_known,
+        invited_handle: InvitedHandle = any_handle,
     ) -> None:
         self._version = version
         self._invite_state = invite_state
+        self._invited_handle = invited_handle
         self._public_url = public_url.rstrip("/")
         self._places = [place for place in PLACES if metrics or place[0] != "/metrics"]
         style, script = _source("style.css"), _source("copy.js")
@@ -174,7 +188,14 @@ class Pages:
             how = _fill(self._bodies["invite_other"], advice=invite.advice)
         else:
             endpoint = f"{self._base(request)}/mcp"
-            how = _fill(self._bodies["invite_valid"], endpoint=endpoint, code=code)
+            handle = await self._invited_handle(code)
+            how = _fill(
+                self._bodies["invite_valid"],
+                trusted={"choice": GIVEN_HANDLE if handle else FREE_HANDLE},
+                endpoint=endpoint,
+                code=code,
+                handle=handle or YOUR_NAME,
+            )
         body = _fill(
             self._bodies["invite"], trusted={"how": how}, label=invite.label, text=invite.text
         )

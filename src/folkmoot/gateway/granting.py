@@ -1,0 +1,208 @@
+"""What an operator does about rights while the hub runs: grants, revokes, looks, invites."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from folkmoot.accounts import parse_handle
+from folkmoot.accounts.queries import by_handle, by_id
+from folkmoot.accounts.reserved import standing
+from folkmoot.core.capability import Capability, Rights
+from folkmoot.core.errors import (
+    CommandInvalid,
+    TooManyCapabilities,
+    UserNotFound,
+)
+from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.patterns import compiled, covers_nothing, spelled_out
+from folkmoot.gateway.settled import distinct, key_of
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account, Accounts, HandleInvite
+    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.gateway.rights import HubRights
+
+T = TypeVar("T")
+
+audit_logger = logging.getLogger("folkmoot.audit")
+
+OPERATOR: Final = "operator"
+MOST_GRANTS: Final = 100_000
+"""Grants on one hub: all of them are in memory. Groups in the settings have no such limit."""
+
+
+class Granted(Struct, frozen=True):
+    """What someone was granted, what they had been granted before, and what looks like a slip."""
+
+    handle: str
+    granted: list[str]
+    already: list[str]
+    warnings: list[str]
+
+
+class Revoked(Struct, frozen=True):
+    """What someone was granted until now."""
+
+    handle: str
+    revoked: list[str]
+
+
+class Granting:
+    """Changes and shows what people were granted; a change is on the disk before it holds."""
+
+    def __init__(self, rights: HubRights, store: Store, clock: Clock, accounts: Accounts) -> None:
+        self._rights = rights
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+        self._changing = asyncio.Lock()
+
+    async def grant(self, handle: str, patterns: Sequence[str]) -> Granted:
+        """Grant some capabilities, denies among them, or none of them if one is wrong."""
+        wanted = {key_of(each.source): each for each in map(compiled, self._meant(patterns))}
+        return await to_its_end(self._grant(handle, wanted))
+
+    async def revoke(
+        self, handle: str, patterns: Sequence[str], *, everything: bool = False
+    ) -> Revoked:
+        """Revoke what was granted while the hub ran: some of it, or everything."""
+        # The name of a backend means whatever of it was granted.
+        wanted = [
+            [key_of(compiled(each).source) for each in (*self._meant([text]), text)]
+            for text in patterns
+        ]
+        return await to_its_end(self._revoke(handle, wanted, everything=everything))
+
+    async def invite(self, handle: str, seconds: int) -> HandleInvite:
+        """Make an invite for a handle that nobody has."""
+        made = await self._accounts.invite_for(handle, seconds)
+        self._audit("account.invited", made.handle)
+        return made
+
+    async def find(self, tx: Tx, handle: str) -> Account:
+        """Within a unit: who has a handle now, or `UserNotFound` with what the operator can do."""
+        name = parse_handle(handle)
+        if name is None:
+            raise UserNotFound(f"{handle!r} is no handle.")
+        now = int(self._clock.now())
+        kept = await standing(tx, name, now)
+        account = await by_handle(tx, name, now)
+        if account is not None and account.handle == name:
+            return account
+        if account is not None:
+            raise UserNotFound(f"@{name} is @{account.handle} now; use that handle.")
+        if kept is None and name in self._rights.settled.named:
+            raise UserNotFound(
+                f"Nobody has the handle @{name} yet; 'folkmoot invite --for {name}' makes an "
+                "invite for it."
+            )
+        raise UserNotFound(f"Nobody has the handle @{name}.")
+
+    def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
+        return spelled_out(patterns, self._rights.settled.namespaces)
+
+    async def _grant(self, handle: str, wanted: dict[str, Capability]) -> Granted:
+        async with self._changing:
+            account = await self._store.read(lambda tx: self.find(tx, handle))
+            self._check_number(account, wanted)
+            now = int(self._clock.now())
+
+            async def unit(tx: Tx) -> list[str]:
+                if await by_id(tx, account.id) is None:
+                    raise UserNotFound(f"Nobody has the handle @{account.handle}.")
+                new = [
+                    pattern
+                    for pattern in wanted
+                    if await queries.insert_grant(tx, account.id, pattern, now)
+                ]
+                if await queries.count_grants(tx) > MOST_GRANTS:
+                    raise TooManyCapabilities(
+                        f"A hub holds at most {MOST_GRANTS:,} grants; give to a group in the "
+                        "settings what many have in common."
+                    )
+                return new
+
+            new = await self._store.write(unit)
+            await self._rights.refresh(account.id)
+        for pattern in new:
+            self._audit("hub.grant", account.handle, account.id, pattern)
+        here = self._rights.settled.namespaces
+        warnings = [covers_nothing(each, here) for each in wanted.values()]
+        return Granted(
+            account.handle,
+            new,
+            [pattern for pattern in wanted if pattern not in new],
+            [warning for warning in warnings if warning],
+        )
+
+    async def _revoke(self, handle: str, wanted: list[list[str]], *, everything: bool) -> Revoked:
+        async with self._changing:
+            account = await self._store.read(lambda tx: self.find(tx, handle))
+            granted = self._rights.granted.get(account.id, {})
+            leaving = list(granted) if everything else []
+            for meanings in wanted:
+                found = [pattern for pattern in meanings if pattern in granted]
+                if not found:
+                    raise CommandInvalid(self._why_not(account, meanings[0]))
+                leaving += found
+            leaving = list(dict.fromkeys(leaving))
+
+            async def unit(tx: Tx) -> None:
+                for pattern in leaving:
+                    await queries.delete_grant(tx, account.id, pattern)
+
+            await self._store.write(unit)
+            await self._rights.refresh(account.id)
+        for pattern in leaving:
+            self._audit("hub.revoke", account.handle, account.id, pattern)
+        return Revoked(account.handle, leaving)
+
+    def _check_number(self, account: Account, wanted: dict[str, Capability]) -> None:
+        held = distinct(self._rights.held(account))
+        try:
+            Rights((held | wanted).values())
+        except TooManyCapabilities as error:
+            raise TooManyCapabilities(f"@{account.handle}: {error.message}") from None
+
+    def _why_not(self, account: Account, pattern: str) -> str:
+        """Why something cannot be revoked."""
+        for held in self._rights.held(account):
+            if key_of(held.capability.source) == pattern:
+                where = WHERE[held.origin].format(held.name)
+                return f"Nothing was revoked: @{account.handle} has {pattern} {where}."
+        return f"Nothing was revoked: @{account.handle} was not granted {pattern}."
+
+    def _audit(
+        self, action: str, handle: str, account: str | None = None, detail: str | None = None
+    ) -> None:
+        audit_logger.info(
+            action,
+            extra={"by": OPERATOR, "account": account, "about": handle, "detail": detail},
+        )
+
+
+WHERE: Final = {
+    "default": "like every account; a deny takes it away",
+    "everyone": "because the backend {} is for everyone; a deny takes it away",
+    "group": "from the group {} in the settings file; change it there",
+    "settings": "from [grants] in the settings file; change it there",
+    "granted": "",
+}
+"""Where a capability is from that was not granted here, and what can be done about it."""
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await work that must not stop between the disk and the memory; be cancelled afterwards."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise

@@ -1,0 +1,224 @@
+"""What people may do at the hub, ready to be asked at every call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from folkmoot.accounts import RESERVED
+from folkmoot.accounts.invites import why_taken
+from folkmoot.accounts.queries import redirects_of
+from folkmoot.core.capability import Rights, capability
+from folkmoot.core.errors import CapabilityError
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.settled import FINDERS, Held, Settled, distinct
+from folkmoot.settings.backends import GatewaySpec
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.ports import Clock, Store, Tx
+
+logger = logging.getLogger("folkmoot.gateway")
+
+Changed: TypeAlias = Callable[[frozenset[str] | None], None]
+"""Told the ids of the accounts whose rights may have changed; None for everyone's."""
+
+MOST_KNOWN: Final = 10_000
+"""Accounts whose rights are kept ready; when there are more, all are made anew as they call."""
+
+NOBODY: Final = Principal("", "", PrincipalType.GUEST)
+"""Whoever has no account."""
+NOBODY_MAY: Final = Rights(
+    [
+        "mcp.request.tools/call:msg/register",
+        "mcp.request.tools/call:msg/recover",
+        *FINDERS,
+    ]
+)
+NO_RIGHTS: Final = Rights()
+
+
+class Known(NamedTuple):
+    """An account's rights as they were made, and until when they are good."""
+
+    handle: str
+    until: float | None
+    answer: tuple[Principal, Rights]
+
+
+class HubRights:
+    """The rights of everyone: defaults, settings, and what was granted while the hub runs.
+
+    Rights belong to the account. A handle in the settings is whoever has it, and whoever had it
+    before for as long as it leads there. `of` costs a look into a dict; equal rights are one
+    object. A change holds from the next call on.
+    """
+
+    def __init__(self, store: Store, clock: Clock, accounts: Accounts) -> None:
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+        self._settled = Settled(GatewaySpec())
+        self._common = Rights(distinct(self._settled.everyone).values())
+        self._granted: dict[str, dict[str, int]] = {}
+        self._redirects: dict[str, dict[str, int]] = {}
+        self._known: dict[str, Known] = {}
+        self._interned: dict[frozenset[str], Rights] = {}
+        self._watchers: list[Changed] = []
+        self._changing = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls, store: Store, clock: Clock, accounts: Accounts, spec: GatewaySpec | None = None
+    ) -> HubRights:
+        """The rights as they are stored and settled; they follow the accounts from now on."""
+        rights = cls(store, clock, accounts)
+        accounts.watch(rights.refresh)
+        rights._granted = await store.read(queries.all_grants, long=True)
+        await rights.configure(spec or GatewaySpec())
+        return rights
+
+    @property
+    def settled(self) -> Settled:
+        """What the settings say."""
+        return self._settled
+
+    @property
+    def granted(self) -> dict[str, dict[str, int]]:
+        """What was granted while the hub ran: by account, the patterns and when."""
+        return self._granted
+
+    def watch(self, changed: Changed) -> None:
+        """Have it called after every change of rights, with the accounts it is about."""
+        self._watchers.append(changed)
+
+    def of(self, account: Account | None) -> tuple[Principal, Rights]:
+        """Who calls as policy knows them, and what they may do."""
+        if account is None:
+            return NOBODY, NOBODY_MAY
+        known = self._known.get(account.id)
+        if (
+            known is not None
+            and known.handle == account.handle
+            and (known.until is None or self._clock.now() < known.until)
+        ):
+            return known.answer
+        return self._make(account)
+
+    def held(self, account: Account) -> list[Held]:
+        """Everything an account holds, and where each of it is from."""
+        held = [*self._settled.everyone, *self._settled.of(account.handle)]
+        for handle in self._leading_to(account.id):
+            held += self._settled.of(handle)
+        for pattern, at in self._granted.get(account.id, {}).items():
+            held.append(Held(capability(pattern), "granted", at=at))
+        return held
+
+    async def configure(self, spec: GatewaySpec) -> None:
+        """Go by other settings from now on, or raise a `SettingsError` and change nothing.
+
+        Whoever has a handle by then is the one it means; nobody else takes it from then on.
+        """
+        settled = Settled(spec)
+        reserved = self._accounts.reserved
+        async with self._changing:
+            now = int(self._clock.now())
+            self._redirects = await self._store.read(
+                lambda tx: queries.redirects_from(tx, settled.named, now)
+            )
+            reserved.awaited, reserved.namespaces = settled.named, settled.namespaces
+            self._settled = settled
+            self._common = Rights(distinct(settled.everyone).values())
+            self._forget_everyone()
+        self._tell(None)
+
+    async def taken_namespaces(self, namespaces: Collection[str]) -> dict[str, str]:
+        """Which of these cannot be a backend's, and why; if all can, they are kept from now on."""
+        why = {name: "the name is reserved" for name in namespaces if name in RESERVED}
+        wanted = frozenset(namespaces) - why.keys()
+        reserved, now = self._accounts.reserved, int(self._clock.now())
+        taken = await reserved.reserve(self._store, wanted, now)
+        why.update((name, why_taken(kept)) for name, kept in taken.items())
+        return {
+            name: f"No backend can have the namespace {name!r}: {reason}."
+            for name, reason in sorted(why.items())
+        }
+
+    async def refresh(self, account_id: str) -> None:
+        """Read again what is stored of an account: it was changed, or what it was granted."""
+
+        async def query(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
+            now = int(self._clock.now())
+            return (
+                await queries.grants_of(tx, account_id),
+                await redirects_of(tx, account_id, now),
+            )
+
+        # One after the other, so that what was read first is never put in place last.
+        async with self._changing:
+            granted, redirects = await self._store.read(query)
+            named = {h: until for h, until in redirects.items() if h in self._settled.named}
+            put(self._granted, account_id, granted)
+            put(self._redirects, account_id, named)
+            self._known.pop(account_id, None)
+        self._tell(frozenset({account_id}))
+
+    def _make(self, account: Account) -> tuple[Principal, Rights]:
+        principal = Principal(account.id, account.handle, PrincipalType(account.account_type))
+        redirects = self._leading_to(account.id)
+        if (
+            account.handle in self._settled.named
+            or redirects
+            or self._granted.get(account.id) is not None
+        ):
+            rights = self._intern(account)
+        else:
+            rights = self._common
+        if len(self._known) >= MOST_KNOWN or len(self._interned) >= MOST_KNOWN:
+            self._forget_everyone()
+        until = min(redirects.values(), default=None)
+        self._known[account.id] = Known(account.handle, until, (principal, rights))
+        return principal, rights
+
+    def _leading_to(self, account_id: str) -> dict[str, int]:
+        """The named handles that an account gave up and that still lead to it."""
+        redirects = self._redirects.get(account_id)
+        if not redirects:
+            return {}
+        now = self._clock.now()
+        return {handle: until for handle, until in redirects.items() if until > now}
+
+    def _intern(self, account: Account) -> Rights:
+        try:
+            each = distinct(self.held(account))
+            key = frozenset(each)
+            rights = self._interned.get(key)
+            if rights is None:
+                rights = self._interned[key] = Rights(each.values())
+        except CapabilityError as error:
+            # Some of it may be a deny: to leave anything out could allow what was denied.
+            logger.error(  # noqa: TRY400 - there is nothing to trace
+                "someone was given more than one can hold, and may do nothing",
+                extra={"handle": account.handle, "reason": error.message},
+            )
+            return NO_RIGHTS
+        return rights
+
+    def _forget_everyone(self) -> None:
+        self._known.clear()
+        self._interned.clear()
+
+    def _tell(self, accounts: frozenset[str] | None) -> None:
+        for changed in self._watchers:
+            changed(accounts)
+
+
+def put(table: dict[str, dict[str, int]], key: str, value: dict[str, int]) -> None:
+    """Keep a value that is not empty."""
+    if value:
+        table[key] = value
+    else:
+        table.pop(key, None)

@@ -1,0 +1,161 @@
+"""What the settings let people do: read once, and asked by handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.accounts import RESERVED, parse_handle
+from folkmoot.core.capability import (
+    MAX_CAPABILITIES,
+    MAX_CONSTRAINED,
+    Capability,
+    Rights,
+    capability,
+)
+from folkmoot.core.errors import CapabilityError, SettingsError
+from folkmoot.settings.backends import GatewaySpec
+
+Origin: TypeAlias = Literal["default", "everyone", "group", "settings", "granted"]
+
+GROUP: Final = "@"
+"""Begins a name in `[grants]` that is a group's."""
+
+FINDERS: Final = (
+    "mcp.request.tools/call:folkmoot/find_tool",
+    "mcp.request.tools/call:folkmoot/call_tool",
+)
+"""To look for tools opens none: what is found, and what is called there, is judged by its name."""
+DEFAULTS: Final = ("mcp.request.tools/call:msg/*", "mcp.request.tools/call:room/*", *FINDERS)
+"""What every account may do at the hub."""
+
+OF_A_BACKEND: Final = (
+    "mcp.request.tools/call:{}:*",
+    "mcp.request.prompts/get:{}:*",
+    "mcp.request.resources/*:{}://*",
+    "mcp.request.completion/complete:{}:*",
+    "mcp.request.completion/complete:{}://*",
+)
+"""All that can be asked of a backend, by its namespace."""
+
+
+class Held(Struct, frozen=True, gc=False):
+    """A capability someone holds, and where it is from: which backend or group, or when granted."""
+
+    capability: Capability
+    origin: Origin
+    name: str = ""
+    at: int | None = None
+
+
+class Part(NamedTuple):
+    """Capabilities that are given together, and how many values their constraints have."""
+
+    held: tuple[Held, ...] = ()
+    constrained: int = 0
+
+
+NOTHING: Final = Part()
+
+
+class Settled:
+    """Backends, groups and grants of the settings, compiled; every handle in its one spelling.
+
+    What a group is given is kept once, however many are in it.
+    """
+
+    def __init__(self, spec: GatewaySpec) -> None:
+        self.namespaces = frozenset(backend.namespace for backend in spec.backends.values())
+        self.groups = {name: tuple(handles(who)) for name, who in spec.groups.items()}
+        self._common = part(common(spec))
+        self._own: dict[str, Part] = {}
+        self._shared: dict[str, Part] = {}
+        self._groups_of: dict[str, tuple[str, ...]] = {}
+        for name, given in spec.grants.items():
+            if name.startswith(GROUP):
+                group = name.removeprefix(GROUP)
+                self._shared[group] = part(Held(capability(it), "group", group) for it in given)
+            for handle in handles([] if name.startswith(GROUP) else [name]):
+                self._own[handle] = part(Held(capability(it), "settings") for it in given)
+        for group, members in self.groups.items():
+            for handle in members:
+                self._groups_of[handle] = (*self.groups_of(handle), group)
+        self.named = frozenset(self._own.keys() | self._groups_of.keys())
+        refuse([*self._impossible(), *self._too_many()])
+
+    @property
+    def everyone(self) -> tuple[Held, ...]:
+        """What everyone holds who has an account."""
+        return self._common.held
+
+    def of(self, handle: str) -> tuple[Held, ...]:
+        """What is given to a handle by itself or in a group."""
+        return tuple(held for part in self._parts(handle) for held in part.held)
+
+    def groups_of(self, handle: str) -> tuple[str, ...]:
+        """The groups a handle is in."""
+        return self._groups_of.get(handle, ())
+
+    def _parts(self, handle: str) -> list[Part]:
+        shared = [self._shared.get(group, NOTHING) for group in self.groups_of(handle)]
+        return [self._own.get(handle, NOTHING), *shared]
+
+    def _impossible(self) -> Iterator[str]:
+        for handle in sorted(self.named & (RESERVED | self.namespaces)):
+            yield f"grants.{handle}: nobody can be @{handle}; the name is reserved or a backend's."
+
+    def _too_many(self) -> Iterator[str]:
+        for handle in sorted(self.named):
+            parts = [self._common, *self._parts(handle)]
+            many = sum(len(part.held) for part in parts)
+            constrained = sum(part.constrained for part in parts)
+            # To compile the rights of thousands takes seconds, and hardly anyone is near a limit.
+            if many <= MAX_CAPABILITIES and constrained <= MAX_CONSTRAINED:
+                continue
+            try:
+                Rights(distinct((*self.everyone, *self.of(handle))).values())
+            except CapabilityError as error:
+                yield f"grants.{handle}: {error.message}"
+
+
+def part(held: Iterable[Held]) -> Part:
+    """Capabilities that are given together."""
+    found = tuple(held)
+    constraints = (each.capability.constraint for each in found)
+    return Part(found, sum(each.size for each in constraints if each is not None))
+
+
+def common(spec: GatewaySpec) -> Iterator[Held]:
+    """What everyone holds who has an account."""
+    yield from (Held(capability(pattern), "default") for pattern in DEFAULTS)
+    for backend in spec.backends.values():
+        if backend.everyone:
+            for pattern in OF_A_BACKEND:
+                compiled = capability(pattern.format(backend.namespace))
+                yield Held(compiled, "everyone", backend.namespace)
+
+
+def distinct(held: Iterable[Held]) -> dict[str, Capability]:
+    """Each capability once, by a key that is the same for equal ones."""
+    return {key_of(each.capability.source): each.capability for each in held}
+
+
+def key_of(source: Any) -> str:
+    """A capability as text: two that are the same have the same."""
+    if isinstance(source, str):
+        return source
+    return msgspec.json.encode(source, order="deterministic").decode()
+
+
+def handles(names: Iterable[str]) -> Iterator[str]:
+    """These handles as they are stored, each once."""
+    return iter(dict.fromkeys(filter(None, map(parse_handle, names))))
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise what is wrong, all of it at once."""
+    if told := list(problems):
+        raise SettingsError("\n".join(told), problems=told)

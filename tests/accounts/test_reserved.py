@@ -1,0 +1,251 @@
+"""Names that nobody can simply take: those of backends, and those the operator gave rights to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from folkmoot.accounts import Account, Accounts, Policy, ReservedNames
+from folkmoot.core.errors import (
+    FolkmootError,
+    HandleInvalid,
+    HandleNotFound,
+    HandleTaken,
+    InviteClaimed,
+    InviteRequired,
+    InviteUnknown,
+    RegistrationClosed,
+)
+from tests.accounts.support import DAY, START, World, run
+from tests.store.support import Gate
+
+SPELLINGS = ("gina", "GINA", "@gina", "@Gina")
+NEEDS_INVITE = "This handle needs an invite that was made for it."
+
+
+def with_names(policy: Policy = "open") -> Callable[[World], Accounts]:
+    """The accounts of a hub that has a backend called github and gives rights to gina."""
+
+    def make(here: World) -> Accounts:
+        names = ReservedNames(namespaces=["github"], awaited=["gina"])
+        return Accounts(here.store, here.clock, here.vault, policy=policy, reserved=names)
+
+    return make
+
+
+async def refused(action: object, error: type[FolkmootError]) -> str:
+    with pytest.raises(error) as told:
+        await action  # type: ignore[misc]
+    return told.value.message
+
+
+def contents(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+@pytest.mark.requirement("handle.shares-names", "gateway.reserved-names")
+def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        mallory = (await accounts.register("mallory")).account
+        code = await accounts.create_invite(mallory)
+        for spelling in ("github", "GitHub", "@GITHUB"):
+            await refused(accounts.register(spelling), HandleTaken)
+            await refused(accounts.register(spelling, invite_code=code), HandleTaken)
+            await refused(accounts.change_handle(mallory, spelling), HandleTaken)
+            told = await refused(accounts.invite_for(spelling), HandleTaken)
+            assert told == "@github cannot be anyone's handle: the name belongs to the hub."
+        assert await accounts.invite_state(code) == "valid"
+        assert await here.rows("SELECT handle FROM handles") == [("mallory",)]
+        await accounts.register("git_hub")
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.shares-names")
+def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        mallory = (await accounts.register("mallory")).account
+        ordinary = [await accounts.create_invite(mallory), await accounts.create_invite(None)]
+        other = (await accounts.invite_for("harry")).code
+        for spelling in SPELLINGS:
+            assert await refused(accounts.register(spelling), InviteRequired) == NEEDS_INVITE
+            for code in ordinary:
+                told = await refused(accounts.register(spelling, invite_code=code), InviteRequired)
+                assert told == NEEDS_INVITE
+            await refused(accounts.register(spelling, invite_code=other), InviteUnknown)
+            await refused(accounts.change_handle(mallory, spelling), HandleTaken)
+            await refused(accounts.recover(spelling, "AAAA-BBBB-CCCC"), HandleNotFound)
+        assert {await accounts.invite_state(code) for code in (*ordinary, other)} == {"valid"}
+        assert await accounts.count() == 1
+
+    run(body, tmp_path)
+
+
+@pytest.mark.parametrize("policy", ["open", "invite", "closed"])
+def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
+    tmp_path: Path, policy: Policy
+) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names(policy)(here)
+        made = await accounts.invite_for("@Gina")
+        assert (made.handle, made.until) == ("gina", START + 7 * DAY)
+        assert repr(made) == "<HandleInvite gina>"
+        assert await accounts.invited_handle(made.code) == "gina"
+        told = await refused(accounts.register("mallory", invite_code=made.code), InviteUnknown)
+        assert told == "This invite was made for another handle."
+        gina = await accounts.register("GINA", invite_code=f" {made.code}\n")
+        assert gina.account.handle == "gina"
+        await refused(accounts.register("gina", invite_code=made.code), InviteClaimed)
+        assert await accounts.invite_state(made.code) == "claimed"
+        assert made.code.encode() not in contents(tmp_path)
+
+    run(body, tmp_path)
+
+
+def test_where_registration_is_closed_no_other_code_says_anything_else(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        closed = with_names("closed")(here)
+        codes = [None, "", "nonsense", "0" * 32, await closed.create_invite(None)]
+        before = here.store.writes
+        for code in codes:
+            for handle in ("gina", "github", "mallory"):
+                await refused(closed.register(handle, invite_code=code), RegistrationClosed)
+        assert here.store.writes == before, "a stranger's code makes the writer work"
+
+    run(body, tmp_path)
+
+
+def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names("closed")(here)
+        first = await accounts.invite_for("gina")
+        second = await accounts.invite_for("gina", 2 * DAY)
+        await refused(accounts.register("gina", invite_code=first.code), RegistrationClosed)
+        here.clock.advance(2 * DAY)
+        assert await accounts.invite_state(second.code) == "expired"
+        told = await refused(accounts.register("gina", invite_code=second.code), InviteUnknown)
+        assert told == "This invite has expired. Ask for another."
+        third = await accounts.invite_for("gina")
+        await accounts.register("gina", invite_code=third.code)
+
+    run(body, tmp_path)
+
+
+def test_no_invite_is_made_for_a_handle_that_cannot_be_had(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        alice, bob = await here.join("alice"), await here.join("bobby")
+        await accounts.change_handle(alice, "alice2")
+        await accounts.delete(bob)
+        expected = {
+            "alice2": "@alice2 cannot be invited: an account has this handle.",
+            "alice": "@alice cannot be invited: it leads to @alice2, who had it before, until "
+            "2023-12-14.",
+            "bobby": "@bobby cannot be invited: an account that had it was deleted, and it stays "
+            "reserved until 2023-12-14.",
+        }
+        for handle, sentence in expected.items():
+            assert await refused(accounts.invite_for(handle), HandleTaken) == sentence
+        await refused(accounts.invite_for("a b"), HandleInvalid)
+        here.clock.advance(30 * DAY)
+        await accounts.invite_for("bobby")
+
+    run(body, tmp_path)
+
+
+async def invited(accounts: Accounts, handle: str) -> Account:
+    code = (await accounts.invite_for(handle)).code
+    return (await accounts.register(handle, invite_code=code)).account
+
+
+def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        gina = await invited(accounts, "gina")
+        mallory = (await accounts.register("mallory")).account
+        await accounts.delete(gina)
+        for days in (0, 31, 365):
+            here.clock.advance(days * DAY)
+            for spelling in SPELLINGS:
+                await refused(accounts.register(spelling), InviteRequired)
+                await refused(accounts.change_handle(mallory, spelling), HandleTaken)
+        assert (await invited(accounts, "gina")).id != gina.id
+
+    run(body, tmp_path)
+
+
+def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        gina = await invited(accounts, "gina")
+        mallory = (await accounts.register("mallory")).account
+        await accounts.change_handle(gina, "gina2")
+        await refused(accounts.change_handle(mallory, "gina"), HandleTaken)
+        await refused(accounts.register("gina"), InviteRequired)
+        await accounts.change_handle(gina, "gina")
+        await accounts.change_handle(gina, "gina3")
+        here.clock.advance(30 * DAY)
+        await refused(accounts.change_handle(mallory, "gina"), HandleTaken)
+        await refused(accounts.change_handle(gina, "gina"), HandleTaken)
+        await refused(accounts.register("gina"), InviteRequired)
+
+    run(body, tmp_path)
+
+
+def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = with_names()(here)
+        code = (await accounts.invite_for("gina")).code
+        several = [accounts.register("gina", invite_code=code) for _ in range(4)]
+        ended = await asyncio.gather(*several, return_exceptions=True)
+        assert sorted(type(each).__name__ for each in ended) == [
+            "InviteClaimed",
+            "InviteClaimed",
+            "InviteClaimed",
+            "Registered",
+        ]
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("gateway.reserved-names")
+def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        accounts = here.accounts
+        for number in range(12):
+            name = f"name{number}"
+            register = accounts.register(name)
+            reserve = accounts.reserved.reserve(here.store, [name], START)
+            both = (register, reserve) if number % 2 else (reserve, register)
+            ended = await asyncio.gather(*both, return_exceptions=True)
+            taken = next(each for each in ended if isinstance(each, dict))
+            failed = [each for each in ended if isinstance(each, Exception)]
+            assert bool(taken) != bool(failed), name
+            assert (name in accounts.reserved.namespaces) == (not taken)
+            assert all(isinstance(each, HandleTaken) for each in failed)
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.shares-names")
+def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts, gate = here.accounts, Gate()
+        async with asyncio.TaskGroup() as tasks:
+            held = tasks.create_task(here.inner.write(gate.unit))
+            await gate.entered()
+            waiting = tasks.create_task(refused(accounts.register("gina"), InviteRequired))
+            await asyncio.sleep(0)
+            accounts.reserved.awaited = frozenset({"gina"})
+            gate.open()
+        assert held.done()
+        assert waiting.result() == NEEDS_INVITE
+
+    run(body, tmp_path)
