@@ -1,0 +1,120 @@
+"""What each method asks a backend for: where its name stands, and how it is said upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
+from folkmoot.gateway.ports import Tell
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.catalogue import Catalogue
+    from folkmoot.gateway.model import ToolEntry
+
+GATEWAY_CALL: Final = "folkmoot/gateway-call"
+"""The extension of an envelope's context that holds the `CallExtras`."""
+
+CALL: Final = "tools/call"
+READ: Final = "resources/read"
+GET: Final = "prompts/get"
+COMPLETE: Final = "completion/complete"
+TASK: Final = "task"
+"""The wish to have a call done as a task, which the hub does not carry: nobody could ask for it."""
+MOST_SHOWN: Final = 120
+
+
+class CallExtras(Struct, frozen=True, kw_only=True):
+    """What belongs to a call beside its params: what its client can do, and how it is told more."""
+
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    log_level: str | None = None
+    tell: Tell | None = None
+    progress: bool = False
+    room: str = ""
+    """The room in which it was made, if it was made in one."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A request as its backend gets it."""
+
+    namespace: str
+    what: str
+    """The canonical name or the shown URI."""
+    params: dict[str, Any]
+    repeatable: bool = True
+    tool: ToolEntry | None = None
+
+
+def of_tool(catalogue: Catalogue, params: dict[str, Any]) -> Asked:
+    """A call of a tool."""
+    name = params.get("name")
+    entry = catalogue.tools.get(name) if isinstance(name, str) else None
+    if entry is None:
+        raise UnknownTool(f"Unknown tool: {shown(name)}.")
+    given = {**params, "name": entry.own}
+    given.pop(TASK, None)
+    return Asked(
+        namespace=entry.namespace,
+        what=entry.canonical,
+        params=given,
+        repeatable=entry.repeatable,
+        tool=entry,
+    )
+
+
+def of_prompt(catalogue: Catalogue, params: dict[str, Any]) -> Asked:
+    """A wish for a prompt."""
+    name = params.get("name")
+    entry = catalogue.prompts.get(name) if isinstance(name, str) else None
+    if entry is None:
+        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+    return Asked(
+        namespace=entry.namespace, what=entry.canonical, params={**params, "name": entry.own}
+    )
+
+
+def of_resource(catalogue: Catalogue, params: dict[str, Any]) -> Asked:
+    """A wish to read a resource."""
+    namespace, own = place_of(catalogue, params.get("uri"))
+    return Asked(namespace=namespace, what=params["uri"], params={**params, "uri": own})
+
+
+def of_completion(catalogue: Catalogue, params: dict[str, Any]) -> Asked:
+    """A wish for what an argument could be."""
+    ref = params.get("ref")
+    ref = ref if isinstance(ref, dict) else {}
+    if "uri" in ref:
+        namespace, own = place_of(catalogue, ref["uri"])
+        return Asked(
+            namespace=namespace, what=ref["uri"], params={**params, "ref": {**ref, "uri": own}}
+        )
+    asked = of_prompt(catalogue, {"name": ref.get("name")})
+    own_ref = {**ref, "name": asked.params["name"]}
+    return Asked(namespace=asked.namespace, what=asked.what, params={**params, "ref": own_ref})
+
+
+def place_of(catalogue: Catalogue, uri: Any) -> tuple[str, str]:
+    """The backend that has a resource, and the backend's own URI of it."""
+    found = catalogue.resource(uri) if isinstance(uri, str) else None
+    if found is None:
+        raise ResourceUnknown(f"Unknown resource: {shown(uri)}.", uri=shown(uri))
+    return found
+
+
+def shown(name: Any) -> str:
+    """A stranger's name in one short line."""
+    text = name if isinstance(name, str) else repr(name)
+    cut = text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
+    return cut if cut.isprintable() else repr(cut)[1:-1]
+
+
+ASKS: Final[Mapping[str, Callable[[Catalogue, dict[str, Any]], Asked]]] = {
+    CALL: of_tool,
+    GET: of_prompt,
+    READ: of_resource,
+    COMPLETE: of_completion,
+}
+"""The methods that a backend answers."""

@@ -1,0 +1,82 @@
+"""The audit log of calls: who asked which backend for what, and what came of it.
+
+Of the arguments it holds a keyed hash, so that equal ones are seen to be equal and none is told;
+or the arguments themselves, or nothing, as the settings say.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from folkmoot.core.kindcheck import kind_of
+from folkmoot.telemetry.records import PlainRecord
+
+if TYPE_CHECKING:
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core.message import Request
+    from folkmoot.core.policy import Principal
+
+ArgumentsPolicy: TypeAlias = Literal["hash", "record", "none"]
+
+audit_logger = logging.getLogger("folkmoot.audit")
+
+ACTION: Final = "backend.call"
+HASH_BYTES: Final = 16
+MOST_RECORDED: Final = 16 * 1024
+"""Bytes of arguments that are written as they are; longer ones are hashed."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Audit:
+    """Writes the lines; a line costs the same whatever is stored."""
+
+    def __init__(self, key: bytes, arguments: ArgumentsPolicy = "hash") -> None:
+        self._key = key
+        self._arguments = arguments
+
+    def note(
+        self,
+        principal: Principal,
+        what: str,
+        arguments: Any,
+        outcome: str,
+        seconds: float,
+        room: str = "",
+    ) -> None:
+        """Tell of one call; `what` is its effective kind, `room` where it was made if in a room."""
+        if not audit_logger.isEnabledFor(logging.INFO):
+            return
+        extra: dict[str, Any] = {
+            "by": principal.name,
+            "account": principal.account_id,
+            "about": what,
+            "outcome": outcome,
+            "seconds": round(seconds, 6),
+        }
+        if room:
+            extra["room"] = room
+        extra.update(self._told(arguments))
+        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, ACTION, extra))
+
+    def refused(
+        self, principal: Principal, request: Request, error: FolkmootError, room: str = ""
+    ) -> None:
+        """Tell of a request that policy let nobody see; those of nobody are not worth a line."""
+        if principal.account_id:
+            params = request.params if isinstance(request.params, dict) else {}
+            arguments = params.get("arguments", params)
+            self.note(principal, str(kind_of(request)), arguments, error.code, 0.0, room)
+
+    def _told(self, arguments: Any) -> dict[str, Any]:
+        if self._arguments == "none":
+            return {}
+        encoded = _encode(arguments)
+        if self._arguments == "record" and len(encoded) <= MOST_RECORDED:
+            return {"arguments": encoded.decode()}
+        digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
+        return {"arguments_hash": digest.hexdigest()}

@@ -1,0 +1,176 @@
+"""What a server lists, made fit to be shown: whatever it said, clients get valid MCP.
+
+One member that a client cannot read would cost it the whole list, so it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from folkmoot.gateway.model import Definition
+
+MOST_BYTES: Final = 256 * 1024
+"""Of one definition; a larger one is not shown."""
+MOST_TEXT: Final = 64 * 1024
+"""Characters of one text; a longer one is cut."""
+
+Fit: TypeAlias = Callable[[Any], Any]
+"""A member's value as it may be shown; None if it may not."""
+
+UNOFFERED: Final = frozenset({"execution"})
+"""What is not shown although it is valid: the hub carries no tasks."""
+_ROLES: Final = frozenset({"user", "assistant"})
+
+
+def fit(definition: Definition, members: Mapping[str, Fit]) -> tuple[Definition, list[str]]:
+    """The definition as it may be shown, and the members that were left out.
+
+    A member that is null counts as absent; one that is not known passes.
+    """
+    shown: Definition = {}
+    dropped: list[str] = []
+    for member, value in definition.items():
+        rule = members.get(member)
+        if rule is None:
+            if member not in UNOFFERED:
+                shown[member] = value
+        elif value is not None:
+            fitting = rule(value)
+            if fitting is None:
+                dropped.append(member)
+            else:
+                shown[member] = fitting
+    return shown, dropped
+
+
+def is_too_large(definition: Definition) -> bool:
+    """Whether a definition is larger than any that is shown."""
+    return len(msgspec.json.encode(definition)) > MOST_BYTES
+
+
+def fit_schema(value: Any) -> dict[str, Any] | None:
+    """A tool's `inputSchema`: that of an object, which it may have left unsaid."""
+    if not isinstance(value, dict):
+        return None
+    kind = value.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        return None
+    if kind == "object" and "type" in value and _is_plain(value):
+        return value
+    kept = {name: each for name, each in value.items() if _ROOT.get(name, _any)(each)}
+    return {**kept, "type": "object"}
+
+
+def is_object_schema(schema: Any) -> bool:
+    """Whether the handshake era takes it as an `outputSchema`."""
+    return isinstance(schema, dict) and schema.get("type") == "object" and _is_plain(schema)
+
+
+def _is_plain(schema: dict[str, Any]) -> bool:
+    return all(_ROOT[name](schema[name]) for name in _ROOT if name in schema)
+
+
+def _any(_value: Any) -> bool:
+    return True
+
+
+_ROOT: Final[dict[str, Callable[[Any], bool]]] = {
+    "$schema": lambda value: isinstance(value, str),
+    "properties": lambda value: (
+        isinstance(value, dict) and all(isinstance(each, dict | bool) for each in value.values())
+    ),
+    "required": lambda value: (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    ),
+}
+"""What clients read of a schema themselves."""
+
+
+def _text(value: Any) -> str | None:
+    return value[:MOST_TEXT] if isinstance(value, str) else None
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _size(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _bool(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _priority(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number and 0 <= value <= 1 else None
+
+
+def _audience(value: Any) -> list[str] | None:
+    known = isinstance(value, list) and all(each in _ROLES for each in value if _text(each))
+    return value if known and all(isinstance(each, str) for each in value) else None
+
+
+def _members(rules: Mapping[str, Fit]) -> Fit:
+    def fitting(value: Any) -> dict[str, Any] | None:
+        return fit(value, rules)[0] if isinstance(value, dict) else None
+
+    return fitting
+
+
+def _listed(rules: Mapping[str, Fit], needed: str) -> Fit:
+    """A list of objects, of which those without the member that is needed are left out."""
+
+    def fitting(value: Any) -> list[dict[str, Any]] | None:
+        if not isinstance(value, list):
+            return None
+        kept = [fit(each, rules)[0] for each in value if isinstance(each, dict)]
+        return [each for each in kept if needed in each]
+
+    return fitting
+
+
+_ICONS: Final = _listed(
+    {
+        "src": _text,
+        "mimeType": _text,
+        "sizes": lambda value: (
+            value
+            if isinstance(value, list) and all(isinstance(each, str) for each in value)
+            else None
+        ),
+        "theme": lambda value: value if value in ("light", "dark") else None,
+    },
+    "src",
+)
+_HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_COMMON: Final[dict[str, Fit]] = {
+    "name": _text,
+    "title": _text,
+    "description": _text,
+    "icons": _ICONS,
+    "_meta": _object,
+}
+
+TOOL: Final[dict[str, Fit]] = {
+    **_COMMON,
+    "inputSchema": fit_schema,
+    "outputSchema": _object,
+    "annotations": _members({"title": _text, **dict.fromkeys(_HINTS, _bool)}),
+}
+PROMPT: Final[dict[str, Fit]] = {
+    **_COMMON,
+    "arguments": _listed(
+        {"name": _text, "title": _text, "description": _text, "required": _bool}, "name"
+    ),
+}
+RESOURCE: Final[dict[str, Fit]] = {
+    **_COMMON,
+    "mimeType": _text,
+    "size": _size,
+    "annotations": _members({"audience": _audience, "priority": _priority, "lastModified": _text}),
+}

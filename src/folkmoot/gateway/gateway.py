@@ -1,0 +1,149 @@
+"""The gateway itself: who is behind the hub, what they offer now, and who is told of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from folkmoot.core.errors import BackendUnknown
+from folkmoot.gateway.catalogue import LISTS, Catalogue
+from folkmoot.gateway.checks import Checks
+from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
+from folkmoot.gateway.part import make_part
+from folkmoot.gateway.ports import BackendState
+from folkmoot.gateway.search import Search, own_tool
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.audit import Audit
+    from folkmoot.gateway.model import Inventory, What
+    from folkmoot.gateway.part import Part
+    from folkmoot.gateway.pins import Pins
+    from folkmoot.gateway.ports import Backend
+
+logger = logging.getLogger("folkmoot.gateway")
+
+Changed: TypeAlias = Callable[[frozenset["What"]], None]
+"""Told which lists are no longer what they were."""
+
+NOT_YET: Final = "It has not been reached yet."
+OFF: Final = "It is switched off."
+
+
+class Gateway:
+    """Keeps the catalogue as the backends come, change and go.
+
+    The catalogue is one object after another: whoever works with one is not disturbed.
+    """
+
+    def __init__(
+        self,
+        pins: Pins,
+        audit: Audit,
+        *,
+        own: Mapping[What, Own] | None = None,
+        server_info: dict[str, Any] | None = None,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        own = own or {}
+        tools = own["tools"]("canonical", True) if "tools" in own else []  # noqa: FBT003
+        self._own_names = tuple(tool["title"] for tool in tools)
+        self.pins = pins
+        self.audit = audit
+        self.backends: dict[str, Backend] = {}
+        """By namespace."""
+        self.catalogue = Catalogue(own=self._own_names)
+        self.listings = Listings(own, server_info=server_info or {}, page_size=page_size)
+        self.search = Search(own_tool(tool) for tool in tools)
+        self.checks = Checks()
+        self._inventories: dict[str, Inventory] = {}
+        self._parts: dict[str, Part] = {}
+        self._absent: dict[str, str] = {}
+        self._watchers: list[Changed] = []
+        self._arriving: dict[str, asyncio.Lock] = {}
+
+    def watch(self, changed: Changed) -> None:
+        """Have it called whenever lists are no longer what they were."""
+        self._watchers.append(changed)
+
+    def attach(self, backend: Backend) -> None:
+        """Have a backend that is yet to be reached; one of the same namespace gives way."""
+        namespace = backend.spec.namespace
+        self.backends[namespace] = backend
+        self._absent[namespace] = OFF if backend.state is BackendState.OFF else NOT_YET
+        self._renew()
+
+    def detach(self, namespace: str) -> None:
+        """A backend is no more; what is pinned of it stays, in case it comes back."""
+        for table in (self.backends, self._absent, self._inventories, self._parts, self._arriving):
+            table.pop(namespace, None)
+        self._renew()
+
+    async def arrived(self, namespace: str, inventory: Inventory) -> None:
+        """A backend was reached, or what it lists has changed."""
+        # In the order they came, though making a part may wait for the store.
+        async with self._arriving.setdefault(namespace, asyncio.Lock()):
+            backend = self.backends.get(namespace)
+            if backend is None:
+                return
+            part = await make_part(
+                namespace,
+                inventory,
+                self.pins,
+                patterns=backend.spec.tools,
+                trusted=backend.spec.trusted,
+            )
+            if self.backends.get(namespace) is not backend:
+                return
+            self._report(namespace, part)
+            self._inventories[namespace] = inventory
+            self._parts[namespace] = part
+            self._absent.pop(namespace, None)
+            self._renew()
+
+    def lost(self, namespace: str, why: str) -> None:
+        """A backend is away; what it offers is left out of the lists until it is back."""
+        if namespace in self.backends and self._absent.get(namespace) != why:
+            self._absent[namespace] = why
+            self._renew()
+
+    async def accept(
+        self, namespace: str, name: str | None = None, *, changed_hash: str | None = None
+    ) -> list[str]:
+        """Let changed tools be what they are now; their canonical names."""
+        if namespace not in self.backends:
+            raise BackendUnknown(f"There is no backend {namespace}.")
+        accepted = await self.pins.accept(namespace, name, changed_hash=changed_hash)
+        inventory = self._inventories.get(namespace)
+        if accepted and inventory is not None and namespace not in self._absent:
+            await self.arrived(namespace, inventory)
+        return accepted
+
+    def _report(self, namespace: str, part: Part) -> None:
+        before = self._parts.get(namespace)
+        if part.faults and (before is None or before.faults != part.faults):
+            logger.warning(
+                "not all that a backend offers can be shown",
+                extra={"backend": namespace, "faults": list(part.faults[:10])},
+            )
+
+    def _renew(self) -> None:
+        before = self.catalogue
+        self.catalogue = Catalogue(self._parts, self._absent, self._own_names)
+        self.listings.renew(self.catalogue)
+        self.search.renew(self.catalogue)
+        changed = frozenset(
+            what for what in LISTS if not _same(before.rows(what), self.catalogue.rows(what))
+        )
+        if changed:
+            for watcher in self._watchers:
+                watcher(changed)
+
+
+def _same(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
+    """Whether two lists show the same."""
+    return len(before) == len(after) and all(
+        a.key == b.key and (a.entry is b.entry or a.entry.definition == b.entry.definition)
+        for a, b in zip(before, after, strict=True)
+    )

@@ -1,0 +1,271 @@
+"""Lists as clients get them: ready-made bytes, one set for everyone with the same rights."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from folkmoot.core.capability import Capability, Rights, capability
+from folkmoot.gateway.catalogue import Catalogue
+from folkmoot.gateway.cursors import Place, make_cursor, read_cursor
+from folkmoot.gateway.definitions import is_object_schema
+from folkmoot.gateway.model import Definition, PromptEntry, ToolEntry, What
+from folkmoot.gateway.part import METHODS, Entry, Part
+from folkmoot.names import NameStyle
+from folkmoot.names.schemas import without_combinators
+
+Own: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
+"""What the hub itself adds to a list, in a style, with what only apps use or without."""
+
+MEMBERS: Final[dict[What, str]] = {
+    "tools": "tools",
+    "resources": "resources",
+    "templates": "resourceTemplates",
+    "prompts": "prompts",
+}
+ABSENT_KEY: Final = "folkmoot/absent"
+SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+
+PAGE_SIZE: Final = 1_000
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""What the entries of a page may have together, unless it is one alone."""
+MOST_BOOKS: Final = 256
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""What is kept ready; the list that was asked for longest ago goes first."""
+
+PLACE_BYTES: Final = 128
+"""What it takes to keep the order of a list, for each entry that is not on its first page."""
+
+OURS: Final = ""
+"""The namespace of the hub's own entries in the order of a list: they come first."""
+
+_encode = msgspec.json.Encoder().encode
+_Key: TypeAlias = tuple[What, Rights, NameStyle, bool, bool]
+
+
+class _Book(Struct, eq=False):
+    """One list for one set of rights: its entries in order, and the pages made of them so far."""
+
+    places: list[Place]
+    entries: list[Raw | Entry]
+    """The hub's own are written already."""
+    absent: dict[str, str]
+    given: set[str | None] = field(default_factory=lambda: {None})
+    """The cursors that were given out: pages at other places are made and not kept."""
+    pages: dict[str | None, Raw] = field(default_factory=dict)
+    size: int = 0
+
+
+class Listings:
+    """Answers `tools/list` and its like. A page that is kept costs a look into a table.
+
+    Rights are told apart by identity, so equal ones should be one object.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[What, Own] | None = None,
+        *,
+        server_info: dict[str, Any],
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self._own = own or {}
+        self._server_info = server_info
+        self._page_size = page_size
+        self._catalogue = Catalogue()
+        self._books: OrderedDict[_Key, _Book] = OrderedDict()
+        self._size = 0
+        self._written: dict[Part, dict[tuple[Entry, NameStyle, bool], Raw]] = {}
+
+    def renew(self, catalogue: Catalogue) -> None:
+        """List what another catalogue holds; what its unchanged parts look like is kept."""
+        self._catalogue = catalogue
+        self._books.clear()
+        self._size = 0
+        written = self._written
+        self._written = {part: written.get(part, {}) for part in catalogue.parts.values()}
+
+    def tools(
+        self,
+        rights: Rights,
+        style: NameStyle,
+        *,
+        apps: bool = False,
+        stateless: bool = True,
+        cursor: str | None = None,
+    ) -> Raw:
+        """The result of `tools/list`."""
+        return self.page("tools", rights, style, apps=apps, stateless=stateless, cursor=cursor)
+
+    def resources(
+        self, rights: Rights, *, stateless: bool = True, cursor: str | None = None
+    ) -> Raw:
+        """The result of `resources/list`."""
+        return self.page("resources", rights, stateless=stateless, cursor=cursor)
+
+    def templates(
+        self, rights: Rights, *, stateless: bool = True, cursor: str | None = None
+    ) -> Raw:
+        """The result of `resources/templates/list`."""
+        return self.page("templates", rights, stateless=stateless, cursor=cursor)
+
+    def prompts(
+        self,
+        rights: Rights,
+        style: NameStyle,
+        *,
+        stateless: bool = True,
+        cursor: str | None = None,
+    ) -> Raw:
+        """The result of `prompts/list`."""
+        return self.page("prompts", rights, style, stateless=stateless, cursor=cursor)
+
+    def page(
+        self,
+        what: What,
+        rights: Rights,
+        style: NameStyle = "canonical",
+        *,
+        apps: bool = False,
+        stateless: bool = True,
+        cursor: str | None = None,
+    ) -> Raw:
+        """A page of a list: its first, or the one a cursor of an earlier page leads to."""
+        key = (what, rights, style, apps, stateless)
+        book = self._books.get(key)
+        if book is None:
+            book = self._opened(key)
+        else:
+            self._books.move_to_end(key)
+        page = book.pages.get(cursor)
+        return self._made(key, book, cursor) if page is None else page
+
+    def _opened(self, key: _Key) -> _Book:
+        what, rights, style, apps, _ = key
+        ours = self._own[what](style, apps) if what in self._own else []
+        places: list[Place] = [(OURS, f"{at:09d}") for at in range(len(ours))]
+        entries: list[Raw | Entry] = [Raw(_encode(each)) for each in ours]
+        for part in self._catalogue.present:
+            rows = part.rows[what]
+            # One look for all of it, where that is enough: there may be many thousands.
+            if not rights.covers(whole_of(what, part.namespace)):
+                rows = tuple(row for row in rows if rights.allows(row.kind))
+            if what == "tools" and not apps:
+                rows = tuple(row for row in rows if not is_app_only(row.entry))
+            places += [(part.namespace, row.key) for row in rows]
+            entries += [row.entry for row in rows]
+        book = _Book(places, entries, self.absent(what, rights))
+        book.size = PLACE_BYTES * max(0, len(entries) - self._page_size)
+        self._books[key] = book
+        self._size += book.size
+        while len(self._books) > MOST_BOOKS or (self._size > MOST_BYTES and len(self._books) > 1):
+            self._close_oldest()
+        return book
+
+    def _made(self, key: _Key, book: _Book, cursor: str | None) -> Raw:
+        what, _, style, _, stateless = key
+        start = 0 if cursor is None else bisect_right(book.places, read_cursor(what, cursor))
+        size = 0
+        entries: list[Raw] = []
+        for entry in islice(book.entries, start, start + self._page_size):
+            written = entry if type(entry) is Raw else self._entry(entry, style, stateless)
+            size += len(memoryview(written))
+            if size > PAGE_BYTES and entries:
+                break
+            entries.append(written)
+        end = start + len(entries)
+        listed: dict[str, Any] = {MEMBERS[what]: entries}
+        following = make_cursor(what, book.places[end - 1]) if end < len(book.entries) else None
+        if following is not None:
+            listed["nextCursor"] = following
+        meta: dict[str, Any] = {}
+        if stateless:
+            listed |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            meta[SERVER_INFO] = self._server_info
+        if book.absent:
+            meta[ABSENT_KEY] = book.absent
+        if meta:
+            listed["_meta"] = meta
+        page = Raw(_encode(listed))
+        # Made-up cursors would otherwise fill the memory that ready-made answers have.
+        if cursor in book.given:
+            self._keep(book, cursor, page, following)
+        return page
+
+    def _keep(self, book: _Book, cursor: str | None, page: Raw, following: str | None) -> None:
+        size = len(memoryview(page))
+        if size > MOST_BYTES:
+            return
+        if following is not None:
+            book.given.add(following)
+        book.pages[cursor] = page
+        book.size += size
+        self._size += size
+        while self._size > MOST_BYTES:
+            self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        _, book = self._books.popitem(last=False)
+        self._size -= book.size
+
+    def _entry(self, entry: Entry, style: NameStyle, stateless: bool) -> Raw:  # noqa: FBT001
+        """What an entry looks like in a list; the same for everyone who sees it."""
+        kept = self._written[self._catalogue.parts[entry.namespace]]
+        written = kept.get((entry, style, stateless))
+        if written is None:
+            written = Raw(_encode(self._shown(entry, style, stateless=stateless)))
+            kept[entry, style, stateless] = written
+        return written
+
+    def _shown(self, entry: Entry, style: NameStyle, *, stateless: bool) -> Definition:
+        if isinstance(entry, ToolEntry):
+            name = self._catalogue.names.spell(entry.canonical, style)
+            return tool_shown(entry, name, style, stateless=stateless)
+        if isinstance(entry, PromptEntry):
+            name = self._catalogue.prompt_names.spell(entry.canonical, style)
+            return {**entry.definition, "name": name}
+        return entry.definition
+
+    def absent(self, what: What, rights: Rights) -> dict[str, str]:
+        """Why entries are missing, as far as they could be this caller's."""
+        found: dict[str, str] = {}
+        for namespace, why in self._catalogue.absent.items():
+            whole = whole_of(what, namespace)
+            held = rights.capabilities
+            if any(not each.denies and each.intersects(whole) for each in held) and not any(
+                each.denies and each.covers(whole) for each in held
+            ):
+                found[namespace] = why
+        return found
+
+
+@lru_cache(maxsize=1024)
+def whole_of(what: What, namespace: str) -> Capability:
+    """The right to all that a backend could have of a list."""
+    separator = ":" if what in ("tools", "prompts") else "://"
+    return capability(f"mcp.request.{METHODS[what]}:{namespace}{separator}*")
+
+
+def tool_shown(entry: ToolEntry, name: str, style: NameStyle, *, stateless: bool) -> Definition:
+    """A tool as a style and an era show it."""
+    shown = {**entry.definition, "name": name}
+    if style == "safe":
+        shown["inputSchema"] = without_combinators(entry.schema)
+    # The handshake era knows results that are objects, and its clients refuse a list over others.
+    if not stateless and "outputSchema" in shown and not is_object_schema(shown["outputSchema"]):
+        del shown["outputSchema"]
+    return shown
+
+
+def is_app_only(entry: Entry) -> bool:
+    """Whether a tool is for its app and not for models."""
+    ui = entry.definition.get("_meta", {}).get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, dict) else None
+    return isinstance(visibility, list) and "model" not in visibility and "app" in visibility

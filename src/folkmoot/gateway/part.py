@@ -1,0 +1,268 @@
+"""What one backend adds to the catalogue, made once from what it lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.errors import KindError
+from folkmoot.core.kinds import Kind, check_context, parse
+from folkmoot.gateway.apart import apart
+from folkmoot.gateway.definitions import PROMPT, RESOURCE, TOOL, Fit, fit, is_too_large
+from folkmoot.gateway.judging import Judged
+from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
+from folkmoot.gateway.model import (
+    Definition,
+    Inventory,
+    PromptEntry,
+    ResourceEntry,
+    ToolEntry,
+    What,
+)
+from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.results import map_meta
+from folkmoot.names import WireNames
+
+NAME_KEY: Final = "folkmoot/name"
+"""The member of `_meta` that tells a canonical name."""
+MOST_FAULTS: Final = 100
+
+Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
+AN_OBJECT: Final = {"type": "object"}
+
+METHODS: Final[dict[What, str]] = {
+    "tools": "tools/call",
+    "prompts": "prompts/get",
+    "resources": "resources/read",
+    "templates": "resources/read",
+}
+"""The request that one must be allowed to make for an entry to be listed."""
+
+_BASES: Final = {what: parse(f"mcp.request.{method}") for what, method in METHODS.items()}
+
+
+class Row(NamedTuple):
+    """One entry of a list: what it is sorted by, and the kind that decides who sees it."""
+
+    key: str
+    kind: Kind
+    entry: Entry
+
+
+class Part(Struct, frozen=True, kw_only=True, eq=False):
+    """What one backend offers, as it is shown here."""
+
+    namespace: str
+    tools: dict[str, ToolEntry]
+    """By canonical name; those that are held back are among them."""
+    prompts: dict[str, PromptEntry]
+    resources: dict[str, ResourceEntry]
+    templates: dict[str, ResourceEntry]
+    rows: dict[What, tuple[Row, ...]]
+    """What is listed, in order."""
+    names: WireNames
+    prompt_names: WireNames
+    faults: tuple[str, ...] = ()
+
+
+async def make_part(
+    namespace: str,
+    inventory: Inventory,
+    pins: Pins,
+    *,
+    patterns: Sequence[str] = (),
+    trusted: bool = False,
+) -> Part:
+    """What a backend offers; its tools are held against their pins, and new ones are pinned.
+
+    `patterns` speak of the tools that are shown; none for all.
+    """
+    size = sum(len(getattr(inventory, what)) for what in METHODS)
+    named = await apart(size, _named, namespace, inventory, tuple(patterns))
+    judged = await pins.judge(namespace, named.tools.values(), trusted=trusted)
+    return await apart(size, _assembled, namespace, inventory, named, judged)
+
+
+class _Named(NamedTuple):
+    tools: dict[str, Definition]
+    prompts: dict[str, Definition]
+    faults: list[str]
+
+
+def _named(namespace: str, inventory: Inventory, patterns: Sequence[str]) -> _Named:
+    """Tools and prompts that have a name here, are not too large and can be used."""
+    tools = exposed_names(namespace, inventory.tools, what="tool", patterns=patterns)
+    prompts = exposed_names(namespace, inventory.prompts, what="prompt")
+    faults = [*inventory.faults, *tools.faults, *prompts.faults]
+    return _Named(
+        {
+            name: each
+            for name, each in tools.by_name.items()
+            if not _excess(name, each, faults) and not _needs_task(name, each, faults)
+        },
+        {name: each for name, each in prompts.by_name.items() if not _excess(name, each, faults)},
+        faults,
+    )
+
+
+def _assembled(
+    namespace: str, inventory: Inventory, named: _Named, judged: Mapping[str, Judged]
+) -> Part:
+    faults = list(named.faults)
+    entries: dict[What, dict[str, Any]] = {
+        "tools": dict(_tools(namespace, named.tools, judged, faults)),
+        "prompts": dict(_prompts(namespace, named.prompts, faults)),
+        "resources": dict(_located(namespace, "uri", inventory.resources, faults)),
+        "templates": dict(_located(namespace, "uriTemplate", inventory.templates, faults)),
+    }
+    rows = {what: _rows(what, table, faults) for what, table in entries.items()}
+    if len(faults) > MOST_FAULTS:
+        faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} faults more."]
+    return Part(
+        namespace=namespace,
+        rows=rows,
+        names=WireNames(entries["tools"]),
+        prompt_names=WireNames(entries["prompts"]),
+        faults=tuple(faults),
+        **entries,
+    )
+
+
+def kind_of(what: What, context: str) -> Kind:
+    """The kind of the request for an entry; a `KindError` for what no kind can hold."""
+    check_context(context)
+    base = _BASES[what]
+    return Kind(
+        base.protocol,
+        base.operation,
+        base.method,
+        context,
+        base.root,
+        base.base,
+        f"{base.base}:{context}",
+    )
+
+
+def tool_entry(namespace: str, canonical: str, definition: Definition, **more: Any) -> ToolEntry:
+    """A tool from a definition that is fit to be shown.
+
+    Its title is its canonical name; what the backend calls it for people goes to its annotations.
+    """
+    hints = definition.get("annotations", {})
+    title = definition.get("title")
+    shown = {
+        **definition,
+        "title": canonical,
+        "_meta": {**map_meta(definition.get("_meta", {}), namespace), NAME_KEY: canonical},
+    }
+    if title and title != canonical and "title" not in hints:
+        shown["annotations"] = {"title": title, **hints}
+    return ToolEntry(
+        canonical=canonical,
+        namespace=namespace,
+        definition=shown,
+        schema=shown["inputSchema"],
+        repeatable=hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True,
+        **more,
+    )
+
+
+def _tools(
+    namespace: str,
+    named: Mapping[str, Definition],
+    judged: Mapping[str, Judged],
+    faults: list[str],
+) -> Iterable[tuple[str, ToolEntry]]:
+    for canonical, definition in named.items():
+        own = definition["name"]
+        verdict, pinned = judged[own].verdict, judged[own].pinned
+        if verdict == "refused":
+            faults.append(f"{canonical} is not shown: the backend has had too many tools.")
+            continue
+        if verdict == "changed":
+            faults.append(f"{canonical} has changed and is held back until it is accepted.")
+        shown = _fitted(canonical, pinned or definition, TOOL, faults)
+        shown.setdefault("inputSchema", AN_OBJECT)
+        yield (
+            canonical,
+            tool_entry(namespace, canonical, shown, own=own, quarantined=verdict == "changed"),
+        )
+
+
+def _prompts(
+    namespace: str, named: Mapping[str, Definition], faults: list[str]
+) -> Iterable[tuple[str, PromptEntry]]:
+    for canonical, definition in named.items():
+        shown = _fitted(canonical, definition, PROMPT, faults)
+        shown["_meta"] = {**shown.get("_meta", {}), NAME_KEY: canonical}
+        yield (
+            canonical,
+            PromptEntry(
+                canonical=canonical, namespace=namespace, own=definition["name"], definition=shown
+            ),
+        )
+
+
+def _located(
+    namespace: str, member: str, definitions: Iterable[Any], faults: list[str]
+) -> Iterable[tuple[str, ResourceEntry]]:
+    seen: set[str] = set()
+    for definition in definitions:
+        own = definition.get(member) if isinstance(definition, dict) else None
+        if not isinstance(own, str) or not own:
+            faults.append(f"A resource of {namespace} has no {member} and is not shown.")
+            continue
+        uri = exposed_uri(namespace, own)
+        if uri in seen or _excess(uri, definition, faults):
+            continue
+        seen.add(uri)
+        shown = _fitted(uri, definition, RESOURCE, faults)
+        shown = {"name": own, **shown, member: shown_uri(namespace, own)}
+        yield uri, ResourceEntry(uri=uri, namespace=namespace, own=own, definition=shown)
+
+
+def _rows(what: What, named: dict[str, Any], faults: list[str]) -> tuple[Row, ...]:
+    """The rows of a list; what no right can speak of is taken out of the table too."""
+    rows: list[Row] = []
+    for key in sorted(named):
+        entry = named[key]
+        try:
+            kind = kind_of(what, key)
+        except KindError as error:
+            faults.append(f"{_brief(key)} is not shown: {error}")
+            del named[key]
+            continue
+        if not getattr(entry, "quarantined", False):
+            rows.append(Row(key, kind, entry))
+    return tuple(rows)
+
+
+def _fitted(
+    key: str, definition: Definition, members: Mapping[str, Fit], faults: list[str]
+) -> Definition:
+    shown, dropped = fit(definition, members)
+    if dropped:
+        faults.append(f"{_brief(key)} is shown without what is not valid: {', '.join(dropped)}.")
+    return shown
+
+
+def _excess(key: str, definition: Definition, faults: list[str]) -> bool:
+    excess = is_too_large(definition)
+    if excess:
+        faults.append(f"{_brief(key)} is too large and is not shown.")
+    return excess
+
+
+def _needs_task(key: str, definition: Definition, faults: list[str]) -> bool:
+    execution = definition.get("execution")
+    needed = isinstance(execution, dict) and execution.get("taskSupport") == "required"
+    if needed:
+        faults.append(f"{_brief(key)} can only be run as a task and is not shown.")
+    return needed
+
+
+def _brief(key: str) -> str:
+    cut = key if len(key) <= 120 else key[:120] + "…"
+    return cut if cut.isprintable() else repr(cut)[1:-1]

@@ -1,0 +1,154 @@
+"""What tools were when they were first seen: one that has changed is held back until accepted.
+
+A server that is harmless on the day it is added can describe its tools differently later, and a
+model acts on what they say. So what a model or a client acts on is pinned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.gateway import queries_pins as queries
+from folkmoot.gateway.apart import apart
+from folkmoot.gateway.judging import Judged, Judging, Pin
+from folkmoot.gateway.mapping import canonical_name
+from folkmoot.gateway.model import Definition
+from folkmoot.gateway.pindiff import PinDiff, difference
+from folkmoot.gateway.queries_pins import Changed, Definite
+
+logger = logging.getLogger("folkmoot.gateway")
+
+MOST_TOLD: Final = 10
+"""Changed tools that one line of the log names."""
+
+
+class Pins:
+    """The pins of all backends: hashes are kept at hand, definitions in the store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._pins: dict[str, dict[str, Pin]] = {}
+        self._lock = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read what is pinned."""
+        rows = await self._store.read(queries.hashes, long=True)
+        self._pins = {}
+        for namespace, name, hashed, size, changed, changed_size in rows:
+            pin = Pin(hashed, size, changed, changed_size)
+            self._pins.setdefault(namespace, {})[name] = pin
+
+    async def judge(
+        self, namespace: str, tools: Iterable[Definition], *, trusted: bool = False
+    ) -> dict[str, Judged]:
+        """Hold what a backend lists now against its pins, by its own names; new tools are pinned.
+
+        What changed is noted, and for a trusted backend pinned at once. A tool that is not listed
+        any more stays pinned, so that it cannot come back as another, by any name that is the same
+        here.
+        """
+        async with self._lock:
+            held, listed = self._pins.get(namespace, {}), tuple(tools)
+            judging = await apart(len(listed), Judging, namespace, held, listed, trusted=trusted)
+            if judging.writes:
+                await self._write(namespace, judging)
+            noted = await self._pinned(namespace) if judging.changed else {}
+            return {
+                name: Judged(
+                    verdict,
+                    noted.get(judging.pinned_as[name]) if verdict == "changed" else None,
+                )
+                for name, verdict in judging.verdicts.items()
+            }
+
+    async def _write(self, namespace: str, found: Judging) -> None:
+        now = int(self._clock.now())
+
+        async def unit(tx: Tx) -> None:
+            await queries.pin(tx, namespace, found.pin, now)
+            await queries.note_changes(tx, namespace, found.note, now)
+            await queries.forget_changes(tx, namespace, found.back)
+
+        await self._store.write(unit)
+        held = self._pins.setdefault(namespace, {})
+        for each in found.pin:
+            held[each.name] = Pin(each.hash, len(each.definition))
+        for each in found.note:
+            pin = held[each.name]
+            pin.changed_hash, pin.changed_size = each.hash, len(each.definition)
+        for name in found.back:
+            held[name].changed_hash, held[name].changed_size = None, 0
+        if found.note:
+            names = [canonical_name(namespace, each.name) for each in found.note[:MOST_TOLD]]
+            more = len(found.note) - len(names)
+            told = ", ".join(names) + (f" and {more:,} more" if more else "")
+            logger.warning("tools have changed and are held back: %s", told)
+        if found.repinned:
+            logger.info("a trusted backend changed tools: %s, %d", namespace, found.repinned)
+
+    async def _pinned(self, namespace: str) -> dict[str, Definition]:
+        found = await self._changed(namespace)
+        return await asyncio.to_thread(
+            lambda: {each.name: json.loads(each.definition) for each in found}
+        )
+
+    async def _changed(self, namespace: str = "") -> list[Changed]:
+        async def query(tx: Tx) -> list[Changed]:
+            return await queries.changed(tx, namespace)
+
+        return await self._store.read(query)
+
+    async def diff(self, namespace: str | None = None) -> list[PinDiff]:
+        """What has changed and waits to be accepted, of one backend or of all."""
+        found = await self._changed(namespace or "")
+        return await asyncio.to_thread(lambda: [difference(each) for each in found])
+
+    async def accept(
+        self, namespace: str, name: str | None = None, *, changed_hash: str | None = None
+    ) -> list[str]:
+        """Pin what one tool, or every tool of a backend, has become; their canonical names.
+
+        A tool is named as the backend does, or by its canonical name. With the hash of a change,
+        only that change is accepted and not one that came since.
+        """
+        accepted: list[Definite] = []
+        async with self._lock:
+            wanted = [
+                Definite(own, pin.changed_hash, "")
+                for own, pin in self._pins.get(namespace, {}).items()
+                if pin.changed_hash is not None
+                and changed_hash in (None, pin.changed_hash)
+                and name in (None, own, canonical_name(namespace, own))
+            ]
+            now = int(self._clock.now())
+
+            async def unit(tx: Tx) -> list[Definite]:
+                return [
+                    each
+                    for each in wanted
+                    if await queries.accept(tx, namespace, each.name, each.hash, now)
+                ]
+
+            if wanted:
+                accepted = await self._store.write(unit)
+            for each in accepted:
+                pin = self._pins[namespace][each.name]
+                self._pins[namespace][each.name] = Pin(each.hash, pin.changed_size)
+        return sorted(canonical_name(namespace, each.name) for each in accepted)
+
+    async def forget(self, namespace: str) -> int:
+        """Remove a backend's pins, so that its tools are first seen once more; how many."""
+
+        async def unit(tx: Tx) -> int:
+            return await queries.forget(tx, namespace)
+
+        async with self._lock:
+            removed = await self._store.write(unit)
+            self._pins.pop(namespace, None)
+        return removed

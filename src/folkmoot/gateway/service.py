@@ -1,0 +1,143 @@
+"""The gateway as the pipeline knows it: a service that has admitted requests answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from folkmoot.core.errors import (
+    BackendUnavailable,
+    FolkmootError,
+    RewriteRefused,
+    ToolQuarantined,
+)
+from folkmoot.core.message import ErrorObject, Request, Response
+from folkmoot.core.ports import Admitted, Outcome
+from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, Asked, CallExtras
+from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.results import map_result
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.inputs import Inputs
+
+NO_EXTRAS: Final = CallExtras()
+META: Final = "_meta"
+
+
+class GatewayService:
+    """Routes by namespace, under the backend's own names; every request is audited.
+
+    The cost of a request is that of its own params and result, however many backends there are.
+    """
+
+    def __init__(self, gateway: Gateway, clock: Clock, inputs: Inputs) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._inputs = inputs
+
+    async def perform(self, admitted: Admitted) -> Outcome:
+        """Have a request answered; its `Response` is the answer, whatever the backend did.
+
+        What keeps a tool from being called is told as the tool's result, so that a model reads it.
+        """
+        request = admitted.envelope.message
+        if type(request) is not Request or request.method not in ASKS:
+            raise RewriteRefused("An interceptor made something else of a request to a backend.")
+        params = request.params if isinstance(request.params, dict) else {}
+        extras: CallExtras = admitted.envelope.context.extensions.get(GATEWAY_CALL, NO_EXTRAS)
+        begun = self._clock.monotonic()
+        outcome = "cancelled"
+        try:
+            self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
+            response = await self._answer(request, params, admitted.principal.account_id, extras)
+            outcome = outcome_of(response)
+        except FolkmootError as error:
+            outcome = error.code
+            if request.method != CALL:
+                raise
+            response = Response(id=request.id, result=failed(error))
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            self._gateway.audit.note(
+                admitted.principal,
+                str(admitted.kind),
+                params.get("arguments", params),
+                outcome,
+                self._clock.monotonic() - begun,
+                extras.room,
+            )
+        return Outcome(response)
+
+    async def _answer(
+        self, request: Request, params: dict[str, Any], person: str, extras: CallExtras
+    ) -> Response:
+        gateway, method = self._gateway, request.method
+        asked = ASKS[method](gateway.catalogue, params)
+        backend = gateway.backends.get(asked.namespace)
+        if backend is None:
+            raise BackendUnavailable(f"The backend {asked.namespace} was removed.")
+        if asked.tool is not None and (fault := await self._fault(asked)) is not None:
+            return Response(id=request.id, result=fault)
+        response = await backend.request(
+            Wanted(
+                method=method,
+                params=self._inputs.taken(asked.params, person, asked.what),
+                person=person,
+                capabilities=extras.capabilities,
+                log_level=extras.log_level,
+                tell=extras.tell,
+                progress=extras.progress,
+                repeatable=asked.repeatable,
+            )
+        )
+        if isinstance(response.error, ErrorObject) or not isinstance(response.result, dict):
+            return msgspec.structs.replace(response, id=request.id, raw=None)
+        told = map_result(method, response.result, asked.namespace)
+        told = self._inputs.told(told, person, asked.what)
+        return Response(id=request.id, result=told)
+
+    async def _fault(self, asked: Asked) -> dict[str, Any] | None:
+        """What is wrong with a call before it is sent, as the result of its tool."""
+        tool = asked.tool
+        if tool is None:
+            return None
+        if tool.quarantined:
+            raise ToolQuarantined(
+                f"{tool.canonical} has changed since it was first seen, and the operator has not "
+                "accepted the change yet."
+            )
+        arguments = asked.params.get("arguments")
+        faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)
+        if not faults:
+            return None
+        told = f"The arguments do not fit the schema of {tool.canonical}: {'; '.join(faults)}."
+        return tool_error({"error": told, "code": "argument_invalid"})
+
+
+def outcome_of(response: Response) -> str:
+    """What came of a request, in a word."""
+    if isinstance(response.error, ErrorObject):
+        return "error"
+    result = response.result
+    if isinstance(result, dict):
+        if result.get("isError") is True:
+            return "tool_error"
+        if result.get("resultType", "complete") != "complete":
+            return "input_required"
+    return "ok"
+
+
+def failed(error: FolkmootError) -> dict[str, Any]:
+    """An error as the result of a tool."""
+    return tool_error({**error.data, "error": error.message, "code": error.code})
+
+
+def tool_error(payload: dict[str, Any]) -> dict[str, Any]:
+    """The result of a tool that could not be called."""
+    text = msgspec.json.encode(payload).decode()
+    return {"content": [{"type": "text", "text": text}], "isError": True}

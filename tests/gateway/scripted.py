@@ -1,0 +1,138 @@
+"""A backend that answers from a table, for tests of what stands before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.capability import Rights
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.message import Request, Response
+from folkmoot.core.policy import Principal, decide
+from folkmoot.core.ports import Admitted
+from folkmoot.core.timing import TimingContext
+from folkmoot.gateway.asking import GATEWAY_CALL, CallExtras
+from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.gateway import Gateway
+from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.model import Inventory
+from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.service import GatewayService
+from folkmoot.settings.backends import BackendSpec
+from folkmoot.store import SqliteStore
+
+KEY = b"k" * 32
+ANNA = Principal("id-anna", "anna")
+BERT = Principal("id-bert", "bert")
+ALL = Rights(["mcp.*"])
+
+
+class Scripted:
+    """Answers with what `answer` makes of a request, and remembers what it was asked."""
+
+    def __init__(
+        self,
+        namespace: str,
+        answer: Callable[[Wanted], Any] = lambda wanted: {"content": []},
+        **spec: Any,
+    ) -> None:
+        self.spec = BackendSpec(name=namespace, namespace=namespace, command=("x",), **spec)
+        self.state = BackendState.UP
+        self.why = ""
+        self.asked: list[Wanted] = []
+        self._answer = answer
+
+    async def request(self, wanted: Wanted) -> Response:
+        self.asked.append(wanted)
+        answer = self._answer(wanted)
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, Response):
+            return answer
+        return Response(id="theirs", result=answer)
+
+    async def watch(
+        self, uri: str, changed: Callable[[], None], person: str = ""
+    ) -> Callable[[], None]:
+        raise NotImplementedError
+
+
+def tool(name: str, *, properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A definition of a tool."""
+    schema = {"type": "object", "properties": properties or {}}
+    return {"name": name, "description": f"Does {name}.", "inputSchema": schema, **more}
+
+
+class Behind:
+    """A gateway on a store of its own, with the service before it."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store = store
+        self.clock = SystemClock()
+        self.pins = Pins(store, self.clock)
+        self.gateway = Gateway(
+            self.pins, Audit(KEY), server_info={"name": "folkmoot", "version": "0"}
+        )
+        self.service = GatewayService(self.gateway, self.clock, Inputs(KEY))
+
+    async def has(self, backend: Scripted, **inventory: Any) -> None:
+        """Have a backend that lists this."""
+        self.gateway.attach(backend)
+        await self.gateway.arrived(backend.spec.namespace, Inventory(**inventory))
+
+    async def ask(
+        self,
+        method: str,
+        params: dict[str, Any],
+        principal: Principal = ANNA,
+        extras: CallExtras | None = None,
+    ) -> Response:
+        """The answer to a request that policy has let through."""
+        request = Request(id=7, method=method, params=params)
+        context = MessageContext(
+            TimingContext(0.0, 0.0),
+            MessageDirection.CLIENT_TO_SERVER,
+            extensions={} if extras is None else {GATEWAY_CALL: extras},
+        )
+        kind = decide(principal, ALL, request).kind
+        admitted = Admitted(MessageEnvelope(request, context), principal, ALL, kind)
+        answer: Response = (await self.service.perform(admitted)).answer
+        return answer
+
+    async def call(self, name: str, arguments: Any = None, **more: Any) -> dict[str, Any]:
+        """The result of a tool."""
+        params = {"name": name, **({} if arguments is None else {"arguments": arguments})}
+        result: dict[str, Any] = (await self.ask("tools/call", params, **more)).result
+        return result
+
+
+@asynccontextmanager
+async def behind(folder: Path) -> AsyncIterator[Behind]:
+    """A gateway on a store in a folder."""
+    store = await SqliteStore.open(folder / "folkmoot.db")
+    try:
+        made = Behind(store)
+        await made.pins.load()
+        yield made
+    finally:
+        await store.close()
+
+
+def told(result: dict[str, Any]) -> dict[str, Any]:
+    """What the error of a tool says."""
+    assert result["isError"] is True
+    said: dict[str, Any] = msgspec.json.decode(result["content"][0]["text"])
+    return said
+
+
+async def turn() -> None:
+    """Let whatever is ready go on."""
+    for _ in range(5):
+        await asyncio.sleep(0)

@@ -1,0 +1,96 @@
+"""Backends that list so much that to list, to find or to remember it would cost everyone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.capability import Rights
+from folkmoot.gateway import listing
+from folkmoot.gateway.search import Search, own_tool
+from folkmoot.relay.upstream import ghosts
+from folkmoot.relay.upstream.watching import Watch
+from tests.gateway.scripted import Scripted, behind, tool
+from tests.harness import run
+
+EVERYTHING = Rights(["mcp.*"])
+
+
+def wordy(number: int) -> dict[str, Any]:
+    properties = {
+        f"a{argument}": {"description": f"word{argument} " * 500} for argument in range(60)
+    }
+    return tool(f"t{number}", properties=properties)
+
+
+def test_reading_many_tools_to_find_them_holds_nobody_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as there:
+            await there.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
+            reading = asyncio.ensure_future(there.gateway.search.ready())
+            turns = 0
+            while not reading.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 20
+            found = there.gateway.search.find("word1", lambda _: True)
+            assert len(found) == 10
+
+    run(main())
+
+
+def test_only_so_much_of_one_tool_is_read() -> None:
+    schema = wordy(1)["inputSchema"]
+    search = Search([own_tool({"title": "ns/one", "inputSchema": schema})])
+    assert search.find("word0", lambda _: True)
+    assert not search.find("word59", lambda _: True)
+
+
+def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as there:
+            resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
+            await there.has(Scripted("demo"), resources=resources)
+            listings = there.gateway.listings
+            monkeypatch.setattr(listing, "MOST_BYTES", 600_000)
+            first = listings.resources(EVERYTHING)
+            for _ in range(3):
+                listings.resources(Rights(["mcp.*"]))
+            assert listings.resources(EVERYTHING) is not first
+            assert listings._size <= 600_000
+
+    run(main())
+
+
+def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
+    async def main() -> None:
+        told: list[int] = []
+        watch = Watch()
+        watch.tellers.append(lambda: told.append(1))
+        for _ in range(1_000):
+            watch.tell()
+        assert len(told) == 1
+        # The last change is never left out.
+        async with asyncio.timeout(10):
+            while len(told) < 2:  # noqa: ASYNC110 - nobody sets an event for it
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_whoever_cancels_a_thousand_calls_hears_nothing_of_anothers() -> None:
+    async def main() -> None:
+        left = ghosts.Ghosts()
+        left.add(0, "ann", asks=True)
+        assert left.haunt("bob", asking=True)
+        for number in range(1, ghosts.MOST + 1):
+            left.add(number, "bob", asks=True)
+        # What the server asks now may still be of what Ann has cancelled.
+        assert left.haunt("bob", asking=True)
+
+    run(main())

@@ -1,0 +1,121 @@
+"""Backends whose messages cost much to read, or much to keep."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import ServerAnswerInvalid
+from folkmoot.core.message import Notification
+from folkmoot.gateway.ports import Wanted
+from folkmoot.proxy.eras.wire import members_of
+from folkmoot.relay.upstream import pace
+from folkmoot.relay.upstream.calls import Unanswered
+from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.settings.backends import BackendSpec
+from folkmoot.tools.model import Caller
+from folkmoot.transports.mcp.exchange import Exchange
+from folkmoot.transports.mcp.line import Line, Weight
+from tests.gateway.scripted import turn
+from tests.harness import run
+
+if TYPE_CHECKING:
+    from starlette.types import Message
+
+SERVER = r"""
+import json, sys
+BODIES = {"values": '{"a":[' + '{},' * 400_000 + '1]}', "digits": '{"a":' + '9' * 4000 + '}',
+    "bytes": '{"a":"' + 'x' * 17_000_000 + '"}', "text": '{"a":"' + '{},' * 400_000 + '"}'}
+for line in sys.stdin:
+    asked = json.loads(line)
+    told = '{"supportedVersions":["2026-07-28"],"capabilities":{}}'
+    if asked["method"] == "tools/call":
+        for data in ("x" * 70_000, "short"):
+            params = {"level": "error", "data": data}
+            notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+            print(json.dumps(notice), flush=True)
+        told = BODIES[asked["params"]["name"]]
+    if "id" in asked:
+        print('{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], told), flush=True)
+"""
+
+
+def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
+    spec = BackendSpec(name="demo", namespace="demo", command=(sys.executable, "-c", SERVER))
+
+    async def main() -> None:
+        connecting = Connecting(spec, SystemClock(), {})
+        async with Conversation.opened(connecting.link, seconds=30) as conversation:
+            for name in ("values", "digits", "bytes"):
+                with pytest.raises(Unanswered) as refused:
+                    await conversation.request(
+                        Wanted(method="tools/call", params={"name": name}), seconds=30
+                    )
+                assert isinstance(refused.value.why, ServerAnswerInvalid)
+                assert not refused.value.gone
+            # It is not the length alone that costs; but of what nobody asked for, much may wait.
+            heard: list[Notification] = []
+            answer = await conversation.request(
+                Wanted(
+                    method="tools/call",
+                    params={"name": "text"},
+                    log_level="debug",
+                    tell=heard.append,
+                ),
+                seconds=30,
+            )
+            assert len(members_of(answer.result)["a"]) == 1_200_000
+            assert [members_of(each.params).get("data") for each in heard] == ["short"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("raw", [b"x" * 40_000_000, b"," * 500_000])
+def test_a_server_that_writes_what_is_long_to_read_waits(
+    raw: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "LONGEST_PAUSE", 0.05)
+
+    async def main() -> None:
+        loop, reading = asyncio.get_running_loop(), pace.Pace()
+        reading.spend(raw)
+        began = loop.time()
+        await reading.keep()
+        assert loop.time() - began > 0.03
+
+    run(main())
+
+
+def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> None:
+    async def main() -> None:
+        written: list[bytes] = []
+        reading = asyncio.Event()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                await reading.wait()
+                written.append(message["body"])
+
+        async with asyncio.TaskGroup() as tasks:
+            line = Line(Exchange(caller=Caller(), scope={"method": "POST"}), send, tasks)
+            line.say({"data": "first"}, Weight.LOG)
+            await turn()
+            for number in range(100):
+                line.say({"number": number, "data": "x" * 100_000}, Weight.LOG)
+            line.say({"data": "x" * 2_000_000}, Weight.LOG)
+            line.say({"question": "Go on?"}, Weight.QUESTION)
+            reading.set()
+            await line.answer({"answer": True})
+        told = b"".join(written)
+        assert b"first" in told
+        assert b'"number":99' in told
+        assert b"question" in told
+        assert b"answer" in told
+        assert len(told) < 1_200_000
+
+    run(main())

@@ -1,0 +1,219 @@
+"""What the backends offer, as one catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.capability import Rights
+from folkmoot.gateway.catalogue import Catalogue, Spellings
+from folkmoot.gateway.definitions import MOST_BYTES
+from folkmoot.gateway.model import Inventory
+from folkmoot.gateway.part import make_part
+from folkmoot.names import WireNames, safe_name
+from tests.gateway.support import (
+    EVERYTHING,
+    NOTHING,
+    OWN,
+    catalogue_of,
+    parts_of,
+    pinning,
+    tool,
+    tools,
+)
+from tests.harness import run
+
+NAMESPACES = st.sampled_from(["docs", "doc", "docs1", "mail", "abcdefghijklmnopqrst"])
+NAMES = st.builds(
+    "{}:{}".format, NAMESPACES, st.from_regex(r"[a-z][a-z0-9_]{1,70}", fullmatch=True)
+)
+
+OFFER = Inventory(
+    tools=(tool("readFile", title="Read a file"), tool("write_file")),
+    resources=({"uri": "file:///a.txt", "name": "a"}, {"uri": "docs://notes/b", "name": "b"}),
+    templates=({"uriTemplate": "file:///{path}", "name": "files"},),
+    prompts=({"name": "sumUp", "title": "Sum up", "description": "Sums up."},),
+)
+
+
+@pytest.mark.requirement("gateway.tools-aggregated", "gateway.resources-aggregated")
+def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path: Path) -> None:
+    catalogue = catalogue_of(tmp_path, docs=OFFER, mail=OFFER)
+    for namespace in ("docs", "mail"):
+        assert catalogue.tools[f"{namespace}:read_file"].own == "readFile"
+        assert catalogue.prompts[f"{namespace}:sum_up"].own == "sumUp"
+        assert catalogue.resources[f"{namespace}://file///a.txt"].own == "file:///a.txt"
+        assert catalogue.templates[f"{namespace}://file///{{path}}"].own == "file:///{path}"
+    assert catalogue.resources["docs://notes/b"].own == "docs://notes/b"
+    assert catalogue.resources["mail://docs//notes/b"].own == "docs://notes/b"
+    assert [row.key for row in catalogue.rows("tools")] == [
+        "docs:read_file",
+        "docs:write_file",
+        "mail:read_file",
+        "mail:write_file",
+    ]
+
+
+@pytest.mark.requirement("wire-name.prompts")
+def test_tools_and_prompts_are_found_by_either_spelling(tmp_path: Path) -> None:
+    long = "x" * 100
+    offer = Inventory(
+        tools=(tool("readFile"), tool(long)), prompts=({"name": "sumUp"}, {"name": long})
+    )
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    for find, names, own in (
+        (catalogue.tool, catalogue.names, "readFile"),
+        (catalogue.prompt, catalogue.prompt_names, "sumUp"),
+    ):
+        short = "docs:read_file" if own == "readFile" else "docs:sum_up"
+        for canonical, known in ((short, own), (f"docs:{long}", long)):
+            assert names.spell(canonical, "safe") == safe_name(canonical)
+            for style in ("safe", "canonical"):
+                found: Any = find(names.spell(canonical, style))
+                assert found.own == known
+        for nobodys in ("readFile", "docs", "docs:", "docs_", "_", "", "msg_send", "other:read"):
+            assert find(nobodys) is None
+
+
+def test_the_names_of_the_hub_are_in_the_table_too(tmp_path: Path) -> None:
+    catalogue = catalogue_of(tmp_path, docs=OFFER)
+    assert catalogue.names.canonical("msg_send") == "msg/send"
+    assert catalogue.names.canonical("msg/send") == "msg/send"
+    assert catalogue.names.spell("msg/send", "safe") == "msg_send"
+    assert catalogue.names.canonical("msg_other") is None
+
+
+@pytest.mark.requirement("wire-name.bijection")
+@given(st.sets(NAMES, max_size=20))
+def test_tables_of_several_backends_are_the_table_of_all_their_names(names: set[str]) -> None:
+    by_namespace: dict[str, list[str]] = {}
+    for name in names:
+        by_namespace.setdefault(name.partition(":")[0], []).append(name)
+    tables = {namespace: WireNames(theirs) for namespace, theirs in by_namespace.items()}
+    spellings, whole = Spellings(tables, OWN), WireNames([*names, *OWN])
+    for name in [*names, *OWN]:
+        safe = whole.spell(name, "safe")
+        assert spellings.spell(name, "safe") == safe
+        assert spellings.canonical(safe) == spellings.canonical(name) == name
+
+
+def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path: Path) -> None:
+    parts = parts_of(tmp_path, {"docs": OFFER, "mail": OFFER})
+    before = Catalogue(parts)
+    after = Catalogue({**parts, **parts_of(tmp_path, {"mail": tools("other")})})
+    assert after.tools["docs:read_file"] is before.tools["docs:read_file"]
+    assert after.tool("mail:other") is not None
+    assert after.tool("mail:read_file") is None
+    assert before.tool("mail:read_file") is not None
+
+
+@pytest.mark.requirement("gateway.down-backend")
+def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path: Path) -> None:
+    catalogue = catalogue_of(
+        tmp_path, {"docs": "It is away.", "new": "Not yet."}, docs=OFFER, mail=OFFER
+    )
+    assert {row.entry.namespace for row in catalogue.rows("tools")} == {"mail"}
+    assert catalogue.tool("docs_read_file") is not None
+    assert catalogue.resource("docs://file///a.txt") == ("docs", "file:///a.txt")
+    assert catalogue.namespace_of("new_anything") == "new"
+    assert catalogue.namespace_of("new:anything") == "new"
+    assert catalogue.namespace_of("never:anything") is None
+
+
+def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path) -> None:
+    catalogue = catalogue_of(tmp_path, docs=OFFER)
+    assert catalogue.resource("docs://file///never/seen") == ("docs", "file:///never/seen")
+    assert catalogue.resource("docs://notes/c") == ("docs", "docs://notes/c")
+    assert catalogue.canonical_uri("ui://docs/view") == "docs://ui//view"
+    assert catalogue.resource("docs://ui//view") == ("docs", "ui://view")
+    for nobodys in ("mmp://mailboxes/inbox", "file:///a", "docs:read_file", "", "docs://docs//a/b"):
+        assert catalogue.resource(nobodys) is None
+
+
+def test_a_tool_has_its_canonical_name_as_title_and_keeps_its_own_beside_it(tmp_path: Path) -> None:
+    offer = Inventory(
+        tools=(
+            tool("read", title="Read a file", _meta={"folkmoot/name": "msg/send", "a": 1}),
+            tool("look", title="Look", annotations={"title": "Look here", "readOnlyHint": True}),
+            tool("undo", annotations={"idempotentHint": True}),
+        )
+    )
+    found = catalogue_of(tmp_path, docs=offer).tools
+    read, look = found["docs:read"], found["docs:look"]
+    assert read.definition["title"] == "docs:read"
+    assert read.definition["_meta"] == {"folkmoot/name": "docs:read", "a": 1}
+    assert read.definition["annotations"] == {"title": "Read a file"}
+    assert look.definition["annotations"]["title"] == "Look here"
+    assert [entry.repeatable for entry in (read, look, found["docs:undo"])] == [False, True, True]
+
+
+def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            await make_part("docs", tools("read", "write"), pins)
+            changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
+            catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+            read = catalogue.tools["docs:read"]
+            assert read.quarantined
+            assert read.definition["description"] == "Does read."
+            assert [row.key for row in catalogue.rows("tools")] == ["docs:write"]
+            assert any("docs:read" in fault for fault in catalogue.faults["docs"])
+            await pins.accept("docs", "read")
+            catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+            assert catalogue.tools["docs:read"].definition["description"] == "Other."
+            assert not catalogue.faults
+
+    run(body())
+
+
+def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path) -> None:
+    offer = Inventory(
+        tools=(*(tool("") for _ in range(300)), tool("createIssue"), tool("create_issue")),
+        resources=({"name": "no uri"}, {"uri": "file:///" + "x" * 2_000}, {"uri": "file:///\n"}),
+        faults=("A page could not be read.",),
+    )
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    assert not catalogue.tools
+    assert not catalogue.resources
+    assert catalogue.faults["docs"][0] == "A page could not be read."
+    assert len(catalogue.faults["docs"]) == 101
+    few = catalogue_of(tmp_path, docs=Inventory(resources=offer.resources))
+    assert len(few.faults["docs"]) == 3
+
+
+def test_a_definition_that_is_too_large_is_not_shown(tmp_path: Path) -> None:
+    large = "x" * MOST_BYTES
+    offer = Inventory(
+        tools=(tool("huge", _meta={"x": large}), tool("read", description=large[:100_000])),
+        prompts=({"name": "huge", "description": large},),
+        resources=({"uri": "file:///a", "description": large},),
+    )
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    assert list(catalogue.tools) == ["docs:read"]
+    assert len(catalogue.tools["docs:read"].definition["description"]) == 64 * 1024
+    assert not catalogue.prompts
+    assert not catalogue.resources
+    assert len(catalogue.faults["docs"]) == 3
+
+
+def test_a_name_that_is_nearly_right_leads_to_the_one_that_is_meant(tmp_path: Path) -> None:
+    catalogue = catalogue_of(tmp_path, docs=tools("read_file", "write_file"), mail=tools("send"))
+    assert catalogue.nearest("docs_readfile", EVERYTHING) == "docs:read_file"
+    assert catalogue.nearest("docs:Write_File", EVERYTHING) == "docs:write_file"
+    assert catalogue.nearest("dosc:write_file", EVERYTHING) == "docs:write_file"
+    assert catalogue.nearest("something_else", EVERYTHING) is None
+    assert catalogue.nearest("docs_readfile", NOTHING) is None
+    only_writes = Rights(["mcp.request.tools/call:docs:write_*"])
+    assert catalogue.nearest("docs_readfile", only_writes) is None
+    assert catalogue.nearest("x" * 100_000, EVERYTHING) is None
+
+
+def test_a_tool_that_can_only_be_run_as_a_task_is_not_shown(tmp_path: Path) -> None:
+    offer = Inventory(tools=(tool("slow", execution={"taskSupport": "required"}), tool("quick")))
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    assert list(catalogue.tools) == ["docs:quick"]
+    assert catalogue.faults["docs"] == ("docs:slow can only be run as a task and is not shown.",)

@@ -1,0 +1,112 @@
+"""URIs inside what backends answer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from folkmoot.gateway.mapping import canonical_uri, own_uri
+from folkmoot.gateway.results import map_meta, map_result
+
+FILE, HERE = "file:///a.txt", "docs://file///a.txt"
+LINK = {"type": "resource_link", "uri": FILE, "name": "a"}
+EMBEDDED = {"type": "resource", "resource": {"uri": FILE, "text": f"see {FILE}"}}
+TEXT = {"type": "text", "text": FILE}
+
+
+def mapped(value: Any) -> Any:
+    """The value with the URI replaced where a member is called `uri`."""
+    if isinstance(value, list):
+        return [mapped(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {k: HERE if (k, v) == ("uri", FILE) else mapped(v) for k, v in value.items()}
+
+
+RESULTS: list[tuple[str, dict[str, Any]]] = [
+    ("tools/call", {"content": [TEXT, LINK, EMBEDDED], "isError": False}),
+    ("tools/call", {"content": [{"type": "tool_result", "content": [LINK]}]}),
+    ("resources/read", {"contents": [{"uri": FILE, "text": "x"}, {"uri": FILE, "blob": "eA=="}]}),
+    ("prompts/get", {"messages": [{"role": "user", "content": EMBEDDED}]}),
+    ("prompts/get", {"messages": [{"role": "user", "content": [TEXT, LINK]}]}),
+    (
+        "tools/call",
+        {
+            "resultType": "input_required",
+            "requestState": "s",
+            "inputRequests": {
+                "a": {
+                    "method": "sampling/createMessage",
+                    "params": {"messages": [{"role": "user", "content": LINK}]},
+                },
+                "b": {"method": "elicitation/create", "params": {"message": FILE}},
+            },
+        },
+    ),
+]
+
+
+@pytest.mark.requirement("gateway.result-uris")
+@pytest.mark.parametrize(("method", "result"), RESULTS)
+def test_links_and_embedded_resources_are_mapped_and_nothing_else(
+    method: str, result: dict[str, Any]
+) -> None:
+    before = copy.deepcopy(result)
+    told = map_result(method, result, "docs")
+    assert told == mapped(before)
+    assert told != before
+    assert result == before
+
+
+@pytest.mark.requirement("gateway.result-uris")
+def test_a_uri_of_a_result_can_be_read_back() -> None:
+    told = map_result("tools/call", {"content": [LINK]}, "docs")
+    uri = told["content"][0]["uri"]
+    assert canonical_uri(uri, {"docs"}) == uri
+    assert own_uri("docs", uri) == FILE
+
+
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("tools/call", {"content": [TEXT], "structuredContent": {"uri": FILE, "links": [LINK]}}),
+        ("tools/call", {"content": [{**LINK, "uri": "docs://files/a"}]}),
+        ("tools/call", {"content": [LINK["uri"], None, {"type": "resource"}, {"type": ["x"]}]}),
+        ("tools/call", {"content": {"uri": FILE}, "_meta": {"uri": FILE, "ui": FILE}}),
+        ("tools/call", {"content": [{"type": "resource_link", "uri": 7}]}),
+        ("resources/read", {"contents": "none", "uri": FILE}),
+        ("prompts/get", {"messages": [{"role": "user"}, "x"]}),
+        ("completion/complete", {"completion": {"values": [FILE]}}),
+        ("ping", {"content": [LINK]}),
+        ("tools/call", {"resultType": "input_required", "inputRequests": [LINK]}),
+    ],
+)
+def test_where_nothing_is_mapped_the_result_is_the_same_object(
+    method: str, result: dict[str, Any]
+) -> None:
+    assert map_result(method, result, "docs") is result
+
+
+def test_an_app_is_named_in_the_scheme_its_hosts_take() -> None:
+    meta = {
+        "ui": {"resourceUri": "ui://view", "visibility": ["app"]},
+        "ui/resourceUri": "ui://view",
+    }
+    assert map_meta(meta, "docs") == {
+        "ui": {"resourceUri": "ui://docs/view", "visibility": ["app"]},
+        "ui/resourceUri": "ui://docs/view",
+    }
+    shown = {"type": "resource", "resource": {"uri": "ui://view", "text": "<p>"}}
+    told = map_result("tools/call", {"content": [shown], "_meta": meta}, "docs")
+    assert told["content"][0]["resource"]["uri"] == "ui://docs/view"
+    assert told["_meta"]["ui/resourceUri"] == "ui://docs/view"
+
+
+def test_contents_within_contents_are_followed_only_so_far() -> None:
+    nested: dict[str, Any] = LINK
+    for _ in range(2_000):
+        nested = {"type": "tool_result", "content": [nested]}
+    result = {"content": [nested]}
+    assert map_result("tools/call", result, "docs") is result

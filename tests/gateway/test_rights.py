@@ -1,0 +1,339 @@
+"""What people may do at the hub: defaults, settings, and whom a handle means."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.bus import MemoryBus
+from folkmoot.clock import SystemClock
+from folkmoot.core.capability import MAX_CAPABILITIES, Rights
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import HandleTaken, InviteRequired, PolicyError, SettingsError
+from folkmoot.core.kinds import parse
+from folkmoot.core.message import Request
+from folkmoot.core.policy import Principal, PrincipalType, judge
+from folkmoot.core.ports import Admitted, Outcome
+from folkmoot.core.timing import TimingContext
+from folkmoot.gateway import rights as rights_module
+from folkmoot.gateway.rights import NOBODY
+from folkmoot.gateway.settled import DEFAULTS
+from folkmoot.pipeline import Pipeline
+from folkmoot.rooms.machine import DEFAULT_RIGHTS, Append, Role, Tell
+from tests.accounts.support import DAY
+from tests.gateway.rights_support import (
+    CALL,
+    FILES,
+    GITHUB,
+    READ_FILES,
+    SEARCH,
+    Office,
+    office,
+    spec,
+)
+from tests.harness import run
+from tests.rooms.machine.playbook import SETTINGS, Play, call, grant, read, says
+
+GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
+
+
+@pytest.mark.requirement("capability.default-hub")
+def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    async def body(hub: Office) -> None:
+        alice = await hub.here.join("alice")
+        robot = (await hub.accounts.register("robot", account_type="agent")).account
+        principal, rights = hub.rights.of(alice)
+        assert principal == Principal(alice.id, "alice", PrincipalType.PERSON)
+        assert hub.rights.of(robot)[0].type is PrincipalType.AGENT
+        assert list(rights) == [
+            "mcp.request.tools/call:msg/*",
+            "mcp.request.tools/call:room/*",
+            "mcp.request.tools/call:folkmoot/find_tool",
+            "mcp.request.tools/call:folkmoot/call_tool",
+            "mcp.request.tools/call:search:*",
+            "mcp.request.prompts/get:search:*",
+            "mcp.request.resources/*:search://*",
+            "mcp.request.completion/complete:search:*",
+            "mcp.request.completion/complete:search://*",
+        ]
+        assert hub.rights.of(robot)[1] is rights
+        allowed = [f"{CALL}:msg/send", f"{CALL}:room/say", f"{CALL}:search:find",
+                   "mcp.request.prompts/get:search:ask",
+                   "mcp.request.resources/subscribe:search://a/b",
+                   "mcp.request.completion/complete:search://a/{x}"]  # fmt: skip
+        denied = [f"{CALL}:files:read_file", f"{CALL}:folkmoot/other", f"{CALL}:searching:x",
+                  "mcp.request.resources/read:files://a", "mcp.request.prompts/get:files:a",
+                  "chat.message", "mcp.proposal.tools/call:search:find"]  # fmt: skip
+        assert hub.may(alice, *allowed) == [True] * len(allowed)
+        assert hub.may(alice, *denied) == [False] * len(denied)
+
+    office(body, tmp_path, spec(FILES, SEARCH))
+
+
+def test_whoever_has_no_account_may_make_one_or_get_one_back(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        assert hub.rights.of(None)[0] is NOBODY
+        kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
+        assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
+
+    office(body, tmp_path, spec(SEARCH))
+
+
+@pytest.mark.requirement("gateway.rights-by-effective-kind")
+def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path) -> None:
+    settings = spec(
+        FILES,
+        GITHUB,
+        SEARCH,
+        groups={"ops": ("Gina", "@harry"), "idle": ("ivy",)},
+        grants={
+            "@ops": (f"{CALL}:github:*", f"!{CALL}:github:delete_*"),
+            "gina": (READ_FILES, f"{CALL}:github:delete_branch"),
+            "harry": (f"!{CALL}:search:*", f"!{CALL}:msg/send"),
+            "ivy": ({"kind": f"{CALL}:files:read_file", "payload": PATH},),
+        },
+    )
+
+    async def body(hub: Office) -> None:
+        people = [await hub.invited(name) for name in ("gina", "harry", "ivy")]
+        gina, harry, ivy = people
+        kinds = [f"{CALL}:{tool}" for tool in ("github:create_issue", "github:delete_branch",
+                 "files:read_file", "search:find", "msg/send", "msg/inbox")]  # fmt: skip
+        assert hub.may(gina, *kinds) == [True, False, True, True, True, True]
+        assert hub.may(harry, *kinds) == [True, False, False, False, False, True]
+        assert hub.may(ivy, *kinds) == [False, False, False, True, True, True]
+        reading = parse(f"{CALL}:files:read_file")
+        rights = hub.rights.of(ivy)[1]
+        assert rights.allows(reading, {"params": {"arguments": {"path": "notes/a"}}})
+        assert not rights.allows(reading, {"params": {"arguments": {"path": "secret"}}})
+
+    office(body, tmp_path, settings)
+
+
+PATH = {"params": {"arguments": {"path": "notes/*"}}}
+
+
+def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        gina, harry = [await hub.invited(name) for name in ("gina", "harry")]
+        alice = await hub.here.join("alice")
+        assert hub.rights.of(gina)[1] is hub.rights.of(harry)[1]
+        assert hub.rights.of(gina)[1] is not hub.rights.of(alice)[1]
+        assert hub.rights.of(gina) is hub.rights.of(gina)
+        other = msgspec.structs.replace(gina, handle="other")
+        assert hub.rights.of(other)[0].name == "other", "what is kept is for one handle"
+        assert hub.rights.of(other)[1] is hub.rights.of(alice)[1]
+
+    grants = {"gina": (READ_FILES, f"{CALL}:a"), "harry": (f"{CALL}:a", READ_FILES)}
+    office(body, tmp_path, spec(FILES, grants=grants))
+
+
+def test_no_more_accounts_are_kept_ready_than_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights_module, "MOST_KNOWN", 3)
+
+    async def body(hub: Office) -> None:
+        people = [await hub.here.join(f"person{number}") for number in range(8)]
+        for account in people * 2:
+            assert hub.may(account, f"{CALL}:msg/send") == [True]
+            assert len(hub.rights._known) <= 3
+
+    office(body, tmp_path)
+
+
+def test_other_settings_hold_from_the_next_call_on_and_are_told(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        told: list[Any] = []
+        hub.rights.watch(told.append)
+        kind = f"{CALL}:files:read_file"
+        assert hub.may(gina, kind) == [False]
+        await hub.rights.configure(GINAS)
+        assert hub.may(gina, kind) == [True], "an account that is there is meant"
+        await hub.rights.configure(spec())
+        assert hub.may(gina, kind) == [False]
+        assert told == [None, None]
+
+    office(body, tmp_path)
+
+
+def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
+    many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES))
+    bad: dict[str, Any] = {
+        "grants.gina: At most 4,096": {"grants": {"gina": many}},
+        "nobody can be @files": {"grants": {"files": (READ_FILES,)}},
+        "nobody can be @system": {"groups": {"ops": ("system",)}},
+    }
+
+    async def body(hub: Office) -> None:
+        gina = await hub.invited("gina")
+        for sentence, tables in bad.items():
+            with pytest.raises(SettingsError, match=sentence):
+                await hub.rights.configure(spec(FILES, **tables))
+        assert hub.may(gina, f"{CALL}:files:read_file") == [True]
+        assert hub.accounts.reserved.awaited == {"gina"}
+
+    office(body, tmp_path, GINAS)
+
+
+def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(tmp_path: Path) -> None:
+    kind = f"{CALL}:files:read_file"
+
+    async def body(hub: Office) -> None:
+        gina = await hub.invited("gina")
+        assert hub.may(gina, kind) == [True]
+        changed = (await hub.accounts.change_handle(gina, "gina2")).account
+        assert hub.may(changed, kind) == [True]
+        assert hub.rights.of(changed)[0].name == "gina2"
+        later = await hub.again(GINAS)
+        assert later.of(changed)[1].allows(parse(kind)), "a restart knows it too"
+        hub.clock.advance(30 * DAY)
+        assert hub.may(changed, kind) == [False], "it leads nowhere any more"
+        with pytest.raises(InviteRequired):
+            await hub.accounts.register("gina")
+        assert hub.may(await hub.invited("gina"), kind) == [True]
+        assert hub.may(changed, kind) == [False]
+
+    office(body, tmp_path, GINAS)
+
+
+def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) -> None:
+    kind = f"{CALL}:files:read_file"
+
+    async def body(hub: Office) -> None:
+        gina = await hub.invited("gina")
+        await hub.granting.grant("gina", ["github:*"])
+        mallory = await hub.here.join("mallory")
+        await hub.accounts.delete(gina)
+        hub.clock.advance(31 * DAY)
+        with pytest.raises(InviteRequired):
+            await hub.accounts.register("gina")
+        with pytest.raises(HandleTaken):
+            await hub.accounts.change_handle(mallory, "gina")
+        assert hub.may(mallory, kind) == [False]
+        again = await hub.invited("gina")
+        assert hub.may(again, kind, f"{CALL}:github:x") == [True, False]
+        assert hub.rights.granted == {}
+
+    office(body, tmp_path, GINAS)
+
+
+def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
+    tmp_path: Path,
+) -> None:
+    many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES - len(DEFAULTS)))
+
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        await hub.granting.grant("gina", ["!msg/send"])
+        await hub.rights.configure(spec(FILES, grants={"gina": many}))
+        assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [False, False]
+        await hub.granting.revoke("gina", [], everything=True)
+        assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [True, True]
+
+    office(body, tmp_path)
+
+
+@pytest.mark.requirement("gateway.reserved-names", "handle.shares-names")
+def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
+        await hub.accounts.change_handle(alice, "ally")
+        await hub.accounts.delete(bob)
+        taken = await hub.rights.taken_namespaces(["ally", "alice", "bobby", "room", "github"])
+        assert taken == {
+            "ally": "No backend can have the namespace 'ally': an account has this handle.",
+            "alice": "No backend can have the namespace 'alice': it leads to @ally, who had it "
+            "before, until 2023-12-14.",
+            "bobby": "No backend can have the namespace 'bobby': an account that had it was "
+            "deleted, and it stays reserved until 2023-12-14.",
+            "room": "No backend can have the namespace 'room': the name is reserved.",
+        }
+        await hub.accounts.register("github")
+        assert await hub.rights.taken_namespaces(["gitlab"]) == {}
+        with pytest.raises(HandleTaken):
+            await hub.accounts.register("gitlab")
+        await hub.rights.configure(spec())
+        await hub.accounts.register("gitlab")
+
+    office(body, tmp_path)
+
+
+def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        for number in range(6):
+            name = f"gina{number}"
+            settings = spec(FILES, grants={name: (READ_FILES,)})
+            register, configure = hub.accounts.register(name), hub.rights.configure(settings)
+            ended = await asyncio.gather(register, configure, return_exceptions=True)
+            assert not isinstance(ended[1], BaseException)
+            if isinstance(ended[0], BaseException):
+                assert isinstance(ended[0], InviteRequired)
+            else:
+                assert hub.may(ended[0].account, f"{CALL}:files:read_file") == [True]
+
+    office(body, tmp_path)
+
+
+class Performed:
+    """A service that only says that it was asked."""
+
+    async def perform(self, admitted: Admitted) -> Outcome:
+        return Outcome(str(admitted.kind))
+
+
+SAME = [
+    [f"{CALL}:github:*"],
+    [f"{CALL}:github:create_*"],
+    [f"{CALL}:github:delete_issue"],
+    ["mcp.request.*"],
+    ["mcp.request.resources/*"],
+    [{"kind": CALL, "payload": {"params": {"arguments": {"title": "a*"}}}}],
+    [{"kind": CALL, "payload": {"params": {"arguments": {"title": "b*"}}}}],
+]
+
+
+@pytest.mark.requirement("policy.same-code-everywhere")
+@pytest.mark.parametrize("patterns", SAME, ids=str)
+def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
+    play = Play(SETTINGS, "alice", "bob", "files")
+    play._take(says("alice", grant("bob", *patterns))(play))
+    play.waiting.clear()
+    asked = call("files", "github:create_issue", {"title": "abc"})
+    effect = says("bob", asked, id="1")(play)[0]
+    assert isinstance(effect, Append | Tell)
+    told = read(effect.data)
+    in_room = told["payload"] if told["kind"] == "system.error" else {}
+
+    async def main() -> dict[str, Any]:
+        bus = MemoryBus()
+        pipeline = Pipeline(Performed(), bus, SystemClock())
+        request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
+        envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
+        rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
+        try:
+            await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
+        except PolicyError as error:
+            return {"error": error.code, "message": error.message, **error.data}
+        finally:
+            await bus.close()
+        return {}
+
+    at_hub = run(main())
+    assert at_hub == {name: in_room.get(name) for name in at_hub}
+    assert bool(at_hub) == bool(in_room)
+
+
+@pytest.mark.requirement("gateway.rights-by-effective-kind", "policy.same-code-everywhere")
+def test_a_refusal_names_what_was_asked_and_what_is_held() -> None:
+    kind = parse(f"{CALL}:github:create_issue")
+    error = judge(Principal("1", "ann"), Rights(DEFAULTS), kind).error
+    assert error is not None
+    assert error.data == {"attempted_kind": str(kind), "your_capabilities": list(DEFAULTS)}

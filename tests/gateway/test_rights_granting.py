@@ -1,0 +1,348 @@
+"""What an operator grants and revokes while the hub runs, types wrong, and looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.capability import MAX_CAPABILITIES, capability
+from folkmoot.core.errors import (
+    CapabilityReserved,
+    CommandInvalid,
+    FolkmootError,
+    PatternSyntax,
+    TooManyCapabilities,
+    UserNotFound,
+)
+from folkmoot.core.kinds import parse
+from folkmoot.gateway import grant_views, granting
+from folkmoot.gateway.patterns import compiled, fault_at, full_pattern
+from tests.gateway.rights_support import (
+    CALL,
+    FILES,
+    GITHUB,
+    READ_FILES,
+    SEARCH,
+    Office,
+    office,
+    spec,
+)
+from tests.store.support import Gate
+
+KIND = f"{CALL}:files:read_file"
+MAKES = "'folkmoot invite --for harry'"
+
+
+def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
+    tmp_path: Path,
+) -> None:
+    async def body(hub: Office) -> None:
+        gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
+        told: list[Any] = []
+        hub.rights.watch(told.append)
+        assert hub.may(gina, KIND) == [False]
+        made = await hub.granting.grant("@Gina", ["files:read_*", READ_FILES, "files://notes/*"])
+        notes = "mcp.request.resources/*:files://notes/*"
+        assert (made.handle, made.granted) == ("gina", [READ_FILES, notes])
+        assert (made.already, made.warnings) == ([], [])
+        assert hub.may(gina, KIND, "mcp.request.resources/read:files://notes/a") == [True, True]
+        assert hub.may(harry, KIND) == [False]
+        assert (await hub.granting.grant("gina", [READ_FILES])).already == [READ_FILES]
+        assert (await hub.again(spec(FILES))).of(gina)[1].allows(parse(KIND))
+        changed = (await hub.accounts.change_handle(gina, "gina2")).account
+        assert hub.may(changed, KIND) == [True]
+        gone = await hub.granting.revoke("gina2", ["files:read_*"])
+        assert gone.revoked == [READ_FILES]
+        assert hub.may(changed, KIND) == [False]
+        assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == [notes]
+        assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == []
+        assert set(told) == {frozenset({gina.id})}
+
+    office(body, tmp_path, spec(FILES))
+
+
+def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        made = await hub.granting.grant("gina", ["files"])
+        assert (len(made.granted), made.warnings) == (5, [])
+        kinds = (KIND, "mcp.request.prompts/get:files:a", "mcp.request.resources/read:files://a/b")
+        assert hub.may(gina, *kinds, f"{CALL}:files2:a") == [True, True, True, False]
+        assert (await hub.granting.revoke("gina", ["files"])).revoked == made.granted
+        assert hub.may(gina, *kinds) == [False, False, False]
+        await hub.granting.grant("gina", ["files:*"])
+        assert (await hub.granting.revoke("gina", ["files"])).revoked == [f"{CALL}:files:*"]
+        # What is no backend's name is a pattern, as it is written.
+        assert (await hub.granting.grant("gina", ["github"])).granted == ["github"]
+
+    office(body, tmp_path, spec(FILES))
+
+
+def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        robot = (await hub.accounts.register("robot", account_type="agent")).account
+        await hub.granting.grant("robot", ["!msg/send", "!search:*"])
+        kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
+        assert hub.may(robot, *kinds) == [False, True, False]
+        await hub.granting.grant("robot", ["*"])
+        assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
+
+    office(body, tmp_path, spec(SEARCH))
+
+
+def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
+    refused: dict[str, tuple[type[FolkmootError], str, tuple[str, ...]]] = {
+        "nobody": (UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
+        "a b": (UserNotFound, "'a b' is no handle.", ("files:*",)),
+        "gina": (UserNotFound, "@gina is @gina2 now; use that handle.", ("files:*",)),
+        "harry": (
+            UserNotFound,
+            f"Nobody has the handle @harry yet; {MAKES} makes an invite for it.",
+            ("files:*",),
+        ),
+        "gina2": (
+            CapabilityReserved,
+            "system.* belongs to the gateway; nobody else can hold it.",
+            ("files:*", "system.welcome"),
+        ),
+    }
+
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        await hub.accounts.change_handle(gina, "gina2")
+        for handle, (error, sentence, patterns) in refused.items():
+            with pytest.raises(error) as told:
+                await hub.granting.grant(handle, patterns)
+            assert told.value.message == sentence
+        assert hub.rights.granted == {}
+
+    office(body, tmp_path, spec(FILES, grants={"harry": (READ_FILES,)}))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [
+        ("MCP.request", 1),
+        ("!mcp.Request", 6),
+        ("mcp.request.tools call", 18),
+        ("mcp..tools", 5),
+        ("", 1),
+        ("README.md", 1),
+        ("mcp.request:x", 12),
+        ("mcp.request.tools/call:", 24),
+        ("mcp.request.tools/call:a\nb", 25),
+        ("!files:a\x00b", 32),
+    ],
+)
+def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int) -> None:
+    with pytest.raises(PatternSyntax) as told:
+        compiled(pattern)
+    assert told.value.message.endswith(f"It is wrong at character {position}.")
+    assert told.value.data["position"] == position
+
+
+@given(st.text("mcp.request/tools:*!-A é\n", max_size=40))
+def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: str) -> None:
+    full = full_pattern(text)
+    try:
+        capability(full)
+    except PatternSyntax:
+        assert 1 <= fault_at(full) <= len(full) + 1
+    except FolkmootError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("files:read_*", f"{CALL}:files:read_*"),
+        ("!files:*", f"!{CALL}:files:*"),
+        ("files://notes/*", "mcp.request.resources/*:files://notes/*"),
+        ("!msg/send", f"!{CALL}:msg/send"),
+        ("room/*", f"{CALL}:room/*"),
+        (READ_FILES, READ_FILES),
+        ("mcp.*", "mcp.*"),
+        ("*", "*"),
+        ("my/tool", "my/tool"),
+    ],
+)
+def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
+    short: str, full: str
+) -> None:
+    assert full_pattern(short) == full
+    assert full_pattern(full) == full
+
+
+def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        await hub.here.join("gina")
+        made = await hub.granting.grant(
+            "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
+        )
+        assert len(made.granted) == 7
+        assert made.warnings == [
+            f"{CALL}:fiels:* covers nothing yet: no backend is called fiels; did you mean files?",
+            f"{CALL}:weather:* covers nothing yet: no backend is called weather.",
+            "fiels speaks of nothing that can be asked of this hub.",
+            "chat.* speaks of nothing that can be asked of this hub.",
+        ]
+
+    office(body, tmp_path, spec(FILES, GITHUB))
+
+
+def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
+    tmp_path: Path,
+) -> None:
+    reasons = {
+        READ_FILES: "from [grants] in the settings file; change it there",
+        f"{CALL}:github:*": "from the group ops in the settings file; change it there",
+        f"{CALL}:search:*": "because the backend search is for everyone; a deny takes it away",
+        f"{CALL}:msg/*": "like every account; a deny takes it away",
+    }
+
+    async def body(hub: Office) -> None:
+        gina = await hub.invited("gina")
+        await hub.granting.grant("gina", ["files:write_file"])
+        for pattern, reason in reasons.items():
+            with pytest.raises(CommandInvalid) as told:
+                await hub.granting.revoke("gina", ["files:write_file", pattern])
+            assert told.value.message == f"Nothing was revoked: @gina has {pattern} {reason}."
+        with pytest.raises(CommandInvalid, match="was not granted"):
+            await hub.granting.revoke("gina", ["files:delete_file"])
+        assert hub.may(gina, f"{CALL}:files:write_file") == [True]
+
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina",)},
+        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    office(body, tmp_path, spec(FILES, GITHUB, SEARCH, **tables))
+
+
+def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
+        with pytest.raises(TooManyCapabilities, match="@gina: At most 4,096"):
+            await hub.granting.grant("gina", many)
+        monkeypatch.setattr(granting, "MOST_GRANTS", 3)
+        await hub.granting.grant("gina", many[:3])
+        with pytest.raises(TooManyCapabilities, match="at most 3 grants"):
+            await hub.granting.grant("gina", many[3:4])
+        assert len(hub.rights.granted[gina.id]) == 3
+
+    office(body, tmp_path)
+
+
+def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        gina, gate = await hub.here.join("gina"), Gate()
+        hub.here.store.in_unit = gate
+        async with asyncio.TaskGroup() as tasks:
+            asked = tasks.create_task(hub.granting.grant("gina", ["files:*"]))
+            await gate.entered()
+            asked.cancel()
+            gate.open()
+        assert asked.cancelled()
+        assert await hub.here.rows("SELECT pattern FROM hub_grants") == [(f"{CALL}:files:*",)]
+        assert hub.may(gina, f"{CALL}:files:x") == [True]
+
+    office(body, tmp_path, spec(FILES))
+
+
+def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        with caplog.at_level(logging.INFO, "folkmoot.audit"):
+            await hub.granting.grant("gina", ["files:*"])
+            await hub.granting.grant("gina", ["files:*"])
+            await hub.granting.revoke("gina", ["files:*"])
+            code = (await hub.granting.invite("harry", 60)).code
+        lines: list[Any] = [
+            (it.message, it.by, it.about, it.account, it.detail)  # type: ignore[attr-defined]
+            for it in caplog.records
+        ]
+        about = ("operator", "gina", gina.id, f"{CALL}:files:*")
+        assert lines == [
+            ("hub.grant", *about),
+            ("hub.revoke", *about),
+            ("account.invited", "operator", "harry", None, None),
+        ]
+        assert code not in caplog.text
+
+    office(body, tmp_path, spec(FILES))
+
+
+def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        waiting = await hub.views.person("gina")
+        assert (waiting.account, waiting.held[-1].name) == (None, "ops")
+        gina = await hub.invited("gina")
+        await hub.granting.grant("gina", ["!files:read_secret"])
+        shown = await hub.views.person("GINA")
+        assert (shown.handle, shown.account, shown.account_type) == ("gina", gina.id, "person")
+        own = [it for it in msgspec.to_builtins(shown.held) if it["origin"] != "default"]
+        assert own[0] == {"capability": f"{CALL}:search:*", "origin": "everyone", "name": "search"}
+        assert own[-3:] == [
+            {"capability": READ_FILES, "origin": "settings"},
+            {"capability": f"{CALL}:github:*", "origin": "group", "name": "ops"},
+            {
+                "capability": f"!{CALL}:files:read_secret",
+                "origin": "granted",
+                "at": int(hub.clock.now()),
+            },
+        ]
+        await hub.accounts.change_handle(gina, "gina2")
+        with pytest.raises(UserNotFound, match="@gina is @gina2 now"):
+            await hub.views.person("gina")
+        later = await hub.views.person("gina2")
+        assert later.held == shown.held
+
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina",)},
+        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    office(body, tmp_path, spec(FILES, GITHUB, SEARCH, **tables))
+
+
+def test_the_table_of_everyone_comes_in_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grant_views, "PAGE", 2)
+
+    async def body(hub: Office) -> None:
+        gina, _, zoe = [await hub.invited(name) for name in ("gina", "harry", "zoe")]
+        await hub.granting.grant("zoe", ["files:*", "!msg/send"])
+        await hub.accounts.change_handle(gina, "anna")
+        found: list[Any] = []
+        after: str | None = ""
+        while after is not None:
+            page = await hub.views.overview(after)
+            assert len(page.people) <= 2
+            found += page.people
+            after = page.next
+        assert [(it.handle, it.state, it.leads_to, it.groups, it.settings, it.granted)
+                for it in found] == [
+            ("gina", "redirect", "anna", ["ops"], 1, 0),
+            ("harry", "account", None, ["ops"], 1, 0),
+            ("ivy", "nobody", None, [], 1, 0),
+            ("zoe", "account", None, [], 0, 2),
+        ]  # fmt: skip
+        await hub.accounts.delete(zoe)
+        assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
+
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina", "harry")},
+        "grants": {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    office(body, tmp_path, spec(FILES, GITHUB, **tables))

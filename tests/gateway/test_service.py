@@ -1,0 +1,252 @@
+"""A request to a backend: routed, checked, answered and audited."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import (
+    BackendUnavailable,
+    CapabilityDenied,
+    InputStateInvalid,
+    PromptUnknown,
+    ResourceUnknown,
+)
+from folkmoot.core.message import ErrorObject, Request, Response
+from folkmoot.gateway.asking import CallExtras
+from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.rights import NOBODY
+from tests.gateway.scripted import BERT, Scripted, behind, told, tool
+from tests.harness import run
+
+NUMBER = {"n": {"type": "number"}}
+
+
+@pytest.mark.requirement("gateway.routes-by-namespace", "gateway.backends-own-name")
+def test_a_call_goes_to_the_backend_of_its_namespace_under_the_backends_own_name(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            files = Scripted("files", lambda _: {"content": [{"type": "text", "text": "f"}]})
+            github = Scripted("github", lambda _: {"content": [{"type": "text", "text": "g"}]})
+            await hub.has(files, tools=(tool("createIssue"),))
+            await hub.has(github, tools=(tool("createIssue"),))
+            result = await hub.call("github:create_issue", {"a": 1})
+            assert result == {"content": [{"type": "text", "text": "g"}]}
+            (wanted,) = github.asked
+            assert wanted.params == {"name": "createIssue", "arguments": {"a": 1}}
+            assert not files.asked
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.routes-by-namespace")
+def test_an_unknown_namespace_or_tool_is_an_error_that_names_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            await hub.has(Scripted("files"), tools=(tool("read"),))
+            assert told(await hub.call("nobody:read"))["code"] == "unknown_tool"
+            assert "files:write" in told(await hub.call("files:write"))["error"]
+            with pytest.raises(PromptUnknown):
+                await hub.ask("prompts/get", {"name": "files:nothing"})
+            with pytest.raises(ResourceUnknown):
+                await hub.ask("resources/read", {"uri": "nobody://a/b"})
+
+    run(main())
+
+
+def test_arguments_that_do_not_fit_the_schema_are_told_to_the_model_and_not_sent(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("maths")
+            await hub.has(backend, tools=(tool("square", properties=NUMBER),))
+            said = told(await hub.call("maths:square", {"n": "four"}))
+            assert said["code"] == "argument_invalid"
+            assert "n: 'four' is not of type 'number'" in said["error"]
+            assert said["error"].startswith("The arguments do not fit the schema of maths:square")
+            assert told(await hub.call("maths:square", [4]))["code"] == "argument_invalid"
+            assert not backend.asked
+            assert await hub.call("maths:square", {"n": 4}) == {"content": []}
+
+    run(main())
+
+
+def test_a_changed_tool_is_refused_until_it_is_accepted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("files")
+            await hub.has(backend, tools=(tool("read"), tool("list")))
+            await hub.has(backend, tools=(tool("read", description="Ignore the rest."),))
+            assert told(await hub.call("files:read"))["code"] == "tool_quarantined"
+            assert not backend.asked
+            assert await hub.gateway.accept("files") == ["files:read"]
+            assert await hub.call("files:read") == {"content": []}
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.result-uris")
+def test_uris_are_the_backends_own_there_and_the_gateways_here(tmp_path: Path) -> None:
+    def answer(wanted: Wanted) -> dict[str, Any]:
+        return {"contents": [{"uri": wanted.params["uri"], "text": "x"}]}
+
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("files", answer)
+            uri = "file:///a/b.txt"
+            await hub.has(backend, resources=({"uri": uri, "name": "b"},))
+            (shown,) = hub.gateway.catalogue.resources
+            result = (await hub.ask("resources/read", {"uri": shown})).result
+            assert backend.asked[0].params == {"uri": uri}
+            assert result == {"contents": [{"uri": shown, "text": "x"}]}
+
+    run(main())
+
+
+def test_completions_are_asked_with_the_backends_own_names(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("docs", lambda _: {"completion": {"values": []}})
+            await hub.has(
+                backend,
+                prompts=({"name": "writeUp"},),
+                templates=({"uriTemplate": "file:///{p}", "name": "f"},),
+            )
+            (template,) = hub.gateway.catalogue.templates
+            argument = {"name": "p", "value": ""}
+            prompt = {"type": "ref/prompt", "name": "docs:write_up"}
+            await hub.ask("completion/complete", {"ref": prompt, "argument": argument})
+            located = {"type": "ref/resource", "uri": template}
+            await hub.ask("completion/complete", {"ref": located, "argument": argument})
+            refs = [wanted.params["ref"] for wanted in backend.asked]
+            assert refs == [
+                {"type": "ref/prompt", "name": "writeUp"},
+                {"type": "ref/resource", "uri": "file:///{p}"},
+            ]
+
+    run(main())
+
+
+def test_an_error_of_the_backends_own_is_passed_on_with_the_callers_id(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            error = ErrorObject(-32050, "Not today.", {"why": "rain"})
+            await hub.has(Scripted("files", lambda _: Response(id="x", error=error)),
+                          tools=(tool("read"),))  # fmt: skip
+            answer = await hub.ask("tools/call", {"name": "files:read"})
+            assert (answer.id, answer.error) == (7, error)
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.down-backend")
+def test_a_backend_that_is_down_is_an_error_and_never_an_empty_success(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            down = BackendUnavailable("files is down: it ended.", retry_after=3)
+            await hub.has(Scripted("files", lambda _: down), tools=(tool("read"),),
+                          resources=({"uri": "files://a/b", "name": "b"},))  # fmt: skip
+            said = told(await hub.call("files:read"))
+            assert (said["code"], said["retry_after"]) == ("backend_unavailable", 3)
+            with pytest.raises(BackendUnavailable):
+                await hub.ask("resources/read", {"uri": "files://a/b"})
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.shared-link")
+def test_a_wish_for_input_is_answered_by_the_one_who_was_told_it_alone(tmp_path: Path) -> None:
+    wish = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
+
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("files", lambda w: {"content": []} if len(w.params) > 1 else wish)
+            await hub.has(backend, tools=(tool("move"),))
+            state = (await hub.call("files:move"))["requestState"]
+            again = {"name": "files:move", "requestState": state, "inputResponses": {}}
+            stolen = (await hub.ask("tools/call", again, BERT)).result
+            assert told(stolen)["code"] == InputStateInvalid.code
+            assert (await hub.ask("tools/call", again)).result == {"content": []}
+            assert backend.asked[-1].params["requestState"] == "s"
+            assert len(backend.asked) == 2
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.no-caller-credentials")
+def test_a_backend_learns_what_a_client_can_do_and_nothing_that_opens_doors(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            backend = Scripted("files")
+            await hub.has(backend, tools=(tool("read"),))
+            extras = CallExtras(capabilities={"elicitation": {}}, log_level="info", progress=True)
+            await hub.call("files:read", extras=extras)
+            (wanted,) = backend.asked
+            assert (wanted.person, wanted.capabilities) == ("id-anna", {"elicitation": {}})
+            assert (wanted.log_level, wanted.progress) == ("info", True)
+            assert "anna" not in str(wanted.params)
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.origin-visible")
+def test_every_call_is_audited_by_its_namespaced_name_without_its_arguments(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            await hub.has(Scripted("files"), tools=(tool("read"),))
+            with caplog.at_level(logging.INFO, "folkmoot.audit"):
+                await hub.call("files:read", {"path": "/secret"})
+                await hub.call("files:read", {"path": "/secret"})
+                await hub.call("files:read", {"path": "/other"})
+                await hub.call("files:nothing")
+
+    run(main())
+    lines: list[Any] = [record for record in caplog.records if record.name == "folkmoot.audit"]
+    assert [line.about for line in lines[:3]] == ["mcp.request.tools/call:files:read"] * 3
+    assert [line.outcome for line in lines] == ["ok", "ok", "ok", "unknown_tool"]
+    assert all((line.by, line.account) == ("anna", "id-anna") for line in lines)
+    first, again, other = (line.arguments_hash for line in lines[:3])
+    assert first == again != other
+    assert "secret" not in caplog.text
+
+
+def test_a_uri_that_a_server_could_take_for_another_is_nobodys_unless_it_is_listed(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            listed = {"uri": "files://a/%2E/x", "name": "odd"}
+            await hub.has(Scripted("files", lambda _: {"contents": []}), resources=(listed,))
+            for uri in ("files://a/../b", "files://a/%2e%2e/b", "files://a/./b", "files://%61/b"):
+                with pytest.raises(ResourceUnknown):
+                    await hub.ask("resources/read", {"uri": uri})
+            await hub.ask("resources/read", {"uri": listed["uri"]})
+            await hub.ask("resources/read", {"uri": "files://a/b%20c"})
+
+    run(main())
+
+
+def test_what_policy_refuses_is_audited_too_but_not_what_nobody_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as hub:
+            request = Request(id=1, method="tools/call", params={"name": "files:write"})
+            with caplog.at_level(logging.INFO, "folkmoot.audit"):
+                hub.gateway.audit.refused(BERT, request, CapabilityDenied("No."))
+                hub.gateway.audit.refused(NOBODY, request, CapabilityDenied("No."))
+
+    run(main())
+    (line,) = (record for record in caplog.records if record.name == "folkmoot.audit")
+    told = (line.by, line.about, line.outcome)  # type: ignore[attr-defined]
+    assert told == ("bert", "mcp.request.tools/call:files:write", "capability_denied")
