@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from folkmoot.core.errors import MessageTooLarge
+
+KEPT: Final = 512
+"""Bytes that are kept of either end of a line that is too long."""
 
 
 class Lines:
     """Takes the bytes of a stream apart into lines, each looked at once.
 
-    Blank lines are passed over. A line of more than `limit` bytes raises `MessageTooLarge` once,
-    and what is left of it is passed over too.
+    Blank lines are passed over. So is a line of more than `limit` bytes, at whose end
+    `MessageTooLarge` is raised; `passed_over` are the ends of the last one, for whoever can tell by
+    them what it was.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,6 +30,7 @@ class Lines:
         """The line that is not whole yet."""
         self._held = 0
         self._skipping = False
+        self.passed_over = b""
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the stream."""
@@ -45,13 +51,15 @@ class Lines:
             self._at = end + 1
             if self._skipping:
                 self._skipping = False
-                continue
+                self._keep_end(line)
+                raise self._too_large()
             if self._parts:
                 self._parts.append(line)
                 line = b"".join(self._parts)
                 self._parts.clear()
                 self._held = 0
             if len(line) > self._limit:
+                self.passed_over = line[:KEPT] + line[-KEPT:]
                 raise self._too_large()
             if line.endswith(b"\r"):
                 line = line[:-1]
@@ -66,15 +74,27 @@ class Lines:
     def _set_aside(self, rest: bytes) -> None:
         self._chunk, self._at = b"", 0
         self.waiting -= len(rest)
-        if self._skipping or not rest:
+        if not rest:
+            return
+        if self._skipping:
+            self._keep_end(rest)
             return
         self._parts.append(rest)
         self._held += len(rest)
         if self._held > self._limit:
+            begin = b""
+            while self._parts and len(begin) < KEPT:
+                begin += self._parts.pop(0)[: KEPT - len(begin)]
             self._parts.clear()
             self._held = 0
             self._skipping = True
-            raise self._too_large()
+            self.passed_over = begin
+            self._keep_end(rest)
+
+    def _keep_end(self, rest: bytes) -> None:
+        """Keep the last bytes of a line that is passed over, after its first."""
+        begin, end = self.passed_over[:KEPT], self.passed_over[KEPT:]
+        self.passed_over = begin + (end + rest)[-KEPT:]
 
     def _too_large(self) -> MessageTooLarge:
         return MessageTooLarge(f"A message has more than the {self._limit:,} bytes accepted.")

@@ -93,8 +93,10 @@ class Place:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     @asynccontextmanager
-    async def open(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[Place]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
+    async def open(
+        self, tls: ssl.SSLContext | None = None, *, port: int = 0
+    ) -> AsyncIterator[Place]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
         self._writers: set[asyncio.StreamWriter] = set()
         try:

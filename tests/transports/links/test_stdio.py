@@ -128,6 +128,27 @@ def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{{"jsonrpc":"2.0","id":2,"result":{{"a":"{}"}}}}',
+        '{{"result":{{"a":"{}"}},"jsonrpc":"2.0","id":2}}',
+    ],
+    ids=["id first", "id last"],
+)
+def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(answer: str) -> None:
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
+            await link.send(request("hang", 1, silent=True))
+            await link.send(request("hang", 2, silent=True))
+            await link.send(request("say", 3, lines=[answer.format("x" * 6000)], silent=True))
+            about, words, _ = failure((await link.receive_envelope()).message)
+            assert about == 2
+            assert "more than the 4,000 bytes" in words
+
+    run(test())
+
+
 def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
     twice = '{"jsonrpc":"2.0","id":7,"result":1,"result":2}'
     large = json.dumps({"result": "x" * 2000, "jsonrpc": "2.0", "id": 8})

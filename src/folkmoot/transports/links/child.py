@@ -55,9 +55,10 @@ class Child(asyncio.SubprocessProtocol):
             raise ServerUnreachable("The server's command or environment holds a null character.")
         if cwd is not None and not Path(cwd).is_dir():  # noqa: ASYNC240 - starting blocks as well
             raise ServerUnreachable(f"{program} cannot be started: there is no folder {cwd}.")
+        child = cls(on_exit)
         try:
-            _, child = await asyncio.get_running_loop().subprocess_exec(
-                lambda: cls(on_exit),
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: child,
                 *command,
                 stdin=stdin,
                 stdout=stdout,
@@ -69,6 +70,10 @@ class Child(asyncio.SubprocessProtocol):
         except OSError as error:
             reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown").lower()
             raise ServerUnreachable(f"{program} cannot be started: {reason}.") from None
+        except asyncio.CancelledError:
+            # The loop kills what it was just starting.
+            await child._seen_off()
+            raise
         return child
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,6 +91,13 @@ class Child(asyncio.SubprocessProtocol):
         """How it ended: None while it runs, negative for the signal that ended it."""
         return None if self._transport is None else self._transport.get_returncode()
 
+    async def code_within(self, seconds: float) -> int | None:
+        """How it ended, if it has ended or does so soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+        return self.returncode
+
     async def end(self, grace: float) -> None:
         """Wait for its end; then ask for it, then force it. Nothing of it is left afterwards."""
         gone = False
@@ -100,6 +112,7 @@ class Child(asyncio.SubprocessProtocol):
             # Also where we were cancelled and had no time to ask.
             if not gone:
                 self._signal(signal.SIGKILL)
+                await self._seen_off()
             if self._transport is not None:
                 self._transport.close()
 
@@ -114,6 +127,12 @@ class Child(asyncio.SubprocessProtocol):
         except TimeoutError:
             return False
         return True
+
+    async def _seen_off(self) -> None:
+        """Wait a little for the end of what was killed, so that the loop does not end before it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEFT_BEHIND_SECONDS):
+                await self._exited.wait()
 
     def _signal(self, number: int) -> bool:
         """Signal the group; whether there is anyone in it."""

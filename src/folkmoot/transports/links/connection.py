@@ -19,9 +19,13 @@ _known: Final[WeakKeyDictionary[Any, ConnectionInfo]] = WeakKeyDictionary()
 
 
 class Answer(aiohttp.ClientResponse):
-    """An answer that remembers its connection, which goes on to others once it was read."""
+    """An answer to a request."""
 
     came_over: ConnectionInfo | None = None
+
+
+class DescribedAnswer(Answer):
+    """An answer that remembers its connection, which goes on to others once it was read."""
 
     async def start(self, connection: Any) -> aiohttp.ClientResponse:
         """Read the head of the answer."""

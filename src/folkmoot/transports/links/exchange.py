@@ -58,14 +58,16 @@ class Exchange:
         """Whether the client wants no answer any more."""
         self.settled = False
         """Whether it has one."""
-        self.headed = asyncio.Event()
-        """Set once the status of the answer is known, or there is none."""
+        self.headed: asyncio.Event | None = None
+        """Set once the status of the answer is known, or there is none; if someone waits for it."""
         self.task: asyncio.Task[None] | None = None
         self._link = link
         self._sender = sender
         self._headers = headers
         self._transport: TransportContext | None = None
-        self._stream = Stream(f"post-{link.count()}", link.limits, self._take, link.unreadable)
+        self.stream = f"post-{link.count()}"
+        """The name of the stream that answers it."""
+        self._stream: Stream | None = None
 
     async def run(self) -> None:
         """Ask, and see to it that there is an answer, be it an error."""
@@ -78,6 +80,12 @@ class Exchange:
                 await self._link.fail(self, error, self._transport)
         finally:
             self._link.settle(self)
+            self._has_head()
+            # They hold this one too, and would be left to the collector of garbage.
+            self.task = self._stream = None
+
+    def _has_head(self) -> None:
+        if self.headed is not None:
             self.headed.set()
 
     async def _post(self) -> CarryError | None:
@@ -90,7 +98,7 @@ class Exchange:
             async with asking as answer:
                 self._transport = link.answer_context("POST", answer)
                 link.heard(self, answer)
-                self.headed.set()
+                self._has_head()
                 if answer.status not in OK:
                     await self._refused(answer)
                 elif answer.content_type == EVENTS:
@@ -98,14 +106,14 @@ class Exchange:
                 else:
                     await self._whole(answer)
         except (ServerUnreachable, ServerTimeout) as error:
-            if not self._stream.resuming:
+            if self._stream is None or not self._stream.resuming:
                 raise
             return error
         return None
 
     async def _resume(self, broken: CarryError | None) -> CarryError | None:
         stream, link = self._stream, self._link
-        if self.stateless or not stream.resuming or stream.barren >= MOST_BARREN:
+        if self.stateless or stream is None or not stream.resuming or stream.barren >= MOST_BARREN:
             raise broken or ServerUnreachable(
                 f"The server at {link.target.shown} ended the connection before it had answered."
             )
@@ -131,6 +139,9 @@ class Exchange:
 
     async def _read(self, answer: Answer) -> None:
         """Read a stream to its end, or for a little longer than its answer."""
+        if self._stream is None:
+            link = self._link
+            self._stream = Stream(self.stream, link.limits, self._take, link.unreadable)
         try:
             async with asyncio.timeout(None) as self._limit:
                 await self._stream.read(answer)
@@ -140,7 +151,7 @@ class Exchange:
                 raise
 
     async def _take(self, message: ProtocolMessage, transport: TransportContext, size: int) -> None:
-        await self._link.deliver(message, transport, size)
+        await self._link.deliver(message, transport, size, by=self)
         if self.settled:
             self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
 
@@ -190,4 +201,4 @@ class Exchange:
         if not same_id(answer.id, self.request.id):
             answer = replace(answer, id=self.request.id)
         transport = self._transport or self._link.current_context()
-        await self._link.deliver(answer, transport, size)
+        await self._link.deliver(answer, transport, size, by=self)

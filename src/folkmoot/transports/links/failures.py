@@ -46,6 +46,14 @@ _UNREACHABLE: Final[tuple[tuple[type[BaseException], str | Callable[[Any], str]]
 )
 """The first that fits says it."""
 
+_BEFORE_SENDING: Final = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+    ValueError,
+)
+"""What goes wrong before anything of a request has left."""
+
 
 def failure_of(where: str, error: BaseException) -> CarryError:
     """An error of the HTTP client as one of ours; `where` is an address that may be shown."""
@@ -60,7 +68,9 @@ def failure_of(where: str, error: BaseException) -> CarryError:
         words = "the connection broke"
     elif not isinstance(words, str):
         words = words(error)
-    return ServerUnreachable(f"The server at {where} cannot be reached: {words}.")
+    failure = ServerUnreachable(f"The server at {where} cannot be reached: {words}.")
+    failure.unsent = isinstance(error, _BEFORE_SENDING)
+    return failure
 
 
 _REFUSALS: Final[dict[int, str]] = {

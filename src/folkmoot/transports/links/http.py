@@ -27,10 +27,10 @@ from folkmoot.core.message import (
     encode_message,
 )
 from folkmoot.core.session import ANONYMOUS, SessionContext
-from folkmoot.core.transport import Headers, TransportContext
+from folkmoot.core.transport import Headers, SseMetadata, TransportContext
 from folkmoot.transports.carrier import PROXY_LIMITS
-from folkmoot.transports.fronts.refusals import refused
 from folkmoot.transports.links.exchange import Exchange
+from folkmoot.transports.links.link import JUNK_A_SECOND
 from folkmoot.transports.links.listening import Listening
 from folkmoot.transports.links.mirror import (
     TOOLS_LIST,
@@ -46,6 +46,7 @@ from folkmoot.transports.links.salvage import (
     answered_id,
     cancelled_id,
 )
+from folkmoot.transports.links.slots import Slots
 from folkmoot.transports.links.target import HttpTarget
 from folkmoot.transports.links.weblink import OK, SAYS, WebLink, as_headers
 
@@ -75,7 +76,11 @@ GOODBYE_SECONDS: Final = 2.0
 
 
 class HttpLink(WebLink):
-    """One conversation with a Streamable HTTP server."""
+    """One conversation with a Streamable HTTP server.
+
+    A server of the handshake era may answer even what was cancelled; with `lets_go` its answer is
+    waited for no longer than it takes to tell it.
+    """
 
     def __init__(
         self,
@@ -87,6 +92,7 @@ class HttpLink(WebLink):
         pass_on: bool = True,
         extra: Sequence[str] = (),
         listen: bool = True,
+        lets_go: bool = False,
         limits: Limits = PROXY_LIMITS,
         most_open: int = MOST_OPEN,
     ) -> None:
@@ -104,9 +110,10 @@ class HttpLink(WebLink):
         self.version: str | None = None
         """The version a handshake has agreed on."""
         self._listen = listen
+        self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, Exchange] = {}
-        self._slots = asyncio.Semaphore(most_open)
+        self._slots = Slots(most_open)
         self._mirror = Mirror()
         self._stateless: str | None = None
         """The version of the stateless era that was spoken last."""
@@ -123,11 +130,21 @@ class HttpLink(WebLink):
         elif not self._ends_exchange(message):
             sender = self.sender_of(envelope)
             await self.tell(self._headers_of(message, sender, version), encode_message(message))
-            if type(message) is Notification and message.method == INITIALIZED:
-                await self._begin_listening(sender)
+            if type(message) is Notification:
+                await self._told(message, sender)
+
+    async def _told(self, notice: Notification, sender: dict[str, str]) -> None:
+        """The server has accepted a notice."""
+        if notice.method == INITIALIZED:
+            await self._begin_listening(sender)
+        elif self._lets_go and (cancelled := cancelled_id(notice)) is not None:
+            exchange = self._exchanges.get(cancelled)
+            if exchange is not None:
+                self._abandon(exchange)
 
     async def _ask(self, request: Request, sender: dict[str, str], version: str | None) -> None:
-        await self._turn()
+        if not self._slots.take_free():
+            await self._turn()
         handshake = request.method == INITIALIZE and version is None
         if handshake:
             self._begin_anew(sender)
@@ -140,14 +157,17 @@ class HttpLink(WebLink):
             # Whoever uses an id again waits for the later answer.
             self._abandon(before)
         self._exchanges[request.id] = exchange
+        if not handshake:
+            exchange.task = self.start(exchange.run())
+            return
+        exchange.headed = asyncio.Event()
         exchange.task = self.start(exchange.run())
-        if handshake:
-            await waited_for(exchange.headed, HANDSHAKE_SECONDS)
+        await waited_for(exchange.headed, HANDSHAKE_SECONDS)
 
     async def _turn(self) -> None:
         try:
-            async with asyncio.timeout(TURN_SECONDS if self._slots.locked() else None):
-                await self._slots.acquire()
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._slots.take()
         except TimeoutError:
             raise TooManyInFlight("The server has too many requests to answer already.") from None
 
@@ -178,7 +198,7 @@ class HttpLink(WebLink):
         if exchange.settled:
             return
         exchange.settled = True
-        self._slots.release()
+        self._slots.give()
         if self._exchanges.get(exchange.request.id) is exchange:
             del self._exchanges[exchange.request.id]
 
@@ -189,9 +209,13 @@ class HttpLink(WebLink):
             self.server_session = answer.headers.get(SESSION)
 
     async def deliver(
-        self, message: ProtocolMessage, transport: TransportContext, size: int
+        self,
+        message: ProtocolMessage,
+        transport: TransportContext,
+        size: int,
+        by: Exchange | None = None,
     ) -> None:
-        """Take a message, whichever stream it came on."""
+        """Take a message, whichever stream it came on: that of an exchange, or another."""
         if type(message) is Response:
             exchange = None if message.id is None else self._exchanges.get(message.id)
             if exchange is None:
@@ -199,8 +223,12 @@ class HttpLink(WebLink):
                 return
             self._learn(exchange, message.result)
             self.settle(exchange)
-            if exchange.task is not asyncio.current_task() and exchange.task is not None:
+            if exchange is not by and exchange.task is not None:
                 exchange.task.cancel()
+            # What came before it is to be heard before it.
+            taker = None if len(self._inbox) else self.answering
+            if taker is not None and taker(message, transport):
+                return
         await self._inbox.put(self.envelope_of(message, transport), size)
 
     async def fail(
@@ -208,7 +236,7 @@ class HttpLink(WebLink):
     ) -> None:
         """Answer a request whose server does not."""
         self.settle(exchange)
-        answer = refused(error, exchange.request.id)
+        answer = self.answer_for(error, exchange.request.id)
         await self._inbox.put(self.envelope_of(answer, transport), 0)
 
     async def unreadable(self, raw: bytes, error: MessageError) -> None:
@@ -219,6 +247,7 @@ class HttpLink(WebLink):
         if exchange is not None:
             words = f"The server's answer cannot be read: {error.message}"
             await self.fail(exchange, ServerAnswerInvalid(words), None)
+        await asyncio.sleep(min(1.0, len(raw) / JUNK_A_SECOND))
 
     def _learn(self, exchange: Exchange, result: Any) -> None:
         method = exchange.request.method
@@ -244,6 +273,15 @@ class HttpLink(WebLink):
         if self.version is not None:
             headers[VERSION] = self.version
         return headers
+
+    def request_of(self, transport: TransportContext) -> MessageId | None:
+        """The open request on whose own stream a message came."""
+        metadata = transport.metadata
+        if isinstance(metadata, SseMetadata):
+            for message_id, exchange in self._exchanges.items():
+                if exchange.stream == metadata.stream_id:
+                    return message_id
+        return None
 
     def count(self) -> int:
         """The number of the next stream."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from folkmoot.core.envelope import MessageDirection
@@ -15,11 +16,16 @@ from folkmoot.transports.fronts.refusals import refused
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
+    from folkmoot.core.transport import TransportContext
 
 logger = logging.getLogger("folkmoot.proxy")
 
 MOST_OPEN: Final = 4096
 """Requests that one server may leave unanswered at a time; one more is refused."""
+
+
+JUNK_A_SECOND: Final = 2 * 1024 * 1024
+"""Bytes that are no message, which take long to tell from one: more than these are read later."""
 
 
 class Link(Carrier):
@@ -28,9 +34,23 @@ class Link(Carrier):
     def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:
         super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, limits)
         self.strays = Strays()
+        self.failing: Callable[[MessageId, FolkmootError], None] | None = None
+        """Told why a request gets an answer of this link's own making, before that is received."""
+        self.answering: Callable[[Response, TransportContext], bool] | None = None
+        """Offered an answer that needs not wait to be received, and says whether it takes it."""
 
     async def open(self) -> None:
         """Reach the server; `ServerUnreachable` says why that cannot be done."""
+
+    def request_of(self, transport: TransportContext) -> MessageId | None:  # noqa: ARG002
+        """The open request on whose own stream a message came, where requests have such."""
+        return None
+
+    def answer_for(self, error: FolkmootError, message_id: MessageId) -> Response:
+        """The answer to a request whose server gives none."""
+        if self.failing is not None:
+            self.failing(message_id, error)
+        return refused(error, message_id)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -65,11 +85,11 @@ class OpenRequests:
         if message_id is not None:
             self._ids.pop(message_id, None)
 
-    def lost(self, error: FolkmootError) -> Response | None:
-        """The answer to the oldest of them now that the server will give none."""
+    def lost(self) -> MessageId | None:
+        """The oldest of them, now that the server will answer none."""
         for message_id in self._ids:
             del self._ids[message_id]
-            return refused(error, message_id)
+            return message_id
         return None
 
 

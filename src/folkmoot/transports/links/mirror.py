@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
-from folkmoot.core.message import Notification, ProtocolMessage, Request
+from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
 
 VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
@@ -42,15 +43,19 @@ Path = tuple[str, ...]
 
 def stateless_version(message: ProtocolMessage) -> str | None:
     """The version a message claims, if it is one of the stateless era."""
-    if not isinstance(message, Request | Notification) or not isinstance(message.params, dict):
+    if type(message) is Response or type(message.params) is not dict:
         return None
     meta = message.params.get("_meta")
-    version = meta.get(VERSION_MEMBER) if isinstance(meta, dict) else None
-    if not isinstance(version, str) or ProtocolVersion(version).era is not Era.STATELESS:
-        return None
-    return version
+    version = meta.get(VERSION_MEMBER) if type(meta) is dict else None
+    return version if type(version) is str and _is_stateless(version) else None
 
 
+@lru_cache(64)
+def _is_stateless(version: str) -> bool:
+    return ProtocolVersion(version).era is Era.STATELESS
+
+
+@lru_cache(1024)
 def as_value(text: str) -> str:
     """A text as the value of a header."""
     if _PLAIN.fullmatch(text) and not _WRAPPED.fullmatch(text):

@@ -23,7 +23,6 @@ from folkmoot.core.message import Notification, ProtocolMessage, Request, Respon
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.transports.carrier import PROXY_LIMITS
-from folkmoot.transports.fronts.refusals import refused
 from folkmoot.transports.links.failures import refusal_of
 from folkmoot.transports.links.link import OpenRequests
 from folkmoot.transports.links.salvage import INITIALIZE, answered_id, cancelled_id
@@ -115,8 +114,8 @@ class OldSseLink(WebLink):
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
             return
-        while (answer := self._open_requests.lost(error)) is not None:
-            await self._inbox.put(self.envelope_of(answer), 0)
+        while (lost := self._open_requests.lost()) is not None:
+            await self._inbox.put(self.envelope_of(self.answer_for(error, lost)), 0)
         self._inbox.end()
 
     def name_endpoint(self, named: bytes) -> None:
@@ -161,7 +160,7 @@ class OldSseLink(WebLink):
         except CarryError as error:
             if request.id in self._open_requests:
                 self._open_requests.answered(request.id)
-                await self._inbox.put(self.envelope_of(refused(error, request.id)), 0)
+                await self._inbox.put(self.envelope_of(self.answer_for(error, request.id)), 0)
 
     async def deliver(
         self, message: ProtocolMessage, transport: TransportContext, size: int
@@ -178,7 +177,7 @@ class OldSseLink(WebLink):
         if message_id is not None and message_id in self._open_requests:
             self._open_requests.answered(message_id)
             words = f"The server's answer cannot be read: {error.message}"
-            answer = refused(ServerAnswerInvalid(words), message_id)
+            answer = self.answer_for(ServerAnswerInvalid(words), message_id)
             await self._inbox.put(self.envelope_of(answer), 0)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -26,11 +28,10 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.transport import UNKNOWN, ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.transports.carrier import PROXY_LIMITS
-from folkmoot.transports.fronts.refusals import refused
 from folkmoot.transports.lines import Lines, one_line
 from folkmoot.transports.links.child import Child
 from folkmoot.transports.links.ends import Ends
-from folkmoot.transports.links.link import Link, OpenRequests
+from folkmoot.transports.links.link import JUNK_A_SECOND, Link, OpenRequests
 from folkmoot.transports.links.pipes import LineReader, LineWriter, LogReader
 from folkmoot.transports.links.salvage import answered_id, cancelled_id
 
@@ -39,9 +40,13 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
 
+ENDED: Final = "The server has ended."
 GRACE_SECONDS: Final = 2.0
+LITTLE_JUNK: Final = 128 * 1024
 REST_SECONDS: Final = 0.5
 """How long the last words of a server that has ended may be on their way."""
+FATE_SECONDS: Final = 0.2
+"""How long it may take until one that says nothing more is known to have ended, and how."""
 
 
 class StdioLink(Link):
@@ -69,9 +74,12 @@ class StdioLink(Link):
         self._open_requests = OpenRequests()
         self._ahead: MessageEnvelope[Any] | None = None
         self._context = UNKNOWN
+        self._junk = 0
         self._child: Child | None = None
         self._reader: LineReader | None = None
         self._writer: LineWriter | None = None
+        self.fate = ""
+        """How the server ended, in a sentence, once that was noticed."""
 
     async def open(self) -> None:
         """Start the server; `ServerUnreachable` when it cannot be started."""
@@ -129,12 +137,27 @@ class StdioLink(Link):
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next message; once the server is gone, an error for each request still open."""
         while True:
+            if self._junk > LITTLE_JUNK:
+                junk, self._junk = self._junk, 0
+                await asyncio.sleep(min(1.0, junk / JUNK_A_SECOND))
             envelope, self._ahead = self._ahead or self._next(), None
             if envelope is not None:
                 return envelope
             if self._reader is None or self._reader.ended:
+                if not self.fate:
+                    self.fate = await self._learn_fate()
                 return self._lost()
             await self._reader.more()
+
+    async def _learn_fate(self) -> str:
+        code = None if self._child is None else await self._child.code_within(FATE_SECONDS)
+        if not code:
+            return ENDED
+        if code > 0:
+            return f"The server has ended with exit code {code}."
+        known = signal.Signals.__members__.values()
+        name = next((each.name for each in known if each == -code), f"signal {-code}")
+        return f"The server was ended by {name}."
 
     def _next(self) -> MessageEnvelope[Any] | None:
         """The next message of those that are there already."""
@@ -143,7 +166,10 @@ class StdioLink(Link):
                 line = self._lines.take()
             except MessageTooLarge as error:
                 self.strays.note(error)
-                answer = self._unreadable(self._open_requests.only, error)
+                about = answered_id(self._lines.passed_over)
+                if about is None:
+                    about = self._open_requests.only
+                answer = self._unreadable(about, error)
                 if answer is not None:
                     return self.envelope_of(answer)
                 continue
@@ -155,6 +181,7 @@ class StdioLink(Link):
                 message = decode_message(line, self.limits)
             except MessageError as error:
                 self.strays.note(error)
+                self._junk += len(line)
                 answer = self._unreadable(answered_id(line), error)
                 if answer is not None:
                     return self.envelope_of(answer)
@@ -168,22 +195,23 @@ class StdioLink(Link):
         if message_id is None or message_id not in self._open_requests:
             return None
         self._open_requests.answered(message_id)
-        return refused(
+        return self.answer_for(
             ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}"), message_id
         )
 
     def _lost(self) -> MessageEnvelope[Any]:
-        lost = self._open_requests.lost(ServerUnreachable("The server ended before it answered."))
+        lost = self._open_requests.lost()
         if lost is None:
-            raise TransportClosed("The server has ended.")
-        return self.envelope_of(lost)
+            raise TransportClosed(self.fate)
+        error = ServerUnreachable("The server ended before it answered.")
+        return self.envelope_of(self.answer_for(error, lost))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Write a message; it leaves with the others of this turn of the loop."""
         self.check_way(envelope)
         message, writer = envelope.message, self._writer
         if writer is None or writer.closed or self._reader is None or self._reader.ended:
-            raise TransportClosed("The server has ended.")
+            raise TransportClosed(self.fate or ENDED)
         if type(message) is Request:
             self._open_requests.add(message)
         elif type(message) is Notification:

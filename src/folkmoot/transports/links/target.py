@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 from yarl import URL
@@ -13,7 +13,7 @@ from yarl import URL
 from folkmoot import __version__
 from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
 from folkmoot.core.transport import Headers
-from folkmoot.transports.links.connection import Answer
+from folkmoot.transports.links.connection import Answer, DescribedAnswer
 from folkmoot.transports.links.failures import failure_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class HttpTarget:
     """An address and the connections to it; `async with` opens and closes them.
 
     No cookie is kept, no proxy is taken from the environment, and nothing follows a redirect to
-    another origin. `headers` go with every request that does not name them itself.
+    another origin. `headers` go with every request that does not name them itself. Answers tell of
+    their connections if they are to be `described`.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class HttpTarget:
         tls: ssl.SSLContext | None = None,
         connect_seconds: float = CONNECT_SECONDS,
         answer_seconds: float | None = None,
+        described: bool = True,
     ) -> None:
         parsed = _parsed(url)
         own = [*DEFAULTS, *headers]
@@ -57,6 +59,7 @@ class HttpTarget:
         self.shown = shown(self.url)
         self.answer_seconds = answer_seconds
         self._tls = tls
+        self._answers = DescribedAnswer if described else Answer
         self._patient = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
         self._session: aiohttp.ClientSession | None = None
 
@@ -70,7 +73,7 @@ class HttpTarget:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._patient,
-            response_class=Answer,
+            response_class=self._answers,
             trust_env=False,
         )
         return self
@@ -114,16 +117,18 @@ class HttpTarget:
         """The head of an answer, after the redirects within this origin."""
         if self._session is None:
             raise ServerUnreachable("The connections to the server are closed.")
-        named = {name for name, _ in headers}
-        told = [pair for pair in self._defaults.items() if pair[0] not in named]
-        told.extend(headers)
+        own = dict(headers.pairs)
+        told: Any = self._defaults | own
+        if len(own) < len(headers.pairs):
+            # One stands there twice.
+            told = [*(pair for pair in self._defaults.items() if pair[0] not in own), *headers]
         timeout = self._patient
         if patience is not None:
             timeout = aiohttp.ClientTimeout(
                 total=None, sock_connect=timeout.sock_connect, sock_read=patience
             )
         for _ in range(MOST_REDIRECTS + 1):
-            answer = await self._session.request(
+            answer: Any = await self._session.request(
                 method,
                 url,
                 headers=told,
@@ -133,7 +138,8 @@ class HttpTarget:
             )
             place = answer.headers.get("location")
             if place is None or answer.status not in KEEP_METHOD | BECOME_GET:
-                return cast("Answer", answer)
+                found: Answer = answer
+                return found
             answer.release()
             url = self._redirected(method, url, answer.status, place)
         raise ServerAnswerInvalid(f"The server at {self.shown} redirects in circles.")

@@ -162,7 +162,7 @@ def as_carry_error(error: Exception) -> CarryError:
 async def read_whole(answer: Answer, most: int) -> bytes:
     """The body of an answer; one that is larger than accepted is not read to its end."""
     parts, size = [], 0
-    async for part in answer.content.iter_any():
+    while part := await answer.content.readany():
         parts.append(part)
         size += len(part)
         if size > most:
@@ -170,4 +170,4 @@ async def read_whole(answer: Answer, most: int) -> bytes:
                 f"The server's answer has more than the {most:,} bytes that are accepted.",
                 status=answer.status,
             )
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

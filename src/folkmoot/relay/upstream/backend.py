@@ -1,0 +1,268 @@
+"""LiveBackend: one server behind the hub, kept reached."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.errors import (
+    BackendBusy,
+    BackendUnavailable,
+    FolkmootError,
+    GatewayError,
+)
+from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.relay.upstream.affinity import Affinity
+from folkmoot.relay.upstream.calls import Late, Unanswered
+from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.health import Health
+from folkmoot.relay.upstream.line import Line
+from folkmoot.relay.upstream.persons import Persons
+from folkmoot.relay.upstream.sentences import given_up, named
+from folkmoot.relay.upstream.taking import Taking
+from folkmoot.relay.upstream.tally import Tally
+from folkmoot.relay.upstream.viewing import retry_after, view_of
+from folkmoot.relay.upstream.watching import Watching
+
+if TYPE_CHECKING:
+    from folkmoot.core.message import Response
+    from folkmoot.core.ports import Clock
+    from folkmoot.gateway.model import Inventory
+    from folkmoot.relay.upstream.model import BackendView
+    from folkmoot.settings.backends import BackendSpec
+
+MOST_FAILURES: Final = 5
+"""After so many failures in a row calls are refused at once, until the server is reached again."""
+WAIT_SECONDS: Final = 5.0
+"""How long a call waits at most for a server that is not reached at the moment."""
+ALIVE_SECONDS: Final = 5.0
+"""How long a server may take to say that it is there, when there is a doubt."""
+
+
+class LiveBackend:
+    """A `gateway.ports.Backend` over links that are opened again when they break.
+
+    `spec` may be replaced while it runs by one that differs in nothing its links are made with.
+    """
+
+    def __init__(
+        self,
+        spec: BackendSpec,
+        clock: Clock,
+        *,
+        on_inventory: Callable[[str, Inventory], Awaitable[None]],
+        on_lost: Callable[[str, str], None],
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.spec = spec
+        self._on_inventory = on_inventory
+        self.connecting = Connecting(spec, clock, os.environ if environ is None else environ)
+        self.health = Health(spec.namespace, clock, on_lost, self.connecting.told)
+        self.tally = Tally(clock)
+        self.in_flight = 0
+        self._asking: Counter[str] = Counter()
+        """How much each person has asked and waits for."""
+        self.first_heard = asyncio.Event()
+        """Set once its lists were delivered, or it could not be reached."""
+        alive = min(spec.connect_seconds, ALIVE_SECONDS)
+        count = 1 if spec.per_user else spec.connections
+        self.lines = [Line(self._opened, self._judge, alive) for _ in range(count)]
+        self.taking = Taking(self._primary, self._deliver, spec.call_seconds)
+        self.persons: Persons | None = None
+        self._alive_seconds = alive
+        self._affinity = Affinity()
+        self._watching: Watching | None = None
+        if not spec.enabled:
+            self.health.become(BackendState.OFF, "It is switched off in the settings.")
+            self.first_heard.set()
+
+    @property
+    def state(self) -> BackendState:
+        """How it is with it now."""
+        return self.health.state
+
+    @property
+    def why(self) -> str:
+        """Why it is not up; empty while it is."""
+        return self.health.why
+
+    @property
+    def inventory(self) -> Inventory | None:
+        """Its lists as they were read last."""
+        return self.taking.last
+
+    def view(self) -> BackendView:
+        """How it is, for people and for measurements."""
+        return view_of(self)
+
+    async def run(self) -> None:
+        """Keep the server reached until cancelled; everything of it has ended then."""
+        if not self.spec.enabled:
+            await asyncio.Event().wait()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._watching = Watching(tasks)
+                if self.spec.per_user:
+                    self.persons = Persons(
+                        tasks, self._opened, self._watching.watched_by, self._alive_seconds
+                    )
+                for line in self.lines:
+                    tasks.create_task(line.run())
+                tasks.create_task(self.taking.listen())
+                tasks.create_task(self.taking.run())
+        finally:
+            self._watching = self.persons = None
+            self.health.forget()
+            self.health.become(BackendState.OFF, "It was stopped.")
+
+    async def request(self, wanted: Wanted) -> Response:
+        """The server's answer; see `gateway.ports.Backend`.
+
+        What was surely not begun, and what may be done twice, is asked a second time if the link
+        breaks. One that is silent for `call_seconds`, or takes ten times as long for all its
+        progress, is cancelled at the server.
+        """
+        person, most = wanted.person, self.spec.most_calls
+        # What one person asks at once leaves an eighth of it to the others.
+        if self.in_flight >= most or (person and self._asking[person] >= most - most // 8):
+            self.tally.failed("It has too many requests to answer already.")
+            raise BackendBusy(
+                named(self.spec.namespace, "has too many requests to answer already.")
+            )
+        self.in_flight += 1
+        self._asking[person] += 1
+        began = self.tally.begin()
+        try:
+            try:
+                response = await self._ask(wanted)
+            except Unanswered as error:
+                if not error.gone or (error.begun and not wanted.repeatable):
+                    raise
+                response = await self._ask(wanted)
+        except (Unanswered, Late, FolkmootError) as error:
+            refusal = given_up(self.spec.namespace, error, repeatable=wanted.repeatable)
+            self.tally.failed(refusal.message)
+            raise refusal from None
+        finally:
+            self.in_flight -= 1
+            self._asking[person] -= 1
+            if not self._asking[person]:
+                del self._asking[person]
+        self.tally.answered(began)
+        return response
+
+    async def watch(
+        self, uri: str, changed: Callable[[], None], person: str = ""
+    ) -> Callable[[], None]:
+        """Have `changed` called when a resource changes; see `gateway.ports.Backend`.
+
+        Where each person has a link of their own, `person` says over whose.
+        """
+        if self._watching is None:
+            raise self._unavailable()
+        person = person if self.spec.per_user else ""
+
+        async def reach() -> Conversation:
+            return await self._conversation(Wanted(method="", params={}, person=person))
+
+        try:
+            return await self._watching.watch(uri, changed, person, reach)
+        except FolkmootError as error:
+            raise given_up(self.spec.namespace, error, repeatable=True) from None
+
+    async def _ask(self, wanted: Wanted) -> Response:
+        conversation = await self._conversation(wanted)
+        seconds = self.spec.call_seconds if wanted.seconds is None else wanted.seconds
+        response = await conversation.request(wanted, seconds)
+        for line in self.lines:
+            if line.conversation is conversation:
+                line.worked()
+        self._affinity.note(response, conversation)
+        return response
+
+    async def _conversation(self, wanted: Wanted) -> Conversation:
+        """The conversation to ask on: the one that knows of it, or the least busy.
+
+        Waits for a while where there is none, unless the server failed too often.
+        """
+        if self.state is BackendState.UP and len(self.lines) == 1 and self.persons is None:
+            only = self.lines[0].ready
+            if only is not None:
+                return only
+        loop = asyncio.get_running_loop()
+        until = loop.time() + min(self.spec.connect_seconds, WAIT_SECONDS)
+        while True:
+            if self.state in (BackendState.BROKEN, BackendState.OFF):
+                raise self._unavailable()
+            if self.persons is not None and wanted.person:
+                return await self.persons.of(wanted.person)
+            known = self._affinity.of(wanted.params)
+            ready = [line.ready for line in self.lines]
+            free = [conversation for conversation in ready if conversation is not None]
+            if known is not None and known in free:
+                return known
+            if free:
+                return min(free, key=_busy)
+            left = until - loop.time()
+            if left <= 0:
+                raise self._unavailable()
+            await self.health.changed(left)
+
+    async def _primary(self) -> Conversation:
+        """The conversation that the hub itself uses, once there is one."""
+        while True:
+            for line in self.lines:
+                if line.conversation is not None and line.conversation.over is None:
+                    return line.conversation
+            await self.health.changed(3600)
+
+    @asynccontextmanager
+    async def _opened(self, *, shake: bool = False) -> AsyncIterator[Conversation]:
+        async with Conversation.opened(
+            self.connecting.link,
+            seconds=self.spec.connect_seconds,
+            one_client=self.spec.per_user,
+            # Over HTTP a server that fails one request is there for the next.
+            shake=shake and not self.spec.url,
+        ) as conversation:
+            self.connecting.confirm()
+            yield conversation
+
+    def _judge(self) -> None:
+        """See from the lines how it is with the server."""
+        if any(line.ready for line in self.lines):
+            self.health.become(BackendState.UP)
+            return
+        if any(line.conversation is not None for line in self.lines):
+            # In doubt: whoever has something to ask waits until that is settled.
+            self.health.tell()
+            return
+        tried = [line for line in self.lines if line.failures]
+        if len(tried) < len(self.lines):
+            self.health.tell()
+            return
+        self.first_heard.set()
+        broken = all(line.failures >= MOST_FAILURES for line in tried)
+        state = BackendState.BROKEN if broken else BackendState.DOWN
+        self.health.become(state, tried[0].why)
+
+    async def _deliver(self, inventory: Inventory) -> None:
+        try:
+            await self._on_inventory(self.spec.namespace, inventory)
+        finally:
+            self.first_heard.set()
+
+    def _unavailable(self) -> GatewayError:
+        wait = retry_after(self)
+        data = {} if wait is None else {"retry_after": wait}
+        why = self.why or "It does not answer at the moment."
+        return BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
+
+
+def _busy(conversation: Conversation) -> int:
+    return conversation.in_flight

@@ -1,0 +1,187 @@
+"""Conversation: one open link to a server, with many requests of many people on it at once.
+
+Whatever era the server speaks, it is asked as in the stateless one; an `EraBridge` says it in the
+other where needed. Requests have ids of ours, so those of callers never meet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import (
+    BackendBusy,
+    BackendUnavailable,
+    CarryError,
+    TooManyInFlight,
+    TransportClosed,
+)
+from folkmoot.gateway.ports import Wanted
+from folkmoot.proxy.eras.wire import ASKING, DISCOVER, PING, SERVER_KEY, members_of
+from folkmoot.relay.aside import aside
+from folkmoot.relay.upstream import asking
+from folkmoot.relay.upstream.calls import Call, Late, Unanswered
+from folkmoot.relay.upstream.hearing import Hearing
+from folkmoot.relay.upstream.listens import Heard, Listen
+
+if TYPE_CHECKING:
+    from folkmoot.core.message import Response
+    from folkmoot.transports.links.link import Link
+
+SILENCE_SECONDS: Final = 5.0
+"""How long a server may take to say which era it speaks; then it is offered a handshake too."""
+
+
+class Conversation(Hearing):
+    """One link, opened by `opened`."""
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls,
+        link: Callable[[], AbstractAsyncContextManager[Link]],
+        *,
+        seconds: float,
+        one_client: bool = False,
+        shake: bool = False,
+    ) -> AsyncIterator[Conversation]:
+        """A conversation while entered. `shake` offers a handshake before anything else.
+
+        Raises a `FolkmootError` that says why the server cannot be talked with.
+        """
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit, link() as carrier, aside() as running:
+                conversation = cls(carrier, one_client=one_client)
+                running.run(conversation.read())
+                running.run(conversation.outbox.run())
+                running.run(conversation.expire())
+                await conversation._open(min(seconds / 2, SILENCE_SECONDS), shake=shake)
+                limit.reschedule(None)
+                try:
+                    yield conversation
+                finally:
+                    conversation.end(TransportClosed("The link to the server was closed."))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise BackendUnavailable(f"It did not answer within {seconds:g} seconds.") from None
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the server speaks the stateless era itself."""
+        return self.bridge.transparent
+
+    @property
+    def version(self) -> str:
+        """The protocol version that is spoken with the server."""
+        return str(self.bridge.server_version or "")
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the server offers."""
+        return members_of(self.discovered.get("capabilities"))
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """Who the server says it is."""
+        return members_of(members_of(self.discovered.get("_meta")).get(SERVER_KEY))
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are not answered."""
+        return len(self.calls)
+
+    async def request(self, wanted: Wanted, seconds: float) -> Response:
+        """The server's answer. Progress extends the time, up to ten times of it.
+
+        Raises `Unanswered` or `Late` where there is none; whoever is cancelled cancels it.
+        """
+        if self.over is not None:
+            raise Unanswered(self.over, begun=False, gone=True)
+        call = self.calls.open(wanted, seconds)
+        try:
+            await self._send(call)
+            return await call.answer
+        except (asyncio.CancelledError, Late) as ended:
+            if isinstance(ended, Late) and self.heard_at <= call.began:
+                self.doubt()
+            self.withdraw(call.id, wanted.person, asks=wanted.method in ASKING)
+            raise
+        finally:
+            self.calls.close(call)
+
+    async def alive(self, seconds: float) -> bool:
+        """Whether the server answers anything at all, which ends the doubt."""
+        method = DISCOVER if self.stateless else PING
+        try:
+            await self.request(Wanted(method=method, params={}), seconds)
+        except (Unanswered, Late):
+            return False
+        except BackendBusy:
+            # Nobody knows; whoever has to wait too long brings up the doubt again.
+            pass
+        self.doubtful = False
+        return True
+
+    async def listen(self, notifications: dict[str, Any], heard: Heard, seconds: float) -> Listen:
+        """Hear of changes from when the server has agreed to tell of them; see `agreed`.
+
+        Raises `Unanswered` or `Late` if it does not.
+        """
+        if self.over is not None:
+            raise Unanswered(self.over, begun=False, gone=True)
+        listen = self.listens.open(self.calls.next_id(), heard, self._unlisten)
+        try:
+            async with asyncio.timeout(seconds):
+                await self.say(self.to_server(asking.listen(listen.id, notifications)))
+                await listen.agreed
+        except BaseException as error:
+            listen.close()
+            if isinstance(error, CarryError):
+                raise Unanswered(error, begun=False, gone=True) from None
+            if isinstance(error, TimeoutError):
+                raise Late(seconds) from None
+            raise
+        return listen
+
+    def _unlisten(self, listen: Listen) -> None:
+        if self.listens.close(listen):
+            listen.end(Unanswered(TransportClosed("It ended."), begun=False, gone=False))
+            self.withdraw(listen.id)
+
+    async def _open(self, silence: float, *, shake: bool) -> None:
+        """Find out what the server is."""
+        call = self.calls.open(Wanted(method=DISCOVER, params={}), seconds=86_400)
+        try:
+            hello = self.to_server(asking.discover(call.id))
+            await self.say(self.presume_handshake() if shake else hello)
+            await asyncio.wait([call.answer], timeout=silence)
+            if not call.answer.done():
+                await self.say(self.presume_handshake())
+            answer = await call.answer
+        except Unanswered as error:
+            raise error.why from None
+        finally:
+            self.calls.close(call)
+        self.opening = False
+        self.discovered = members_of(answer.result)
+
+    async def _send(self, call: Call) -> None:
+        messages = self.to_server(asking.request_of(call.wanted, call.id))
+        sender = call.sending = asyncio.current_task()
+        try:
+            await self.say(messages)
+        except asyncio.CancelledError:
+            if sender is not None and call.late and not sender.uncancel():
+                raise Late(call.seconds) from None
+            raise
+        except TooManyInFlight as error:
+            raise BackendBusy(error.message) from None
+        except CarryError as error:
+            begun = not (error.unsent or isinstance(error, TransportClosed))
+            raise Unanswered(error, begun=begun, gone=True) from None
+        finally:
+            call.sending = None

@@ -1,0 +1,206 @@
+"""Fleet: the links to all servers behind the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
+
+from folkmoot.core.errors import BackendUnknown, FolkmootError
+from folkmoot.relay.aside import group
+from folkmoot.relay.upstream.backend import LiveBackend
+from folkmoot.relay.upstream.calls import Unanswered
+from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.inventory import drain
+from folkmoot.relay.upstream.line import wait_after
+from folkmoot.relay.upstream.model import BackendView, Changes, TestReport
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+    from folkmoot.gateway.model import Inventory
+    from folkmoot.gateway.ports import Backend
+    from folkmoot.settings.backends import BackendSpec
+
+logger = logging.getLogger("folkmoot.backend")
+
+LINKING: Final = (
+    "command",
+    "url",
+    "cwd",
+    "env",
+    "headers",
+    "transport",
+    "connect_seconds",
+    "connections",
+    "per_user",
+    "enabled",
+)
+"""What of the settings cannot change without links being opened anew."""
+
+
+class Hears(Protocol):
+    """Whoever is told of servers: the gateway."""
+
+    def attach(self, backend: Backend) -> None:
+        """There is a server, instead of one of the same namespace if there was one."""
+        ...
+
+    def detach(self, namespace: str) -> None:
+        """There is none any more."""
+        ...
+
+    async def arrived(self, namespace: str, inventory: Inventory) -> None:
+        """These are its lists."""
+        ...
+
+    def lost(self, namespace: str, why: str) -> None:
+        """It is away."""
+        ...
+
+
+class Fleet:
+    """Every server has a task of its own, so that what befalls one is no other's business."""
+
+    def __init__(
+        self, gateway: Hears, clock: Clock, *, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.backends: dict[str, LiveBackend] = {}
+        self._gateway = gateway
+        self._clock = clock
+        self._environ = os.environ if environ is None else environ
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._applying = asyncio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Fleet]:
+        """Have links for as long as entered; everything has ended on leaving."""
+        async with group() as tasks:
+            self._tasks = tasks
+            try:
+                yield self
+            finally:
+                self._tasks = None
+                for task in self._running.values():
+                    task.cancel()
+
+    async def apply(self, specs: Mapping[str, BackendSpec]) -> Changes:
+        """Start, stop and start anew whatever these settings change, and nothing else."""
+        async with self._applying:
+            removed = [name for name in self.backends if name not in specs]
+            added = [name for name in specs if name not in self.backends]
+            changed = [
+                name
+                for name, backend in self.backends.items()
+                if name in specs and backend.spec != specs[name]
+            ]
+            linking = [name for name in changed if _links_differ(self.backends[name], specs[name])]
+            for name in removed:
+                self._gateway.detach(name)
+            await self._stop([*removed, *linking])
+            for name in [*added, *linking]:
+                self._start(specs[name])
+            for name in changed:
+                if name not in linking:
+                    await self._retell(self.backends[name], specs[name])
+        return Changes(added=tuple(added), removed=tuple(removed), changed=tuple(changed))
+
+    async def restart(self, namespace: str) -> None:
+        """Reach a server anew, with secrets read again."""
+        async with self._applying:
+            backend = self.backends.get(namespace)
+            if backend is None:
+                raise BackendUnknown(f"There is no backend {namespace}.")
+            await self._stop([namespace])
+            self._start(backend.spec)
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until every server was reached or could not be, for so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for backend in list(self.backends.values()):
+                    await backend.first_heard.wait()
+
+    def views(self) -> tuple[BackendView, ...]:
+        """How it is with all of them, by namespace."""
+        return tuple(self.backends[name].view() for name in sorted(self.backends))
+
+    async def test(self, spec: BackendSpec) -> TestReport:
+        """Reach a server once and take its inventory, apart from the links that are open."""
+        connecting = Connecting(spec, self._clock, self._environ)
+        began = self._clock.monotonic()
+        why, inventory = "", None
+        try:
+            async with Conversation.opened(
+                connecting.link, seconds=spec.connect_seconds
+            ) as conversation:
+                inventory = await drain(conversation, seconds=spec.call_seconds)
+        except FolkmootError as error:
+            why = error.message
+        except Unanswered as error:
+            why = error.why.message
+        report = TestReport(
+            namespace=spec.namespace,
+            ok=inventory is not None,
+            transport=connecting.transport,
+            target=connecting.target,
+            why=connecting.told(why),
+            seconds=self._clock.monotonic() - began,
+        )
+        return report if inventory is None else replace(report, inventory=inventory)
+
+    def _start(self, spec: BackendSpec) -> None:
+        backend = LiveBackend(
+            spec,
+            self._clock,
+            on_inventory=self._gateway.arrived,
+            on_lost=self._gateway.lost,
+            environ=self._environ,
+        )
+        self.backends[spec.namespace] = backend
+        self._gateway.attach(backend)
+        if self._tasks is not None:
+            self._running[spec.namespace] = self._tasks.create_task(_keep(backend))
+
+    async def _stop(self, namespaces: Iterable[str]) -> None:
+        ending = []
+        for name in namespaces:
+            self.backends.pop(name, None)
+            task = self._running.pop(name, None)
+            if task is not None:
+                task.cancel()
+                ending.append(task)
+        if ending:
+            await asyncio.wait(ending)
+
+    async def _retell(self, backend: LiveBackend, spec: BackendSpec) -> None:
+        """Take over settings that matter to whoever shows the server, and not to its links."""
+        backend.spec = spec
+        if backend.inventory is not None:
+            await self._gateway.arrived(spec.namespace, backend.inventory)
+
+
+async def _keep(backend: LiveBackend) -> None:
+    """Run a server's links; whatever goes wrong in there is tried again."""
+    failures = 0
+    while True:
+        try:
+            await backend.run()
+        except Exception:
+            logger.exception("a backend failed", extra={"backend": backend.spec.namespace})
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # A group of tasks that fails in the very moment it is cancelled tells of the one alone.
+            raise asyncio.CancelledError
+        failures += 1
+        await asyncio.sleep(wait_after(failures))
+
+
+def _links_differ(backend: LiveBackend, spec: BackendSpec) -> bool:
+    return any(getattr(backend.spec, name) != getattr(spec, name) for name in LINKING)

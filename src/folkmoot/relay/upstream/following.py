@@ -1,0 +1,153 @@
+"""Following: the servers behind the hub as the settings file has them, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from folkmoot.core.errors import FolkmootError, SettingsError
+from folkmoot.relay.upstream.model import ReloadReport
+from folkmoot.settings import FIELDS, GatewaySpec, Loaded, Settings
+
+logger = logging.getLogger("folkmoot.gateway")
+
+LOOK_SECONDS: Final = 1.0
+SETTLE_SECONDS: Final = 0.1
+MOST_LOOKS: Final = 20
+"""How often a file that is being written is looked at again before it is read all the same."""
+LIVE: Final = frozenset({"gateway.mcp_servers"})
+"""Settings that are followed too; every other one counts from the next start on."""
+
+Apply: TypeAlias = Callable[[GatewaySpec], Awaitable[None]]
+Stamp: TypeAlias = tuple[int, int, int] | None
+"""What tells that a file is another one: its time, its size and its number."""
+
+
+class Following:
+    """Reads the settings again when a file of theirs changes. Wrong ones change nothing."""
+
+    def __init__(self, loaded: Loaded, apply: Apply) -> None:
+        self._loaded = loaded
+        self._running = loaded.settings
+        self._apply = apply
+        self._lock = asyncio.Lock()
+        self._files = loaded.files
+        self._seen = self._stamps()
+        self._told: tuple[str, ...] = ()
+
+    async def reload(self) -> ReloadReport:
+        """Read the files and apply what they say; raises the `SettingsError` of wrong ones."""
+        try:
+            async with self._lock:
+                return await self._read()
+        except SettingsError as error:
+            # Also where someone is told: they may be gone by the time that someone wonders.
+            for problem in error.data.get("problems", [error.message]):
+                logger.warning("the settings were not changed: %s", problem)
+            raise
+        except FolkmootError as error:
+            logger.warning("the settings could not be applied: %s", error.message)
+            raise
+
+    async def _read(self) -> ReloadReport:
+        self._seen = self._stamps()
+        try:
+            loaded = await asyncio.to_thread(self._loaded.again)
+        except SettingsError as error:
+            self._look_at((*self._loaded.files, *error.data.get("files", ())))
+            raise
+        if loaded.file is None and self._loaded.file is not None:
+            gone = f"{self._loaded.file}: is gone"
+            raise SettingsError(gone, problems=[gone])
+        self._look_at(loaded.files)
+        report = compared(self._loaded, loaded, self._running)
+        if report.different:
+            await self._apply(loaded.gateway)
+        self._loaded = loaded
+        self._tell(report)
+        return report
+
+    def _look_at(self, files: tuple[str, ...]) -> None:
+        """Watch these from now on; those that were watched before may have changed since read."""
+        seen = dict(zip(self._files, self._seen, strict=True))
+        self._files = tuple(dict.fromkeys(files))
+        self._seen = tuple(
+            seen[file] if file in seen else stamp(Path(file)) for file in self._files
+        )
+
+    async def watch(self, seconds: float = LOOK_SECONDS) -> None:
+        """Reload whenever a file is another one, until cancelled."""
+        while True:
+            await asyncio.sleep(seconds)
+            if self._stamps() == self._seen:
+                continue
+            await self._settled()
+            try:
+                with suppress(FolkmootError):
+                    await self.reload()
+            except Exception:
+                # The hub shares our task group: nothing that a file holds may end it.
+                logger.exception("the settings could not be applied")
+
+    async def _settled(self) -> None:
+        """Wait until nobody writes any more; half a file may look like a whole one."""
+        for _ in range(MOST_LOOKS):
+            before = self._stamps()
+            await asyncio.sleep(SETTLE_SECONDS)
+            if self._stamps() == before:
+                return
+
+    def _stamps(self) -> tuple[Stamp, ...]:
+        return tuple(stamp(Path(file)) for file in self._files)
+
+    def _tell(self, report: ReloadReport) -> None:
+        if report.different:
+            what = ("added", "removed", "changed")
+            told: dict[str, Any] = {name: ", ".join(getattr(report, name)) for name in what}
+            told = {name: names for name, names in told.items() if names}
+            logger.info("the settings were changed", extra=told)
+        for note in report.notes:
+            logger.warning("%s", note)
+        if report.restart and report.restart != self._told:
+            names = ", ".join(report.restart)
+            logger.warning("some settings changed and count from the next start on: %s", names)
+        self._told = report.restart
+
+
+def compared(before: Loaded, now: Loaded, running: Settings) -> ReloadReport:
+    """What two readings of the settings differ in."""
+    old, new = before.gateway.backends, now.gateway.backends
+    return ReloadReport(
+        file=now.file,
+        backends=len(new),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        rights=(before.gateway.groups, before.gateway.grants)
+        != (now.gateway.groups, now.gateway.grants),
+        restart=tuple(different(running, now.settings)),
+        notes=tuple(note for note in now.notes if note not in before.notes),
+    )
+
+
+def different(one: Settings, other: Settings) -> list[str]:
+    """The paths of the settings that are not the same, but for those that are followed."""
+
+    def value(settings: Settings, path: str) -> Any:
+        section, _, name = path.rpartition(".")
+        return getattr(getattr(settings, section) if section else settings, name)
+
+    return [path for path in FIELDS if path not in LIVE and value(one, path) != value(other, path)]
+
+
+def stamp(path: Path) -> Stamp:
+    """What tells that a file is another one; None where there is no file."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,326 @@
+"""Hearing: what comes of a server over one link, and whom it belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from folkmoot.core.errors import (
+    CarryError,
+    FolkmootError,
+    ServerAnswerInvalid,
+    ServerUnreachable,
+    SessionNotFound,
+    TransportClosed,
+)
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    is_message_id,
+)
+from folkmoot.proxy.eras import EraBridge, ToServer
+from folkmoot.proxy.eras.table import Refusal
+from folkmoot.proxy.eras.wire import (
+    LOGGED,
+    PING,
+    PROGRESS,
+    cancellation,
+    params_of,
+    refusal,
+)
+from folkmoot.relay.upstream.calls import Call, Calls, Unanswered
+from folkmoot.relay.upstream.ghosts import Ghosts
+from folkmoot.relay.upstream.listens import Listens
+from folkmoot.relay.upstream.outbox import Outbox
+from folkmoot.relay.upstream.pace import Pace
+from folkmoot.relay.upstream.sessions import session_is_gone
+
+if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.transport import TransportContext
+    from folkmoot.proxy.eras.steps import Step
+    from folkmoot.transports.links.link import Link
+
+logger = logging.getLogger("folkmoot.backend")
+
+EXPIRE_SECONDS: Final = 300.0
+"""How long a caller may take to answer what a server of the handshake era asked."""
+LINK_FAILED: Final = (ServerUnreachable, SessionNotFound, TransportClosed)
+"""What goes wrong with a link, and not with one request alone."""
+MOST_NOTICE: Final = 64 * 1024
+"""Bytes of what a server says without being asked; longer words are dropped, for many may wait."""
+LONGEST_SAID: Final = 200
+"""How much of a server's own words is passed on."""
+NOT_AUTHORISED: Final = frozenset({401, 403})
+"""Statuses after which another link may fare better, since it has its secrets read anew."""
+
+
+class Hearing:
+    """The reading side of a link.
+
+    `stirred` is set when it is over or in doubt, for whoever looks after it; `ended` for all others
+    once it is over.
+    """
+
+    def __init__(self, link: Link, *, one_client: bool) -> None:
+        self.link = link
+        self.bridge = EraBridge(one_client=one_client)
+        self.calls = Calls()
+        self.listens = Listens()
+        self.outbox = Outbox(link)
+        self.opening = True
+        self.discovered: dict[str, Any] = {}
+        """What the server says of itself, as the answer to `server/discover`."""
+        self.stirred = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.over: FolkmootError | None = None
+        """Why nothing more can be asked."""
+        self.doubtful = False
+        """Whether something happened after which it is worth a question whether it still works."""
+        self._loop = asyncio.get_running_loop()
+        self.heard_at = self._loop.time()
+        """When the server said something last, by the clock of the loop."""
+        self._one_client = one_client
+        self._ghosts = Ghosts()
+        self._unheard = 0
+        self._trouble: FolkmootError | None = None
+        """What the server, or the link, had against our first words."""
+        link.failing = self._failing
+        link.answering = self._answering
+
+    @property
+    def dropped(self) -> int:
+        """Messages that belonged to nobody, or that the server did not take."""
+        return self._unheard + self.outbox.dropped
+
+    def doubt(self) -> None:
+        """Have someone look whether the server is still there."""
+        self.doubtful = True
+        self.stirred.set()
+
+    def end(self, why: FolkmootError) -> None:
+        """Have it be over, with everything that is open."""
+        if self.over is None:
+            self.over = why
+            lost = Unanswered(why, begun=True, gone=True)
+            self.calls.fail(lost)
+            self.listens.fail(lost)
+            self.stirred.set()
+            self.ended.set()
+
+    async def say(self, messages: list[ProtocolMessage]) -> None:
+        """Send messages, one after the other."""
+        for message in messages:
+            await self.link.send(message)
+
+    def to_server(self, message: ProtocolMessage) -> list[ProtocolMessage]:
+        """What to say to the server because we say this."""
+        if self.bridge.transparent:
+            return [message]
+        return self._steps(self.bridge.from_client(message))
+
+    def presume_handshake(self) -> list[ProtocolMessage]:
+        """What to say to a server that does not say which era it speaks."""
+        return self._steps(self.bridge.presume_handshake())
+
+    def withdraw(self, message_id: int, person: str = "", *, asks: bool = False) -> None:
+        """Tell the server that an answer is not wanted any more, which `person` wanted.
+
+        `asks` says that the server may ask something before it knows.
+        """
+        if self.over is None:
+            notice = cancellation(message_id, "The answer is not wanted any more.")
+            for message in self.to_server(notice):
+                self._ghosts.add(_spoken_of(message), person, asks=asks)
+                self.outbox.put(message)
+
+    async def expire(self) -> None:
+        """Now and then, give up what callers were asked and never came back with."""
+        while True:
+            await asyncio.sleep(EXPIRE_SECONDS)
+            for message in self._steps(self.bridge.expire()):
+                self.outbox.put(message)
+
+    async def read(self) -> None:
+        """Take what the server says, until it is gone."""
+        link, bridge, pace = self.link, self.bridge, Pace()
+        try:
+            while True:
+                envelope = await link.receive_envelope()
+                message = envelope.message
+                self.heard_at = self._loop.time()
+                # Answers too: nobody may have asked for them.
+                pace.spend(message.raw or b"")
+                if type(message) is Notification and len(message.raw or b"") > MOST_NOTICE:
+                    self._unheard += 1
+                elif bridge.transparent:
+                    self._hear(message, envelope)
+                else:
+                    await self._bridged(message, envelope)
+                await pace.keep()
+        except TransportClosed as error:
+            self.end(ServerUnreachable(error.message))
+        except CarryError as error:
+            self.end(error)
+        except Exception:
+            logger.exception("a link to a server failed")
+            self.end(ServerUnreachable("The link to the server failed."))
+
+    async def _bridged(self, message: ProtocolMessage, envelope: MessageEnvelope[Any]) -> None:
+        if isinstance(message, Notification) and message.method == LOGGED:
+            # The bridge knows no streams, and would drop what we can tell whom it belongs to.
+            self._hear(message, envelope)
+            return
+        about: MessageId | None = None
+        if isinstance(message, Request):
+            about = self.link.request_of(envelope.context.transport)
+            if about is None and self._may_be_a_ghosts(message):
+                self.outbox.put(refusal(message.id, Refusal.NOT_TIED.error()))
+                return
+        if isinstance(message, Response):
+            # The bridge keeps to itself what nobody waits for.
+            self._ghosts.answered(message.id)
+            if self.opening:
+                self._note_trouble(message)
+        for step in self.bridge.from_server(message, about):
+            if not isinstance(step, ToServer):
+                self._hear(step.message, envelope)
+            elif self.opening:
+                # What ends a handshake must be accepted before anything else is said.
+                await self.link.send(step.message)
+            else:
+                self.outbox.put(step.message)
+
+    def _answering(self, answer: Response, _: TransportContext) -> bool:
+        """Take a result without it waiting for its turn; nothing came before it."""
+        if self.opening or answer.error is not UNSET:
+            return False
+        if self.bridge.transparent:
+            if self.calls.of(answer.id) is None:
+                return False
+            self.heard_at = self._loop.time()
+            return self._answered(answer, None)
+        self.heard_at = self._loop.time()
+        self._ghosts.answered(answer.id)
+        for message in self._steps(self.bridge.from_server(answer)):
+            self.outbox.put(message)
+        return True
+
+    def _steps(self, steps: list[Step]) -> list[ProtocolMessage]:
+        """What is to be said to the server; what is for us is heard at once."""
+        said = []
+        for step in steps:
+            if isinstance(step, ToServer):
+                said.append(step.message)
+            else:
+                self._hear(step.message, None)
+        return said
+
+    def _hear(self, message: ProtocolMessage, envelope: MessageEnvelope[Any] | None) -> None:
+        if isinstance(message, Response):
+            heard = self._answered(message, envelope)
+        elif isinstance(message, Request):
+            heard = self._asked(message)
+        elif message.method == PROGRESS:
+            heard = self.calls.progress(message)
+        elif message.method == LOGGED:
+            call = self._only_one(envelope)
+            heard = self.calls.log(message, call, anyone=self._one_client)
+        else:
+            heard = self.listens.tell(message)
+        if not heard:
+            self._unheard += 1
+
+    def _answered(self, answer: Response, envelope: MessageEnvelope[Any] | None) -> bool:
+        self._ghosts.answered(answer.id)
+        call = self.calls.of(answer.id)
+        if call is None:
+            return self.listens.answered(answer)
+        if call.answer.done():
+            return False
+        failure = self._failure_of(call, answer, envelope)
+        if failure is None:
+            call.answer.set_result(answer)
+            return True
+        forgotten = isinstance(failure, SessionNotFound)
+        begun = not (forgotten or getattr(failure, "unsent", False))
+        gone = isinstance(failure, LINK_FAILED)
+        call.fail(Unanswered(failure, begun=begun, gone=gone))
+        if forgotten:
+            self.end(failure)
+        elif gone or failure.data.get("status") in NOT_AUTHORISED:
+            self.doubt()
+        return True
+
+    def _failure_of(
+        self, call: Call, answer: Response, envelope: MessageEnvelope[Any] | None
+    ) -> FolkmootError | None:
+        """Why an answer is none of the server's, or only says that it was not asked rightly."""
+        if answer.error is UNSET:
+            return None
+        if self.opening:
+            return self._trouble or call.failure or _refused(answer)
+        if call.failure is not None:
+            return call.failure
+        if not self.bridge.transparent and session_is_gone(answer, envelope):
+            return SessionNotFound("The server knows this session no longer.")
+        return None
+
+    def _failing(self, message_id: MessageId, error: FolkmootError) -> None:
+        call = self.calls.of(message_id)
+        if call is not None:
+            call.failure = error
+        elif self.opening:
+            self._trouble = error
+
+    def _note_trouble(self, answer: Response) -> None:
+        """The last that is said against us is what people are told."""
+        if isinstance(answer.error, ErrorObject) and self.calls.of(answer.id) is None:
+            self._trouble = self._trouble or _refused(answer)
+
+    def _asked(self, question: Request) -> bool:
+        """A server of the stateless era asks nothing but in its answers."""
+        if question.method == PING:
+            self.outbox.put(Response(id=question.id, result={}))
+        else:
+            self.outbox.put(refusal(question.id, Refusal.NOT_ASKED.error()))
+        return True
+
+    def _may_be_a_ghosts(self, question: Request) -> bool:
+        """Whether a question may be of a call that someone else has cancelled."""
+        if self._one_client or question.method == PING:
+            return False
+        only = self.calls.only if self.bridge.in_flight == 1 else None
+        person = "" if only is None else only.wanted.person
+        return self._ghosts.haunt(person, asking=True)
+
+    def _only_one(self, envelope: MessageEnvelope[Any] | None) -> Call | None:
+        """The only call that a log message can be of."""
+        if envelope is not None:
+            call = self.calls.of(self.link.request_of(envelope.context.transport))
+            if call is not None:
+                return call
+        only = self.calls.only
+        if only is None or self.bridge.in_flight > 1 or self.listens.pending:
+            return None
+        return None if self._ghosts.haunt(only.wanted.person, asking=False) else only
+
+
+def _spoken_of(message: ProtocolMessage) -> MessageId | None:
+    """The request that a server has yet to be done with once it was told this."""
+    if isinstance(message, Request):
+        return message.id
+    named = params_of(message).get("requestId") if isinstance(message, Notification) else None
+    return named if is_message_id(named) else None
+
+
+def _refused(answer: Response) -> FolkmootError:
+    said = answer.error.message[:LONGEST_SAID] if isinstance(answer.error, ErrorObject) else ""
+    return ServerAnswerInvalid(f"It refuses to be used: {said}")

@@ -1,0 +1,248 @@
+"""Everything a server lists, every page of it, within bounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import BackendFailed, ServerUnreachable
+from folkmoot.core.message import ErrorObject
+from folkmoot.core.strict import encode
+from folkmoot.gateway.model import Definition, Inventory, What
+from folkmoot.gateway.ports import Wanted
+from folkmoot.proxy.eras.wire import METHOD_NOT_FOUND, members_of
+from folkmoot.relay.upstream.calls import Late, Unanswered
+from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.settings.backends import BackendSpec
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+
+MOST_ENTRIES: Final = 100_000
+MOST_PAGES: Final = 1_000
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""What all lists of a server together may have."""
+LONGEST_NAME: Final = 2048
+PAGE_SECONDS: Final = 30.0
+LONGEST_WHY: Final = 200
+"""How much of a server's own words is passed on."""
+MOST_NAMED: Final = 5
+"""Entries of a list that cannot be used and are told of one by one."""
+
+
+class Kind(Struct, frozen=True):
+    """One list: the capability it belongs to, how it is asked for, and what its entries need."""
+
+    what: What
+    capability: str
+    method: str
+    member: str
+    key: str
+
+
+KINDS: Final = (
+    Kind("tools", "tools", "tools/list", "tools", "name"),
+    Kind("resources", "resources", "resources/list", "resources", "uri"),
+    Kind(
+        "templates",
+        "resources",
+        "resources/templates/list",
+        "resourceTemplates",
+        "uriTemplate",
+    ),
+    Kind("prompts", "prompts", "prompts/list", "prompts", "name"),
+)
+
+
+class Drained(Struct, frozen=True):
+    """An inventory, and which lists are not in it because they could not be had."""
+
+    inventory: Inventory
+    missing: frozenset[What]
+
+
+async def take_inventory(
+    target: str | Sequence[str],
+    *,
+    headers: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float = 30.0,
+    clock: Clock | None = None,
+) -> Inventory:
+    """What the server at a URL, or the one that a command starts, lists.
+
+    `env` is added to what every server may know of our environment. Raises a `FolkmootError` if
+    the server cannot be reached or says nothing within `seconds`.
+    """
+    by_url = isinstance(target, str)
+    spec = BackendSpec(
+        name="server",
+        namespace="server",
+        url=target if isinstance(target, str) else "",
+        command=() if by_url else tuple(target),
+        headers=dict(headers or {}),
+        env=dict(env or {}),
+        connect_seconds=seconds,
+    )
+    connecting = Connecting(spec, clock or SystemClock(), os.environ)
+    try:
+        async with Conversation.opened(connecting.link, seconds=seconds) as conversation:
+            return await drain(conversation, seconds=seconds)
+    except Unanswered as error:
+        raise BackendFailed(connecting.told(error.why.message)) from None
+    except ServerUnreachable as error:
+        raise ServerUnreachable(connecting.told(error.message)) from None
+
+
+async def drain(conversation: Conversation, *, seconds: float = PAGE_SECONDS) -> Inventory:
+    """What the server of an open conversation lists; each page may take `seconds`."""
+    return (await drain_all(conversation, seconds=seconds)).inventory
+
+
+async def drain_all(conversation: Conversation, *, seconds: float = PAGE_SECONDS) -> Drained:
+    """The same, and what is missing. Raises `Unanswered` where the link breaks meanwhile."""
+    draining = _Draining(conversation, seconds)
+    for kind in KINDS:
+        if kind.capability in conversation.capabilities:
+            await draining.take(kind)
+    told = conversation.discovered.get("instructions")
+    inventory = Inventory(
+        **{what: tuple(entries) for what, entries in draining.lists.items()},
+        capabilities=conversation.capabilities,
+        server=conversation.server,
+        instructions=told if isinstance(told, str) else "",
+        stateless=conversation.stateless,
+        faults=tuple(draining.faults),
+    )
+    return Drained(inventory, frozenset(draining.missing))
+
+
+class _Draining:
+    """The lists as far as they were read."""
+
+    def __init__(self, conversation: Conversation, seconds: float) -> None:
+        self._conversation = conversation
+        self._seconds = seconds
+        self._entries = 0
+        self._pages = 0
+        self._bytes = 0
+        self.lists: dict[str, list[Definition]] = {}
+        self.faults: list[str] = []
+        self.missing: set[What] = set()
+
+    async def take(self, kind: Kind) -> None:
+        """Read one list to its end."""
+        found = self.lists.setdefault(kind.what, [])
+        seen: set[str] = set()
+        cursor: str | None = None
+        unusable = _Unusable(kind)
+        while (why := self._too_much()) is None:
+            page = await self._page(kind, cursor)
+            if page is None:
+                break
+            self._keep(kind, page, found, unusable)
+            following = page.get("nextCursor")
+            if not isinstance(following, str) or not following:
+                break
+            if following in seen:
+                why = "the server names a page again that was read already"
+                break
+            seen.add(following)
+            cursor = following
+        if why is not None:
+            self.faults.append(f"{kind.method} was not read to its end: {why}.")
+        self.faults += unusable.faults()
+
+    async def _page(self, kind: Kind, cursor: str | None) -> dict[str, Any] | None:
+        params = {} if cursor is None else {"cursor": cursor}
+        self._pages += 1
+        try:
+            answer = await self._conversation.request(
+                Wanted(method=kind.method, params=params), self._seconds
+            )
+        except Late:
+            self._give_up(kind, f"no answer within {self._seconds:g} seconds", cursor)
+            return None
+        except Unanswered as error:
+            if error.gone:
+                raise
+            self._give_up(kind, error.why.message, cursor)
+            return None
+        if isinstance(answer.error, ErrorObject):
+            # Many servers with resources know no templates, and say so in this way.
+            if answer.error.code != METHOD_NOT_FOUND or kind.what != "templates":
+                self._give_up(kind, answer.error.message, cursor)
+            return None
+        page = members_of(answer.result)
+        if not isinstance(page.get(kind.member), list):
+            self._give_up(kind, "the answer is no list", cursor)
+            return None
+        self._bytes += len(encode(page))
+        return page
+
+    def _give_up(self, kind: Kind, why: str, cursor: str | None) -> None:
+        self.missing.add(kind.what)
+        how = "cannot be had" if cursor is None else "was not read to its end"
+        self.faults.append(f"{kind.method} {how}: {why[:LONGEST_WHY].rstrip('.')}.")
+
+    def _keep(
+        self, kind: Kind, page: dict[str, Any], found: list[Definition], unusable: _Unusable
+    ) -> None:
+        for entry in page[kind.member]:
+            if self._entries >= MOST_ENTRIES:
+                return
+            self._entries += 1
+            if _usable(entry, kind.key):
+                found.append(entry)
+            else:
+                unusable.note(entry)
+
+    def _too_much(self) -> str | None:
+        if self._entries >= MOST_ENTRIES:
+            return f"more than {MOST_ENTRIES:,} entries are not taken"
+        if self._pages >= MOST_PAGES:
+            return f"more than {MOST_PAGES:,} pages are not taken"
+        if self._bytes >= MOST_BYTES:
+            return f"more than {MOST_BYTES // 2**20} MiB are not taken"
+        return None
+
+
+class _Unusable:
+    """Entries that are left out, told of in a bounded number of sentences."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._count = 0
+        self._shown: list[str] = []
+
+    def note(self, entry: Any) -> None:
+        self._count += 1
+        if len(self._shown) < MOST_NAMED:
+            named = entry.get("name") if isinstance(entry, dict) else None
+            self._shown.append(repr(named)[:80] if isinstance(named, str) else "one without a name")
+
+    def faults(self) -> list[str]:
+        if not self._count:
+            return []
+        kind = self._kind
+        more = "" if self._count <= MOST_NAMED else f" and {self._count - MOST_NAMED} more"
+        left_out = f"{', '.join(self._shown)}{more}"
+        return [f"Entries of {kind.method} have no usable {kind.key} and are left out: {left_out}."]
+
+
+def _usable(entry: Any, key: str) -> bool:
+    name = entry.get(key) if isinstance(entry, dict) else None
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+
+
+def kept(new: Drained, last: Inventory | None) -> Inventory:
+    """A new inventory; a list that could not be had now is as it was."""
+    if last is None or not new.missing:
+        return new.inventory
+    return replace(new.inventory, **{what: getattr(last, what) for what in new.missing})

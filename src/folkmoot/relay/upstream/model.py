@@ -1,0 +1,100 @@
+"""What is told of servers behind the hub: how they are, what changed, and what a test found."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from folkmoot.gateway.model import Inventory
+
+
+class BackendView(Struct, frozen=True, kw_only=True):
+    """How it is with one server, for people and for measurements; nothing in it is secret."""
+
+    namespace: str
+    name: str
+    """The key of its table in the settings."""
+    transport: str
+    """`stdio`, `http` or `sse`."""
+    target: str
+    """Its program, or its address without what may be secret in it."""
+    state: str
+    """A value of `BackendState`."""
+    why: str = ""
+    """Why it is not up; empty while it is."""
+    since: float = 0.0
+    """When it came into this state, in seconds since the epoch."""
+    server: str = ""
+    """What it calls itself."""
+    version: str = ""
+    era: str = ""
+    """`handshake` or `stateless`; empty until it was reached."""
+    tools: int = 0
+    resources: int = 0
+    templates: int = 0
+    prompts: int = 0
+    faults: tuple[str, ...] = ()
+    """What its lists left to be desired, a sentence each."""
+    connections: int = 0
+    """Links that are open."""
+    in_flight: int = 0
+    calls: int = 0
+    """Requests it was given, those of the hub itself included."""
+    errors: int = 0
+    """How many of them got no answer."""
+    restarts: int = 0
+    """How often a link that was open was lost."""
+    dropped: int = 0
+    """Messages of its that nobody waited for."""
+    last_error: str = ""
+    median_ms: float | None = None
+    """Of the latest answers; None until there was one."""
+    retry_after: float | None = None
+    """In how many seconds it will be tried again, while it is not up."""
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What became of the servers when the settings were applied, by namespace."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+class TestReport(Struct, frozen=True, kw_only=True):
+    """What was found when a server was tried."""
+
+    __test__ = False
+
+    namespace: str
+    ok: bool
+    transport: str
+    target: str
+    why: str = ""
+    """What went wrong, in one sentence."""
+    seconds: float = 0.0
+    """How long it took."""
+    inventory: Inventory = field(default_factory=Inventory)
+
+
+class ReloadReport(Struct, frozen=True, kw_only=True):
+    """What reading the settings again came to; backends are told by their namespaces."""
+
+    file: str | None = None
+    """The settings file; None where there is none."""
+    backends: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    rights: bool = False
+    """Whether groups or grants changed."""
+    restart: tuple[str, ...] = ()
+    """Other settings that changed, which count from the next start on."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def different(self) -> bool:
+        """Whether anything was applied."""
+        return bool(self.added or self.removed or self.changed or self.rights)

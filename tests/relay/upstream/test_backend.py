@@ -1,0 +1,413 @@
+"""One server behind the hub: reached again when it fails, and never in the way of others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import (
+    BackendBusy,
+    BackendFailed,
+    BackendTimeout,
+    BackendUnavailable,
+)
+from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.relay.upstream import backend as backends
+from folkmoot.relay.upstream import line, pace, persons, taking
+from folkmoot.settings.backends import Secret
+from tests.harness import run
+from tests.relay.upstream.scripted import (
+    ERAS,
+    Told,
+    call,
+    resumed,
+    running,
+    seen,
+    spec,
+)
+
+both_eras = pytest.mark.parametrize("era", ERAS)
+FORM = {"elicitation": {"form": {}}}
+ASKING: dict[str, Any] = {"asks": "elicitation/create", "capabilities": FORM}
+
+
+def children() -> set[int]:
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+def there(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.requirement("gateway.restarted-backend")
+@both_eras
+def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(era: str) -> None:
+    async def test() -> None:
+        async with running(spec("demo", era)) as there:
+            before = there.process
+            os.kill(before, signal.SIGKILL)
+            answer = await there.backend.request(call("echo", a=1, repeatable=True))
+            assert answer.result["said"] == {"a": 1}
+            assert answer.result["pid"] != before
+            await there.arrivals.until(lambda all_: len(all_) == 2)
+            assert there.losses.things == []
+            view = there.backend.view()
+            assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
+
+    run(test())
+
+
+def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(
+    tmp_path: Path,
+) -> None:
+    did = tmp_path / "did"
+
+    async def test() -> None:
+        async with running(spec()) as there:
+            with pytest.raises(BackendFailed, match="may or may not have been done"):
+                await there.backend.request(call("die", file=str(did)))
+            assert "echo" in {tool["name"] for tool in there.arrivals.things[-1].tools}
+            assert (await there.backend.request(call("echo"))).result["content"] == []
+            assert there.backend.view().errors == 1
+
+    run(test())
+    assert did.read_text() == "done\n"
+
+
+def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing_for_others() -> None:
+    async def test() -> None:
+        async with running(spec(call_seconds=0.3)) as there:
+            with pytest.raises(BackendTimeout, match=r"demo did not answer within 0\.3"):
+                await there.backend.request(call("hang"))
+            answer = await there.backend.request(call("echo", seconds=20))
+            assert answer.result["pid"] == there.process
+            assert await seen(there.backend, "notifications/cancelled")
+            assert there.backend.state is BackendState.UP
+
+    run(test())
+
+
+def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backends, "ALIVE_SECONDS", 0.3)
+
+    async def test() -> None:
+        async with running(spec(call_seconds=20)) as there:
+            before = there.process
+            with pytest.raises(BackendTimeout):
+                await there.backend.request(call("stuck", seconds=0.2))
+            answer = await there.backend.request(call("echo"))
+            assert answer.result["pid"] != before
+
+    run(test())
+
+
+def test_only_so_many_calls_are_in_flight_at_once() -> None:
+    async def test() -> None:
+        async with running(spec(most_calls=2)) as there:
+            waiting = [asyncio.ensure_future(there.backend.request(call("hang"))) for _ in "ab"]
+            await asyncio.sleep(0)
+            with pytest.raises(BackendBusy, match="too many requests"):
+                await there.backend.request(call("echo"))
+            for each in waiting:
+                each.cancel()
+            await asyncio.wait(waiting)
+            assert (await there.backend.request(call("echo"))).result["content"] == []
+            assert there.backend.in_flight == 0
+
+    run(test())
+
+
+def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+    program = tmp_path / "server"
+
+    async def test() -> None:
+        settings = spec(command=(str(program),))
+        async with running(settings, reached=False) as there:
+            backend = there.backend
+            with pytest.raises(
+                BackendUnavailable, match=r"demo is not available: .* not found"
+            ) as why:
+                await backend.request(call("echo"))
+            assert there.losses.things[0][0] == "demo"
+            await there.until(lambda b: b.state is BackendState.BROKEN)
+            began = time.monotonic()
+            with pytest.raises(BackendUnavailable):
+                await backend.request(call("echo"))
+            assert time.monotonic() - began < 1
+            real = spec().command
+            program.write_text("#!/bin/sh\nexec " + " ".join(map(_quoted, real)) + "\n")
+            program.chmod(0o755)
+            await there.until(lambda b: b.state is BackendState.UP)
+            assert (await backend.request(call("echo"))).result["content"] == []
+            assert len(there.losses.things) == 1
+            assert "retry_after" not in why.value.data or why.value.data["retry_after"] >= 0
+
+    run(test())
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+
+    async def test() -> None:
+        async with running(spec()) as there:
+            for _ in range(backends.MOST_FAILURES):
+                with pytest.raises(BackendFailed):
+                    await there.backend.request(call("die"))
+            await there.until(lambda b: b.state is BackendState.BROKEN)
+
+    run(test())
+
+
+def test_calls_go_to_the_least_busy_of_several_connections_and_input_to_whom_it_is_for() -> None:
+    async def test() -> None:
+        async with running(spec(connections=2)) as there:
+            backend = there.backend
+            await there.until(lambda b: all(line.ready for line in b.lines))
+            wanted = call("ask", **ASKING)
+            asked = await backend.request(wanted)
+            answers = {key: {"action": "decline"} for key in asked.result["inputRequests"]}
+            busy = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(3)]
+            await asyncio.sleep(0)
+            done = await backend.request(resumed(wanted, asked, answers))
+            assert done.result["answered"]["result"] == {"action": "decline"}
+            less_busy = {(await backend.request(call("echo"))).result["pid"] for _ in range(3)}
+            assert len(less_busy) == 1
+            for each in busy:
+                each.cancel()
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
+def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persons, "MOST", 2)
+
+    async def test() -> None:
+        async with running(spec(per_user=True)) as there:
+            backend = there.backend
+
+            async def process(person: str) -> int:
+                found = (await backend.request(call("echo", person=person))).result["pid"]
+                assert isinstance(found, int)
+                return found
+
+            ada, bob = await process("ada"), await process("bob")
+            assert len({ada, bob, await process("ada"), there.process}) == 3
+            waiting = [
+                asyncio.ensure_future(backend.request(call("hang", person=who, **ASKING)))
+                for who in ("ada", "bob")
+            ]
+            await asyncio.sleep(0)
+            with pytest.raises(BackendBusy, match="Too many people"):
+                await process("eve")
+            for each in waiting:
+                each.cancel()
+            await asyncio.wait(waiting)
+            await process("eve")
+            assert backend.view().connections == 3
+            assert await process("bob") == bob
+            assert await process("ada") != ada
+
+    run(test())
+
+
+def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(persons, "IDLE_SECONDS", 0.1)
+
+    async def test() -> None:
+        async with running(spec(per_user=True)) as there:
+            answer = await there.backend.request(call("echo", person="ada"))
+            while there.backend.view().connections > 1:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
+            again = await there.backend.request(call("echo", person="ada"))
+            assert again.result["pid"] != answer.result["pid"]
+
+    run(test())
+
+
+@both_eras
+def test_changed_lists_are_read_again_once_it_is_quiet(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "AT_MOST_EVERY", 0.5)
+
+    async def test() -> None:
+        async with running(spec("demo", era)) as there:
+            for number in range(30):
+                await there.backend.request(call("grow", name=f"tool_{number}"))
+            await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
+            assert len(there.arrivals.things) <= 4
+            assert there.backend.view().tools == 32
+
+    run(test())
+
+
+@both_eras
+def test_a_watched_resource_is_watched_again_after_the_server_came_back(era: str) -> None:
+    async def test() -> None:
+        async with running(spec("demo", era)) as there:
+            changed = Told()
+            stop = await there.backend.watch("note://1", lambda: changed(1))
+            await there.backend.request(call("touch", uri="note://1"))
+            await changed.until(bool)
+            changed.things.clear()
+            os.kill(there.process, signal.SIGKILL)
+            # It may have changed while nobody listened.
+            await changed.until(bool)
+            changed.things.clear()
+            await there.backend.request(call("touch", uri="note://1"))
+            await changed.until(bool)
+            stop()
+            stop()
+            changed.things.clear()
+            await there.backend.request(call("touch", uri="note://1"))
+            await there.backend.request(call("echo"))
+            assert changed.things == []
+
+    run(test())
+
+
+def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
+    async def test() -> None:
+        async with running(spec("demo", "handshake", "deaf")) as there:
+            with pytest.raises(BackendFailed, match="does not tell of changes"):
+                await there.backend.watch("nothing://here", lambda: None)
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.one-alone")
+def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> None:
+    async def test() -> None:
+        async with running(spec("noisy")) as noisy, running(spec("calm")) as calm:
+            flooded = time.monotonic()
+            await noisy.backend.request(call("flood"))
+            slowest = 0.0
+            for _ in range(200):
+                began = time.monotonic()
+                await calm.backend.request(call("echo"))
+                slowest = max(slowest, time.monotonic() - began)
+            assert slowest < 5
+            most = pace.BURST + pace.A_SECOND * (time.monotonic() - flooded) + 1000
+            assert 0 < noisy.backend.view().dropped <= most
+
+    run(test())
+
+
+def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("from a file\n")
+
+    async def test() -> None:
+        settings = spec(
+            cwd=str(tmp_path),
+            env={
+                "PLAIN": "as written",
+                "FROM_ENV": Secret(env="THEIR_KEY"),
+                "FROM_FILE": Secret(file=str(tmp_path / "key")),
+            },
+        )
+        ours = {
+            "PATH": "/bin",
+            "LC_ALL": "C",
+            "THEIR_KEY": "from the environment",
+            "FOLKMOOT_MASTER_KEY": "ours",
+            "OTHER_KEY": "ours too",
+        }
+        async with running(settings, ours) as there:
+            found = (await there.backend.request(call("environment"))).result
+            kept = {name: value for name, value in found["environment"].items() if "__" not in name}
+            assert kept == {
+                "PATH": "/bin",
+                "LC_ALL": "C",
+                "PLAIN": "as written",
+                "FROM_ENV": "from the environment",
+                "FROM_FILE": "from a file",
+            }
+            assert found["cwd"] == str(tmp_path)
+
+    run(test())
+
+
+def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+
+    async def test() -> None:
+        ours: dict[str, str] = {}
+        settings = spec(env={"TOKEN": Secret(env="SESAME")})
+        async with running(settings, ours, reached=False) as there:
+            await there.until(lambda b: b.state is BackendState.BROKEN)
+            with pytest.raises(BackendUnavailable, match="the variable SESAME is not set"):
+                await there.backend.request(call("echo"))
+            ours["SESAME"] = "open"
+            await there.until(lambda b: b.state is BackendState.UP)
+
+    run(test())
+
+
+def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None:
+    async def test() -> None:
+        async with running(spec(enabled=False), reached=False) as there:
+            await asyncio.sleep(0)
+            with pytest.raises(BackendUnavailable, match="switched off"):
+                await there.backend.request(call("echo"))
+            assert there.backend.view().state == "off"
+            assert there.losses.things == []
+
+    run(test())
+
+
+def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting() -> None:
+    async def test() -> None:
+        async with running(spec(per_user=True)) as running_:
+            own = (await running_.backend.request(call("echo", person="ada"))).result["pid"]
+            processes = [running_.process, own]
+            waiting = asyncio.ensure_future(running_.backend.request(call("hang")))
+            await asyncio.sleep(0)
+        with pytest.raises((BackendFailed, BackendUnavailable)):
+            await waiting
+        assert not any(map(there, processes))
+        before = children()
+        silent = spec("demo", "handshake", "silent", connect_seconds=60)
+        async with running(silent, reached=False) as starting:
+            while not (started := children() - before):  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
+            assert starting.backend.state is BackendState.STARTING
+        # It was killed; when it is gone is for the system to say.
+        while any(map(there, started)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    run(test())
+
+
+def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
+    async def test() -> None:
+        async with running(spec()) as there:
+            answer = await there.backend.request(Wanted(method="ping", params={}))
+            assert answer.result["resultType"] == "complete"
+
+    run(test())

@@ -1,0 +1,295 @@
+"""One link to a server, with the requests of several people on it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.gateway.ports import Wanted
+from folkmoot.relay.upstream import calls, ghosts
+from folkmoot.relay.upstream.calls import Late, Unanswered
+from folkmoot.relay.upstream.conversation import Conversation
+from tests.harness import run
+from tests.relay.upstream.scripted import ERAS, Told, call, resumed, seen, talking
+
+both_eras = pytest.mark.parametrize("era", ERAS)
+FORM = {"elicitation": {"form": {}}}
+QUESTION: dict[str, Any] = {
+    "asks": "elicitation/create",
+    "about": {"message": "Sure?", "requestedSchema": {}},
+}
+
+
+async def ask(conversation: Conversation, tool: str, **options: Any) -> Any:
+    return (await conversation.request(call(tool, **options), 20)).result
+
+
+@both_eras
+def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            assert conversation.stateless is (era == "stateless")
+            assert conversation.server == {"name": "scripted", "version": "1"}
+            assert conversation.discovered["instructions"] == "Ask."
+            assert "tools" in conversation.capabilities
+            wanted = call("echo", a=1, capabilities={"sampling": {}, "roots": {}})
+            answer = (await conversation.request(wanted, 20)).result
+            assert answer["said"] == {"a": 1}
+            assert answer["resultType"] == "complete"
+            offered = {name.rpartition("/")[2]: value for name, value in answer["meta"].items()}
+            if era == "stateless":
+                assert offered["protocolVersion"] == "2026-07-28"
+                assert offered["clientInfo"]["name"] == "folkmoot"
+                assert offered["clientCapabilities"] == {"sampling": {}}
+            else:
+                assert offered == {}
+                (hello,) = await seen(conversation, "initialize")
+                assert hello["params"]["clientInfo"]["name"] == "folkmoot"
+                assert set(hello["params"]["capabilities"]) == {"elicitation", "sampling"}
+
+    run(test())
+
+
+@both_eras
+def test_requests_that_are_open_at_once_get_their_own_answers(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            answers = await asyncio.gather(*(ask(conversation, "echo", n=n) for n in range(50)))
+            assert [answer["said"]["n"] for answer in answers] == list(range(50))
+            assert conversation.in_flight == 0
+
+    run(test())
+
+
+@both_eras
+def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            leaving = asyncio.ensure_future(ask(conversation, "ask", **QUESTION))
+            staying = asyncio.ensure_future(ask(conversation, "hang"))
+            await ask(conversation, "echo")
+            leaving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+            assert conversation.in_flight == 1
+            while not (told := await seen(conversation, "notifications/cancelled")):
+                pass
+            (asked,) = [
+                each
+                for each in await seen(conversation, "tools/call")
+                if each["params"]["name"] == "ask"
+            ]
+            assert told[0]["params"]["requestId"] == asked["id"]
+            before = conversation.dropped
+            await ask(conversation, "late", id=asked["id"])
+            assert conversation.dropped > before
+            assert not staying.done()
+            staying.cancel()
+
+    run(test())
+
+
+@both_eras
+def test_progress_goes_to_its_call_and_what_belongs_to_none_is_dropped(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            mine, other = Told(), Told()
+            waiting = asyncio.ensure_future(
+                ask(conversation, "hang", tell=other, progress=True, log_level="debug")
+            )
+            await ask(conversation, "progress", times=3, tell=mine, progress=True)
+            assert mine.said("progress") == [0, 1, 2]
+            before = conversation.dropped
+            await ask(conversation, "progress", times=3, tell=mine)
+            await ask(conversation, "late", id=4711)
+            assert conversation.dropped >= before + 3 + 2
+            assert len(mine.things) == 3
+            assert other.things == []
+            waiting.cancel()
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.shared-link")
+@both_eras
+def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            mine, other = Told(), Told()
+            wants: dict[str, Any] = {"tell": mine, "log_level": "warning"}
+            await ask(conversation, "log", level="error", data="for me", **wants)
+            await ask(conversation, "log", level="info", data="too little", **wants)
+            await ask(conversation, "log", level="error", data="nobody asked", tell=mine)
+            assert mine.said("data") == ["for me"]
+            waiting = asyncio.ensure_future(
+                ask(conversation, "hang", tell=other, log_level="debug")
+            )
+            await ask(conversation, "log", level="error", data="whose?", **wants)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            await ask(conversation, "log", level="error", data="of the one who left?", **wants)
+            assert mine.said("data") == ["for me"]
+            assert other.things == []
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
+def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobody_else() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            wanted = call("ask", capabilities=FORM, **QUESTION)
+            first = await conversation.request(wanted, 20)
+            ((key, question),) = first.result["inputRequests"].items()
+            assert question["method"] == "elicitation/create"
+            given = {"action": "accept", "content": {}}
+            done = await conversation.request(resumed(wanted, first, {key: given}), 20)
+            assert done.result["answered"]["result"] == given
+
+            waiting = asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM))
+            refused = await conversation.request(wanted, 20)
+            assert "cannot be tied" in refused.result["answered"]["error"]["message"]
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            # The server may not have heard yet that nobody waits for that one.
+            refused = await conversation.request(wanted, 20)
+            assert "cannot be tied" in refused.result["answered"]["error"]["message"]
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests")
+def test_a_cancelled_call_casts_doubt_on_whom_questions_are_for_only_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ghosts, "SECONDS", 0.0)
+
+    async def test() -> None:
+        async with talking() as conversation:
+            waiting = asyncio.ensure_future(ask(conversation, "hang"))
+            await ask(conversation, "echo")
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            asked = await ask(conversation, "ask", capabilities=FORM, **QUESTION)
+            assert asked["resultType"] == "input_required"
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests")
+def test_on_a_link_of_ones_own_questions_are_asked_though_more_calls_are_in_flight() -> None:
+    async def test() -> None:
+        async with talking(one_client=True) as conversation:
+            both = [
+                asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM)),
+                asyncio.ensure_future(ask(conversation, "ask", capabilities=FORM, **QUESTION)),
+            ]
+            # Nothing says which of them it is for, and both are of the same person.
+            asked, others = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            assert asked.pop().result()["resultType"] == "input_required"
+            others.pop().cancel()
+
+    run(test())
+
+
+def test_a_server_is_refused_what_the_caller_of_the_call_does_not_offer() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
+                offered = {} if method != "roots/list" else {"roots": {}}
+                answer = await ask(conversation, "ask", asks=method, capabilities=offered)
+                assert "does not offer" in answer["answered"]["error"]["message"]
+
+    run(test())
+
+
+@both_eras
+def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_no_more(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            lists, note = Told(), Told()
+            changes = await conversation.listen({"toolsListChanged": True}, lists, 20)
+            watched = await conversation.listen({"resourceSubscriptions": ["note://1"]}, note, 20)
+            assert changes.agreed.result() == {"toolsListChanged": True}
+            assert watched.agreed.result() == {"resourceSubscriptions": ["note://1"]}
+            await ask(conversation, "grow", name="more")
+            await ask(conversation, "touch", uri="note://1")
+            (heard,) = {each.method for each in await lists.until(bool) if "list" in each.method}
+            assert heard == "notifications/tools/list_changed"
+            assert "note://1" in {each.params.get("uri") for each in await note.until(bool)}
+            watched.close()
+            note.things.clear()
+            await ask(conversation, "touch", uri="note://1")
+            assert note.things == []
+            assert watched.ended.is_set()
+
+    run(test())
+
+
+@pytest.mark.parametrize("shy", ["silent", "touchy"])
+def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_handshake(shy: str) -> None:
+    async def test() -> None:
+        options = {"seconds": 2.0} if shy == "silent" else {"shake": True}
+        async with talking("handshake", shy, **options) as conversation:
+            assert not conversation.stateless
+            assert (await ask(conversation, "echo", a=1))["said"] == {"a": 1}
+
+    run(test())
+
+
+def test_progress_extends_the_time_of_a_call_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            lively = call("progress", times=25, every=0.05, progress=True)
+            assert (await conversation.request(lively, 1.0)).result["content"] == []
+            monkeypatch.setattr(calls, "EXTENDED", 1)
+            with pytest.raises(Late):
+                await conversation.request(lively, 0.2)
+
+    run(test())
+
+
+def test_the_end_of_a_server_fails_what_is_open_and_what_is_asked_afterwards() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            waiting = asyncio.ensure_future(ask(conversation, "hang"))
+            with pytest.raises(Unanswered) as died:
+                await ask(conversation, "die")
+            assert died.value.begun
+            assert died.value.gone
+            with pytest.raises(Unanswered):
+                await waiting
+            await conversation.ended.wait()
+            with pytest.raises(Unanswered) as afterwards:
+                await ask(conversation, "echo")
+            assert not afterwards.value.begun
+
+    run(test())
+
+
+def test_a_server_that_ends_at_once_is_told_of_with_how_it_ended() -> None:
+    async def test() -> None:
+        with pytest.raises(FolkmootError, match=r"^The server has ended with exit code 2\.$"):
+            async with talking("handshake", "broken"):
+                pass
+
+    run(test())
+
+
+def test_what_a_listener_gets_wrong_does_not_end_the_link(caplog: pytest.LogCaptureFixture) -> None:
+    def tell(_: object) -> None:
+        raise RuntimeError
+
+    async def test() -> None:
+        async with talking() as conversation:
+            await ask(conversation, "progress", times=1, tell=tell, progress=True)
+            wanted = Wanted(method="ping", params={})
+            assert (await conversation.request(wanted, 20)).result["resultType"] == "complete"
+
+    run(test())
+    assert "could not be passed on" in caplog.text

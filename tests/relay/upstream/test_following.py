@@ -1,0 +1,218 @@
+"""A settings file is followed: right ones count at once, wrong ones change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.errors import CommandFailed, SettingsError
+from folkmoot.relay.upstream.following import Following
+from folkmoot.settings import GatewaySpec, load
+from tests.harness import run
+
+ONE = '[backends.one]\nurl = "http://h/"\n'
+TWO = '[backends.two]\nurl = "http://h/"\n'
+
+
+class Applied:
+    """What was applied, in order; waits for the next."""
+
+    def __init__(self) -> None:
+        self.specs: list[GatewaySpec] = []
+        self.failure: Exception | None = None
+        self._came = asyncio.Event()
+
+    async def __call__(self, spec: GatewaySpec) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.specs.append(spec)
+        self._came.set()
+
+    async def next(self) -> list[str]:
+        """The namespaces of what is applied next."""
+        await self._came.wait()
+        self._came.clear()
+        return sorted(self.specs[-1].backends)
+
+
+def write(path: Path, text: str) -> None:
+    """Put a whole new file there, as editors do."""
+    new = path.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(ONE)
+    return path
+
+
+@asynccontextmanager
+async def following(file: Path) -> AsyncIterator[tuple[Following, Applied]]:
+    applied = Applied()
+    made = Following(load(environ={"FOLKMOOT_DATA": str(file.parent)}), applied)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(made.watch(0.01))
+        yield made, applied
+        task.cancel()
+
+
+class Log(logging.Handler):
+    """What the log says, as it is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self._came = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+        self._came.set()
+
+    async def says(self, text: str) -> None:
+        """Wait until it says something."""
+        while not any(text in line for line in self.said):
+            await self._came.wait()
+            self._came.clear()
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    heard, logger = Log(), logging.getLogger("folkmoot.gateway")
+    logger.addHandler(heard)
+    yield heard
+    logger.removeHandler(heard)
+
+
+def test_a_changed_file_counts_at_once_and_the_log_says_so(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with following(file) as (_, applied):
+            write(file, ONE + TWO)
+            assert await applied.next() == ["one", "two"]
+            write(file, TWO)
+            assert await applied.next() == ["two"]
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    assert [getattr(record, "removed", "") for record in caplog.records] == ["", "one"]
+
+
+def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(
+    file: Path, log: Log
+) -> None:
+    async def main() -> None:
+        async with following(file) as (_, applied):
+            write(file, 'port = "x"\n[backends.two]\nurl = 7\n')
+            await log.says("backends.two.url must be")
+            write(file, ONE + TWO)
+            assert await applied.next() == ["one", "two"]
+            assert len(applied.specs) == 1
+
+    run(main())
+    first, second = (line.partition(": ")[2] for line in log.said)
+    assert first == f'{file}:1: port must be an integer between 0 and 65535, not "x"'
+    assert second.startswith(f"{file}:3: backends.two.url must be an http:// or https:// URL")
+
+
+def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
+    tmp_path: Path, log: Log
+) -> None:
+    file = tmp_path / "config.toml"
+
+    async def main() -> None:
+        async with following(file) as (_, applied):
+            write(file, ONE)
+            assert await applied.next() == ["one"]
+            file.unlink()
+            await log.says("is gone")
+            assert len(applied.specs) == 1
+
+    run(main())
+
+
+def test_imported_files_are_followed_too_even_while_they_are_wrong(file: Path, log: Log) -> None:
+    servers = file.parent / "mcp.json"
+
+    async def main() -> None:
+        async with following(file) as (_, applied):
+            write(servers, "{")
+            write(file, f'gateway.mcp_servers = ["mcp.json"]\n{ONE}')
+            await log.says("mcp.json:1: is not JSON")
+            write(servers, '{"mcpServers": {"two": {"command": "x"}}}')
+            assert await applied.next() == ["one", "two"]
+            write(servers, '{"mcpServers": {"three": {"command": "x"}}}')
+            assert await applied.next() == ["one", "three"]
+
+    run(main())
+
+
+def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log) -> None:
+    async def main() -> None:
+        async with following(file) as (followed, applied):
+            write(file, f"port = 7\n{ONE}")
+            assert (await followed.reload()).restart == ("port",)
+            assert (await followed.reload()).restart == ("port",)
+            assert not applied.specs
+
+    run(main())
+    assert log.said == ["some settings changed and count from the next start on: port"]
+
+
+def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log) -> None:
+    async def main() -> None:
+        applied = Applied()
+        made = Following(load(file, environ={}), applied)
+        assert not (await made.reload()).different
+        write(file, f'{ONE}trusted = true\n{TWO}[groups]\nops = ["gina"]\n')
+        report = await made.reload()
+        assert (report.added, report.removed, report.changed) == (("two",), (), ("one",))
+        assert (report.rights, report.backends, report.file) == (True, 2, str(file))
+        write(file, "x = 1\n")
+        with pytest.raises(SettingsError, match="unknown setting 'x'"):
+            await made.reload()
+        assert sorted(applied.specs[-1].backends) == ["one", "two"]
+        assert log.said[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
+
+    run(main())
+
+
+@pytest.mark.parametrize("failure", [CommandFailed("No room."), RuntimeError("odd")])
+def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
+    file: Path, failure: Exception, log: Log
+) -> None:
+    async def main() -> None:
+        async with following(file) as (_, applied):
+            applied.failure = failure
+            write(file, ONE + TWO)
+            await log.says("could not be applied")
+            applied.failure = None
+            os.utime(file)
+            assert await applied.next() == ["one", "two"]
+
+    run(main())
+
+
+def test_a_link_to_another_file_is_a_change(file: Path) -> None:
+    def switch(target: Path, to: Path) -> None:
+        new = target.with_suffix(".link")
+        new.symlink_to(to)
+        new.replace(target)
+
+    async def main() -> None:
+        other = file.with_name("other.toml")
+        other.write_text(TWO)
+        async with following(file) as (_, applied):
+            switch(file, other)
+            assert await applied.next() == ["two"]
+
+    run(main())

@@ -1,0 +1,356 @@
+"""Servers over HTTP behind the hub: the SDK's own, and some that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import pytest
+from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import BaseModel
+
+from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
+from folkmoot.gateway.ports import BackendState
+from folkmoot.relay.upstream import line
+from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.settings.backends import Secret
+from tests.harness import run, serving
+from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
+from tests.transports.links.places import Asked, Place, event, sdk_sse, told
+
+TOOLS = {"tools": [{"name": "echo", "inputSchema": {}}]}
+OFFERS = {"tools": {}, "logging": {}}
+
+
+class Answers(BaseModel):
+    name: str
+
+
+async def who() -> Elicit[Answers]:
+    return Elicit("Who are you?", Answers)
+
+
+def sdk() -> MCPServer:
+    server = MCPServer("sdk", log_level="ERROR")
+
+    @server.tool()
+    async def greet(asked: Annotated[Answers, Resolve(who)]) -> str:
+        return f"Hello, {asked.name}!"
+
+    @server.tool()
+    async def work(ctx: Context[Any, Any], name: str) -> str:
+        await ctx.report_progress(1, 2)
+        await ctx.info(f"working for {name}")
+        return name
+
+    @server.tool()
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    return server
+
+
+@asynccontextmanager
+async def sdk_http() -> AsyncIterator[str]:
+    manager = StreamableHTTPSessionManager(sdk()._lowlevel_server)
+    endpoints = {"/mcp": manager.handle_request}
+    async with manager.run(), serving(endpoints=endpoints, max_body_bytes=2**20) as there:
+        yield f"http://127.0.0.1:{there.port}/mcp"
+
+
+@asynccontextmanager
+async def talking(url: str, *, shake: bool = False, **more: Any) -> AsyncIterator[Conversation]:
+    connecting = Connecting(spec(url=url, transport="streamable"), CLOCK, {})
+    opened = Conversation.opened(connecting.link, seconds=20, shake=shake, **more)
+    async with opened as conversation:
+        yield conversation
+
+
+class Sessions:
+    """A server of the handshake era that can forget its sessions, and says so in some way."""
+
+    def __init__(self, status: int = 404, words: str = "Session not found") -> None:
+        self.place = Place(self._do)
+        self.known: set[str] = set()
+        self.calls = 0
+        self._refusal = (status, words)
+
+    async def _do(self, asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message = asked.message
+        method, session = message["method"], asked.headers.get("mcp-session-id")
+        if method == "initialize":
+            session = f"session-{len(self.place.asked)}"
+            self.known.add(session)
+            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
+            await asked.result(told, mcp_session_id=session)
+        elif session not in self.known:
+            status, words = self._refusal
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": words}}
+            await asked.say_json(error, status=status)
+        elif "id" not in message:
+            await asked.say(202)
+        else:
+            self.calls += method == "tools/call"
+            await asked.result(TOOLS if method == "tools/list" else {"content": []})
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
+    shake: bool,
+) -> None:
+    async def test() -> None:
+        async with sdk_http() as url, talking(url, shake=shake) as conversation:
+            assert conversation.stateless is not shake
+            names = ("ada", "bob", "eve")
+            told_ = {name: Told() for name in names}
+            await asyncio.gather(
+                *(
+                    conversation.request(
+                        call(
+                            "work",
+                            name=name,
+                            tell=told_[name],
+                            progress=True,
+                            log_level="info",
+                        ),
+                        20,
+                    )
+                    for name in names
+                )
+            )
+            for name in names:
+                progress, logged = told_[name].things
+                assert progress.params["progress"] == 1
+                assert logged.params["data"] == f"working for {name}"
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests")
+@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake: bool) -> None:
+    async def test() -> None:
+        async with sdk_http() as url, talking(url, shake=shake) as conversation:
+            wanted = call("greet", capabilities={"elicitation": {"form": {}}})
+            asked = await conversation.request(wanted, 20)
+            ((key, question),) = asked.result["inputRequests"].items()
+            assert question["params"]["message"] == "Who are you?"
+            given = {key: {"action": "accept", "content": {"name": "Ada"}}}
+            done = await conversation.request(resumed(wanted, asked, given), 20)
+            assert done.result["content"][0]["text"] == "Hello, Ada!"
+
+    run(test())
+
+
+@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> None:
+    async def test() -> None:
+        async with sdk_http() as url, talking(url, shake=shake) as conversation:
+            waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
+            await conversation.request(call("work", name="ada"), 20)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            link: Any = conversation.link
+            while link._exchanges:  # noqa: ASYNC110 - the server is told first
+                await asyncio.sleep(0.01)
+
+    run(test())
+
+
+def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
+    async def test() -> None:
+        async with sdk_sse() as url, running(spec(url=url)) as there:
+            answer = await there.backend.request(call("any", a=1))
+            assert json.loads(answer.result["content"][0]["text"]) == {"name": "any", "a": 1}
+            view = there.backend.view()
+            assert (view.transport, view.target) == ("sse", url)
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.restarted-backend")
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],
+)
+def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
+    status: int, words: str
+) -> None:
+    async def test() -> None:
+        server = Sessions(status, words)
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+            server.known.clear()
+            answer = await there.backend.request(call("echo"))
+            assert answer.result["content"] == []
+            assert server.calls == 1
+            assert there.losses.things == []
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.restarted-backend")
+def test_a_server_that_comes_back_on_its_port_is_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+
+    async def test() -> None:
+        server, again = Sessions(), Sessions()
+        async with server.place.open() as place:
+            port = place.port
+            backend = running(spec(url=place.url))
+            there = await backend.__aenter__()
+        # Whether the call had left when the connection broke, nobody can know.
+        with pytest.raises((BackendFailed, BackendUnavailable), match="cannot be reached"):
+            await there.backend.request(call("echo"))
+        await there.until(lambda b: b.state is BackendState.BROKEN)
+        async with again.place.open(port=port):
+            await there.until(lambda b: b.state is BackendState.UP)
+            assert (await there.backend.request(call("echo"))).result["content"] == []
+            assert again.calls == 1
+            await backend.__aexit__(None, None, None)
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.no-caller-credentials")
+def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers() -> None:
+    async def test() -> None:
+        server = Sessions()
+        async with server.place.open() as place:
+            settings = spec(
+                url=place.url,
+                headers={"X-Plain": "yes", "Authorization": Secret(env="TOKEN")},
+            )
+            async with running(settings, {"TOKEN": "Bearer upstream"}) as there:
+                meta = {"authorization": "Bearer caller", "x": 1}
+                wanted = call("echo", person="ada")
+                wanted.params["_meta"] = meta
+                await there.backend.request(wanted)
+        (asked,) = [each for each in place.of("POST") if b"tools/call" in each.body]
+        assert asked.headers["authorization"] == "Bearer upstream"
+        assert asked.headers["x-plain"] == "yes"
+        assert not {"cookie", "origin", "x-forwarded-for", "forwarded"} & set(asked.headers)
+        heads = [str(each.headers) for each in place.asked]
+        assert not any("caller" in head or "ada" in head for head in heads)
+
+    run(test())
+
+
+def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing() -> None:
+    async def refuse(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message = asked.message
+        found = message.get("params", {}).get("name")
+        if message["method"] == "server/discover":
+            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
+            await asked.result({"resultType": "complete", **versions})
+        elif found == "busy":
+            await asked.say(429)
+        elif found == "garbage":
+            await asked.say(200, b"no json", content_type="application/json")
+        elif found == "failing":
+            await asked.say(500)
+        else:
+            await asked.result({"resultType": "complete", **TOOLS})
+
+    async def test() -> None:
+        async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
+            for tool, error, words in (
+                ("busy", BackendBusy, "asked less often"),
+                ("garbage", BackendFailed, "cannot be read"),
+                ("failing", BackendFailed, r"failed \(500\)"),
+            ):
+                with pytest.raises(error, match=words):
+                    await there.backend.request(call(tool))
+            assert (await there.backend.request(call("echo"))).result["tools"]
+            assert there.backend.view().restarts == 0
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.one-alone")
+def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
+    async def hang(asked: Asked) -> None:
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        server = Sessions()
+        async with (
+            Place(hang).open() as hanging,
+            server.place.open() as place,
+            running(spec("slow", url=hanging.url, connect_seconds=0.5), reached=False) as slow,
+            running(spec("quick", url=place.url)) as quick,
+        ):
+            waiting = asyncio.ensure_future(slow.backend.request(call("echo")))
+            assert (await quick.backend.request(call("echo"))).result["content"] == []
+            with pytest.raises(BackendUnavailable, match="slow is not available"):
+                await waiting
+            await slow.until(lambda b: b.state is BackendState.DOWN)
+            assert "did not answer within 0.5 seconds" in slow.backend.why
+
+    run(test())
+
+
+def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
+    async def answer(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message = asked.message
+        if message["method"] != "tools/call":
+            versions = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+            await asked.result({"resultType": "complete", **versions})
+            return
+        await asked.head(200, {"content-type": "text/event-stream"})
+        token = message["params"]["_meta"]["progressToken"]
+        said = [told("notifications/progress", progressToken=token, progress=n) for n in range(99)]
+        done = {"resultType": "complete", "content": []}
+        said.append({"jsonrpc": "2.0", "id": message["id"], "result": done})
+        await asked.part(b"".join(map(event, said)))
+        await asked.end()
+
+    async def test() -> None:
+        async with Place(answer).open() as place, talking(place.url) as conversation:
+            heard = Told()
+            await conversation.request(call("echo", tell=heard, progress=True), 20)
+            assert heard.said("progress") == list(range(99))
+
+    run(test())
+
+
+def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
+    async def flood(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        if asked.message["method"] != "tools/call":
+            versions = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+            await asked.result({"resultType": "complete", **versions})
+            return
+        await asked.head(200, {"content-type": "text/event-stream"})
+        stray = event(told("notifications/progress", progressToken="of nobody", progress=1))
+        for _ in range(10):
+            await asked.part(stray * 1000)
+        answer = {"resultType": "complete", "content": []}
+        await asked.part(event({"jsonrpc": "2.0", "id": asked.message["id"], "result": answer}))
+        await asked.end()
+
+    async def test() -> None:
+        async with Place(flood).open() as place, talking(place.url) as conversation:
+            answer = await conversation.request(call("echo"), 20)
+            assert answer.result["content"] == []
+            assert conversation.dropped > 0
+
+    run(test())

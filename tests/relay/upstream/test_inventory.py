@@ -1,0 +1,196 @@
+"""Everything a server lists, and what becomes of lists that are no such thing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.gateway.model import Inventory
+from folkmoot.relay.upstream import inventory
+from folkmoot.relay.upstream.inventory import Drained, kept, take_inventory
+from tests.harness import run
+from tests.relay.upstream.scripted import ERAS, command
+from tests.relay.upstream.test_http import sdk_http
+from tests.transports.links.places import Asked, Place
+
+Lists = Callable[[str, str | None], dict[str, Any]]
+EVERYTHING = {"tools": {}, "resources": {}, "prompts": {}}
+
+
+def listing(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> Place:
+    """A server whose lists are what a function makes of a method and a cursor."""
+
+    async def do(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message = asked.message
+        params = message.get("params", {})
+        if message["method"] == "server/discover":
+            found = {"supportedVersions": ["2026-07-28"], "capabilities": offers}
+        else:
+            found = lists(message["method"], params.get("cursor"))
+        if "error" in found:
+            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], **found})
+        else:
+            await asked.result({"resultType": "complete", **found})
+
+    return Place(do)
+
+
+def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
+    """The inventory of such a server, and the methods that it was asked."""
+
+    async def test() -> tuple[Inventory, list[str]]:
+        async with listing(lists, offers).open() as place:
+            found = await take_inventory(place.url, seconds=30)
+            methods = [each.message["method"] for each in place.of("POST") if each.body]
+            return found, [method for method in methods if method.endswith("/list")]
+
+    return run(test())
+
+
+def empty(method: str, _: str | None) -> dict[str, Any]:
+    return {kind.member: [] for kind in inventory.KINDS if kind.method == method}
+
+
+def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -> None:
+    def pages(method: str, cursor: str | None) -> dict[str, Any]:
+        begin = int(cursor or 0)
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        tools = [{"name": f"tool_{n}", "inputSchema": schema} for n in range(begin, begin + 100)]
+        more = {"nextCursor": str(begin + 100)} if begin + 100 < 10_000 else {}
+        return {"tools": tools, **more}
+
+    found, asked = taken(pages, {"tools": {}})
+    assert [tool["name"] for tool in found.tools] == [f"tool_{n}" for n in range(10_000)]
+    assert asked == ["tools/list"] * 100
+    assert found.faults == ()
+
+
+def test_only_what_the_server_says_it_has_is_asked_for() -> None:
+    found, asked = taken(empty, {"prompts": {}})
+    assert asked == ["prompts/list"]
+    assert found.capabilities == {"prompts": {}}
+
+
+def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> None:
+    def circles(method: str, cursor: str | None) -> dict[str, Any]:
+        following = {None: "a", "a": "b", "b": "a"}[cursor]
+        return {"tools": [{"name": f"at_{cursor}"}], "nextCursor": following}
+
+    found, asked = taken(circles, {"tools": {}})
+    assert [tool["name"] for tool in found.tools] == ["at_None", "at_a", "at_b"]
+    assert asked == ["tools/list"] * 3
+    assert "again" in found.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "said"),
+    [
+        ("MOST_ENTRIES", 25, "25 entries"),
+        ("MOST_PAGES", 3, "3 pages"),
+        ("MOST_BYTES", 2**10, "MiB"),
+    ],
+)
+def test_lists_without_an_end_are_cut_off(
+    bound: str, value: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, bound, value)
+
+    def endless(method: str, cursor: str | None) -> dict[str, Any]:
+        tools = [{"name": f"tool_{n}_of_{cursor}", "inputSchema": {}} for n in range(10)]
+        return {"tools": tools, "nextCursor": str(int(cursor or 0) + 1)}
+
+    found, _ = taken(endless, {"tools": {}})
+    assert 10 <= len(found.tools) <= 30
+    assert said in found.faults[0]
+
+
+def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
+    def partly(method: str, cursor: str | None) -> dict[str, Any]:
+        match method:
+            case "tools/list":
+                return {"tools": [{"name": "one"}]}
+            case "resources/list":
+                return {"error": {"code": -32603, "message": "The disk is on fire."}}
+            case "resources/templates/list":
+                return {"error": {"code": -32601, "message": "Method not found"}}
+        return {"prompts": "none"}
+
+    found, _ = taken(partly)
+    assert [tool["name"] for tool in found.tools] == ["one"]
+    assert found.faults == (
+        "resources/list cannot be had: The disk is on fire.",
+        "prompts/list cannot be had: the answer is no list.",
+    )
+
+
+def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
+    def odd(method: str, cursor: str | None) -> dict[str, Any]:
+        if method == "tools/list":
+            return {"tools": ["text", {"name": ""}, {"title": "x"}, {"name": 7}, {"name": "good"}]}
+        if method == "resources/list":
+            return {"resources": [{"name": "no uri"}, {"uri": "a://b"}]}
+        return empty(method, cursor)
+
+    found, _ = taken(odd)
+    assert [tool["name"] for tool in found.tools] == ["good"]
+    assert [each["uri"] for each in found.resources] == ["a://b"]
+    assert any("no usable uri" in fault and "'no uri'" in fault for fault in found.faults)
+    assert any("no usable name" in fault for fault in found.faults)
+
+
+def test_what_could_not_be_had_now_is_as_it_was() -> None:
+    last = Inventory(tools=({"name": "old"},), prompts=({"name": "p"},))
+    new = Inventory(tools=(), prompts=({"name": "q"},), faults=("Oh.",))
+    assert kept(Drained(new, frozenset({"tools"})), last).tools == ({"name": "old"},)
+    assert kept(Drained(new, frozenset({"tools"})), last).prompts == ({"name": "q"},)
+    assert kept(Drained(new, frozenset()), last) == new
+    assert kept(Drained(new, frozenset({"tools"})), None) == new
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_command_is_asked_as_a_url_is(era: str) -> None:
+    async def test() -> None:
+        found = await take_inventory(command(era), env={"A": "b"}, seconds=20)
+        assert [tool["name"] for tool in found.tools] == ["echo", "die"]
+        assert [each["uri"] for each in found.resources] == ["note://1"]
+        assert found.stateless is (era == "stateless")
+        assert (found.server["name"], found.instructions) == ("scripted", "Ask.")
+
+    run(test())
+
+
+def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them() -> None:
+    from mcp import Client
+
+    async def test() -> None:
+        async with sdk_http() as url:
+            found = await take_inventory(url, headers={"x-any": "thing"}, seconds=20)
+            async with Client(url) as client:
+                tools = (await client.list_tools()).tools
+            named = [
+                tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools
+            ]
+            assert json.loads(json.dumps(found.tools)) == named
+            assert found.stateless
+
+    run(test())
+
+
+def test_a_server_that_cannot_be_had_is_an_error_that_says_why() -> None:
+    async def test() -> None:
+        with pytest.raises(FolkmootError, match="cannot be reached"):
+            await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
+        with pytest.raises(FolkmootError, match="cannot be started"):
+            await take_inventory(["/no/such/program"], seconds=5)
+        with pytest.raises(FolkmootError, match="did not answer within 0"):
+            await take_inventory([sys.executable, "-ISc", "while True: input()"], seconds=0.5)
+
+    run(test())
