@@ -32,14 +32,18 @@ from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.pipeline import Pipeline, show_to
 from folkmoot.ratelimits import RateLimits
+from folkmoot.relay.behind import Behind
 from folkmoot.relay.passing import Passing
+from folkmoot.relay.room_backends import RoomBackends
 from folkmoot.rooms import Rooms
+from folkmoot.settings import GatewaySpec
 from folkmoot.store import SqliteStore
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.clean import redactor
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
+    backend_families,
     bus_families,
     mcp_families,
     room_families,
@@ -48,6 +52,7 @@ from folkmoot.telemetry.parts import (
     websocket_families,
 )
 from folkmoot.tools import CATALOGUE, Dispatcher, Services
+from folkmoot.tools.routing import HubService
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
@@ -57,6 +62,7 @@ from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.mcp.own import own_lists, server_info
 from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
 from folkmoot.transports.server import HttpServer
@@ -69,7 +75,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from folkmoot.core.ports import Clock, Interceptor
-    from folkmoot.settings import Settings
+    from folkmoot.settings import Loaded, Settings
     from folkmoot.telemetry.traces import Traces
 
 logger = logging.getLogger("folkmoot.app")
@@ -96,6 +102,9 @@ class Hub:
         settings: Settings,
         clock: Clock | None = None,
         interceptors: Sequence[Interceptor] = (),
+        *,
+        gateway: GatewaySpec | None = None,
+        loaded: Loaded | None = None,
     ) -> None:
         self.settings = settings
         self._interceptors = interceptors
@@ -111,6 +120,8 @@ class Hub:
         )
         self._limits = RateLimits(self.clock, rate_limits(settings))
         self._passing = Passing(settings, self.clock)
+        given = GatewaySpec() if loaded is None else loaded.gateway
+        self.behind = Behind(settings, self.clock, gateway or given, loaded)
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
@@ -179,6 +190,13 @@ class Hub:
             logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
         self._open_mail(vault)
+        await self.behind.open(
+            self.store,
+            self.accounts,
+            vault,
+            own=own_lists(CATALOGUE),
+            server_info=server_info(__version__),
+        )
         self._open_interceptors()
         self._open_rooms()
         self._open_tools()
@@ -194,6 +212,7 @@ class Hub:
         )
         self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
         self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
+        self.metrics.watch(lambda: backend_families(self.behind.numbers()))
         control = ControlServer(
             folder.paths.control_socket,
             {
@@ -206,6 +225,7 @@ class Hub:
                     version=__version__, url=self.base_url, uptime=self.uptime
                 ),
                 **self._passing.commands,
+                **self.behind.commands(settings.public_url or self.base_url),
                 **key_commands(
                     KeyRing(self.store, vault, folder.paths.master_key, settings.master_key or None)
                 ),
@@ -214,6 +234,7 @@ class Hub:
         control.listen()
         stack.callback(control.close)
         await stack.enter_async_context(self._passing.running())
+        await stack.enter_async_context(self.behind.running())
         await stack.enter_async_context(self.mcp.running())
         self._server = HttpServer(
             self._application(),
@@ -243,7 +264,10 @@ class Hub:
     def _open_interceptors(self) -> None:
         def canonical(name: str) -> str:
             tool = CATALOGUE.find(name)
-            return name if tool is None else tool.name
+            if tool is not None:
+                return tool.name
+            entry = self.behind.gateway.catalogue.tool(name)
+            return name if entry is None else entry.canonical
 
         self._passing.load(canonical)
 
@@ -258,6 +282,13 @@ class Hub:
             crowd=lambda: RoomCrowd(tally),
             options=room_options(self.settings),
             intercept=show_to(shown, self.clock, self._passing.held) if shown else None,
+            backends=RoomBackends(
+                self.behind.gateway,
+                self.behind.rights,
+                self.behind.service,
+                self.accounts,
+                self.clock,
+            ),
         )
         self.accounts.watch(self.rooms.recheck)
         self.metrics.watch(
@@ -273,11 +304,15 @@ class Hub:
             limits=self._limits,
         )
         dispatcher = Dispatcher(services)
+        own = ToolService(dispatcher)
+        service = HubService(dispatcher.catalogue, own, self.behind.service)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
             catalogue=dispatcher.catalogue,
-            pipeline=Pipeline(ToolService(dispatcher), self.bus, self.clock, self._interceptors),
+            pipeline=Pipeline(service, self.bus, self.clock, self._interceptors),
+            rights=self.behind.rights,
+            gateway=self.behind.gateway,
             accounts=self.accounts,
             mail=self.mail,
             bus=self.bus,
@@ -286,6 +321,7 @@ class Hub:
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,
             max_body_bytes=settings.http.max_body_bytes,
+            drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
         )
 
@@ -296,12 +332,14 @@ class Hub:
             public_url=settings.public_url,
             metrics=settings.telemetry.metrics,
             invite_state=self.accounts.invite_state,
+            invited_handle=self.accounts.invited_handle,
         )
         health = Health(
             version=__version__,
             clock=self.clock,
             count_users=self.count_users,
             checks={"database": self.store.ready},
+            details={"backends": self.behind.health},
             metrics=self.metrics if settings.telemetry.metrics else None,
         )
         answers = Answers(pages.error_page)
@@ -408,21 +446,21 @@ def hide(key: MasterKey, settings: Settings) -> None:
     redactor.hide(*spellings(key), settings.master_key)
 
 
-def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+def serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
     """Run a hub until SIGINT, SIGTERM or SIGHUP; `announce` gets its URL once it really listens.
 
     A second signal ends requests in flight; a third one ends the process.
     """
     logs.capture_uncaught()
-    make_room(settings.http.max_connections)
+    make_room(loaded.settings.http.max_connections)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, announce))
+        runner.run(_serve(loaded, announce))
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
+async def _serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
-    hub = Hub(settings)
+    hub = Hub(loaded.settings, loaded=loaded)
 
     def on_signal() -> None:
         if not asked.is_set():

@@ -44,6 +44,11 @@ class Pipeline:
         self._clock = clock
         self._chain = Chain(interceptors)
 
+    @property
+    def intercepts(self) -> bool:
+        """Whether anyone looks at messages on their way."""
+        return bool(self._chain)
+
     async def run(
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
     ) -> Outcome:

@@ -35,6 +35,7 @@ ROOMS = {
     "room/decide",
     "room/invite",
 }
+FINDERS = {"folkmoot/find_tool", "folkmoot/call_tool"}
 
 named = pytest.mark.parametrize("name", SPECIFICATION)
 
@@ -55,7 +56,14 @@ def widened(ours: Any, theirs: Any, path: str = "") -> None:
 @pytest.mark.requirement("mcp.twenty-tools", "mcp.tools-only")
 def test_the_twenty_tools_are_there_and_six_more_and_those_of_rooms() -> None:
     assert len(SPECIFICATION) == 20
-    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS
+    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS | FINDERS
+
+
+def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not() -> None:
+    names = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True)]
+    few = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True, finders=True)]
+    assert set(few) == FINDERS
+    assert set(names) == TOOLS.keys() - FINDERS
 
 
 @pytest.mark.requirement(
@@ -141,6 +149,7 @@ def test_hints_say_what_a_tool_does() -> None:
         "msg/delete_account",
         "msg/remove_contact",
         "room/decide",
+        "folkmoot/call_tool",
     }
 
 

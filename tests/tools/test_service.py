@@ -22,16 +22,19 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Modify, Verdict
+from folkmoot.gateway.rights import NOBODY, NOBODY_MAY
+from folkmoot.gateway.settled import DEFAULTS
 from folkmoot.pipeline import Pipeline
 from folkmoot.ratelimits import RateLimits
 from folkmoot.tools.catalogue import Catalogue
 from folkmoot.tools.dispatch import Dispatcher
 from folkmoot.tools.model import Arguments, Call, Caller, Services, Tool, ToolResult
 from folkmoot.tools.schemas import obj
-from folkmoot.tools.service import ACCOUNTS_MAY, CALLER, NOBODY, NOBODY_MAY, ToolService
+from folkmoot.tools.service import CALLER, ToolService
 from tests.harness import run
 
 ANN = Principal("account-1", "ann")
+ACCOUNTS_MAY = Rights(DEFAULTS)
 
 
 class Nothing(Arguments, frozen=True, kw_only=True):

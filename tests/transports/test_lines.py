@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.transports.lines import Lines, one_line
+from folkmoot.transports.lines import KEPT, Lines, one_line
 
 LINE = st.binary(min_size=1, max_size=40).filter(
     lambda line: not set(b"\n\r") & set(line) and not line.isspace()
@@ -66,6 +66,19 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int
             found.append(line)
     assert told == 1
     assert found == [b"short"]
+
+
+@pytest.mark.parametrize("step", [1, 100, 700, 5000])
+def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
+    lines = Lines(limit=1500)
+    stream = b"begin" + b"x" * 3000 + b"end"
+    for at in range(0, len(stream), step):
+        lines.feed(stream[at : at + step])
+        assert lines.take() is None
+    lines.feed(b"\n")
+    with pytest.raises(MessageTooLarge):
+        lines.take()
+    assert lines.passed_over == stream[:KEPT] + stream[-KEPT:]
 
 
 def test_a_long_line_in_many_pieces_takes_linear_time() -> None:

@@ -8,4 +8,5 @@
 - `tap`, `passing`: the same steps at the hub's own endpoint
 - `tape_server`, `play`: a tape in a server's place, and in a client's
 - `deciding_room`: held messages as proposals in a room
+- `upstream`: the links to the servers behind the hub
 """

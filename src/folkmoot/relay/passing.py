@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
 from folkmoot.relay.talks import Talks
 from folkmoot.relay.tap import Tap
+from folkmoot.tools.finder import taken_out
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -40,6 +42,7 @@ class Passing:
         self._rules: Rules | None = None
         self.held = HeldMessages(clock)
         self.interceptors: Sequence[Interceptor] = ()
+        self._canonical: Callable[[str], str] = str
         self._tap: Callable[[ASGIApp], ASGIApp] | None = None
 
     @property
@@ -49,6 +52,7 @@ class Passing:
 
     def load(self, canonical: Callable[[str], str]) -> None:
         """Read the rules and load the plugins; `canonical` is the one name of a tool."""
+        self._canonical = canonical
         chosen = self._settings.interceptors
         found: list[Interceptor] = []
         if chosen.rules:
@@ -76,7 +80,8 @@ class Passing:
                 steps = Steps(Chain(self.interceptors, self.held), recorder, self._clock)
                 talks = Talks(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
-                self._tap = lambda app: Tap(app, steps, talks, limits)
+                meant = partial(taken_out, canonical=self._canonical)
+                self._tap = lambda app: Tap(app, steps, talks, limits, meant)
             yield
 
     def tapped(self, app: ASGIApp) -> ASGIApp:

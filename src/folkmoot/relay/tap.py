@@ -23,6 +23,8 @@ from folkmoot.transports.fronts.refusals import readable_id
 from folkmoot.transports.links.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
@@ -42,13 +44,25 @@ SAID_ANEW: Final = frozenset(
 
 
 class Tap:
-    """The endpoint, with everything said at it passing the steps."""
+    """The endpoint, with everything said at it passing the steps.
 
-    def __init__(self, app: ASGIApp, steps: Steps, talks: Talks, limits: Limits) -> None:
+    `meant` answers the message that one stands for: a call inside another is taken out of it first,
+    so that no rule is passed by in there, and no tape keeps what it should not.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        steps: Steps,
+        talks: Talks,
+        limits: Limits,
+        meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message,
+    ) -> None:
         self._app = app
         self._steps = steps
         self._talks = talks
         self._limits = limits
+        self._meant = meant
         self._contexts = Contexts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +79,7 @@ class Tap:
             except MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
-            envelope = talk.envelope(message, TO_SERVER, asked)
+            envelope = talk.envelope(self._meant(message), TO_SERVER, asked)
             passed = await self._steps.carry(envelope, talk.conversation)
             self._steps.commit()
             if passed.onward is None:
@@ -123,14 +137,16 @@ class _Tapped:
         kind = self._headers.get("content-type") or ""
         self._kind = kind.partition(";")[0].strip().lower()
         self._head = message
-        if self._kind != JSON:
+        if self._kind == EVENTS:
+            # What is said in a stream may be another thing, and of another length.
+            await self._send({**message, "headers": _without_length(message)})
+        elif self._kind != JSON:
             await self._send(message)
 
     async def _end(self) -> None:
         status = self._head["status"]
         body = await self._replies.message(bytes(self._body), status, self._headers)
-        told = [(n, v) for n, v in self._head.get("headers", ()) if n != LENGTH]
-        told.append((LENGTH, b"%d" % len(body)))
+        told = [*_without_length(self._head), (LENGTH, b"%d" % len(body))]
         await self._send({**self._head, "headers": told})
         await self._send({"type": "http.response.body", "body": body})
 
@@ -147,8 +163,11 @@ def _changed(scope: Scope, message: ProtocolMessage, length: int) -> Scope:
 
 
 def _with_length(scope: Scope, length: int) -> Scope:
-    kept = [(name, value) for name, value in scope["headers"] if name != LENGTH]
-    return {**scope, "headers": [*kept, (LENGTH, b"%d" % length)]}
+    return {**scope, "headers": [*_without_length(scope), (LENGTH, b"%d" % length)]}
+
+
+def _without_length(head: Scope | Message) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in head.get("headers", ()) if name != LENGTH]
 
 
 async def _gone() -> Message:

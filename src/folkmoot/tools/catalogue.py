@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.names import WireNames
+from folkmoot.names.schemas import without_combinators
 from folkmoot.tools.account_tools import ACCOUNT_TOOLS
 from folkmoot.tools.app_tools import APP_TOOLS
+from folkmoot.tools.finder import FINDER_TOOLS
 from folkmoot.tools.message_tools import MESSAGE_TOOLS
 from folkmoot.tools.people_tools import PEOPLE_TOOLS
 from folkmoot.tools.room_tools import ROOM_TOOLS
-from folkmoot.tools.schemas import without_combinators
 from folkmoot.tools.thread_tools import THREAD_TOOLS
 
 if TYPE_CHECKING:
@@ -40,11 +41,21 @@ class Catalogue:
         canonical = self.names.canonical(wire)
         return None if canonical is None else self._by_name[canonical]
 
-    def listing(self, style: NameStyle, *, app_only: bool) -> list[dict[str, Any]]:
-        """The tools as `tools/list` shows them, with those of the app or without."""
-        return [self._listed(tool, style) for tool in self.tools if app_only or not tool.app_only]
+    def listing(
+        self, style: NameStyle, *, app_only: bool, finders: bool = False
+    ) -> list[dict[str, Any]]:
+        """The tools as `tools/list` shows them, with those of the app or without.
 
-    def _listed(self, tool: Tool, style: NameStyle) -> dict[str, Any]:
+        With `finders` only the few that stand for all of them.
+        """
+        return [
+            self.listed(tool, style)
+            for tool in self.tools
+            if tool.finder is finders and (app_only or not tool.app_only)
+        ]
+
+    def listed(self, tool: Tool, style: NameStyle) -> dict[str, Any]:
+        """One tool as `tools/list` shows it."""
         meta: dict[str, Any] = {NAME_KEY: tool.name}
         if tool.app_only:
             meta["ui"] = {"visibility": ["app"]}
@@ -61,5 +72,13 @@ class Catalogue:
 
 
 CATALOGUE = Catalogue(
-    (*ACCOUNT_TOOLS, *MESSAGE_TOOLS, *THREAD_TOOLS, *PEOPLE_TOOLS, *APP_TOOLS, *ROOM_TOOLS)
+    (
+        *ACCOUNT_TOOLS,
+        *MESSAGE_TOOLS,
+        *THREAD_TOOLS,
+        *PEOPLE_TOOLS,
+        *APP_TOOLS,
+        *ROOM_TOOLS,
+        *FINDER_TOOLS,
+    )
 )

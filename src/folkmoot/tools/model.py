@@ -52,6 +52,8 @@ class Caller(Struct, kw_only=True):
     """Whether what authenticated the caller still does; a call that waited asks again."""
     on_token: Callable[[Account, str], None] | None = None
     """Told of a new account or a new token, so that the running session can become theirs."""
+    find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
+    """Finds the tools that fit some words best, of those the caller may call."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
 
@@ -91,6 +93,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Whether it works without an account."""
     app_only: bool = False
     """Whether it is for the app alone, and not for the model to see."""
+    finder: bool = False
+    """Whether it stands for all others, and is listed where they are not."""
     app: str = ""
     """The app that shows its result, where there is one."""
     asks: str = ""

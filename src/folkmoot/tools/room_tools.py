@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta
 
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.rooms import RoomView, read_spec, visitor_of
+from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.tools.model import Arguments, Call, Payload, Tool
 from folkmoot.tools.people_tools import PageLimit
 from folkmoot.tools.room_proposals import PROPOSAL_TOOLS
@@ -58,6 +59,7 @@ class Create(Arguments, frozen=True, kw_only=True):
     capabilities: Annotated[list[str], Meta(max_length=MOST_PATTERNS)] | None = None
     grants: dict[str, list[str]] | None = None
     policy: PolicyGiven | None = None
+    backends: Annotated[list[str], Meta(max_length=MOST_BACKENDS)] | None = None
 
 
 async def create(call: Call[Create]) -> Payload:
@@ -175,6 +177,11 @@ ROOM_TOOLS = (
                     "patterns. They are invited, too."
                 ),
                 "policy": POLICY,
+                "backends": texts(
+                    "Tool servers of the hub that take part in the room, by namespace. You must be "
+                    "able to use some of each yourself.",
+                    most=MOST_BACKENDS,
+                ),
             },
             ("name",),
         ),

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folkmoot.core.capability import Rights
 from folkmoot.core.errors import RewriteRefused, UnknownTool
 from folkmoot.core.message import Request
-from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Admitted, Outcome
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
     from folkmoot.tools.dispatch import Dispatcher
     from folkmoot.tools.model import Caller
 
 METHOD = "tools/call"
 CALLER = "folkmoot/caller"
 """The extension of an envelope's context that holds the `Caller`."""
-
-NOBODY = Principal("", "", PrincipalType.GUEST)
-"""Whoever has no account."""
-NOBODY_MAY = Rights([f"mcp.request.{METHOD}:msg/register", f"mcp.request.{METHOD}:msg/recover"])
-ACCOUNTS_MAY = Rights([f"mcp.request.{METHOD}:msg/*", f"mcp.request.{METHOD}:room/*"])
-"""What a new account may do at the hub."""
-
-
-def principal_of(account: Account | None) -> tuple[Principal, Rights]:
-    """Who calls as policy knows them, and what they may do."""
-    if account is None:
-        return NOBODY, NOBODY_MAY
-    principal = Principal(account.id, account.handle, PrincipalType(account.account_type))
-    return principal, ACCOUNTS_MAY
 
 
 class ToolService:

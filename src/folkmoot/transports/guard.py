@@ -15,6 +15,7 @@ from folkmoot.core.errors import (
     OriginNotAllowed,
     RequestError,
 )
+from folkmoot.transports.begun import Begun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -220,11 +221,15 @@ class BodyLimit:
             nonlocal seen, complete
             if complete:
                 return await receive()
-            try:
-                async with asyncio.timeout_at(started + BODY_SECONDS + seen / BODY_BYTES_A_SECOND):
-                    message = await receive()
-            except TimeoutError:
-                raise BodyTimeout("The rest of the body did not arrive in time.") from None
+            reading = Begun(receive())
+            if not reading.done:
+                limit = started + BODY_SECONDS + seen / BODY_BYTES_A_SECOND
+                try:
+                    async with asyncio.timeout_at(limit):
+                        await reading
+                except TimeoutError:
+                    raise BodyTimeout("The rest of the body did not arrive in time.") from None
+            message = reading.result
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 complete = not message.get("more_body", False)

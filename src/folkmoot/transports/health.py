@@ -27,6 +27,9 @@ READY_SECONDS = 8.0
 Check: TypeAlias = Callable[[], Awaitable[object]]
 """Returns when the part works, raises when it does not."""
 
+Detail: TypeAlias = Callable[[], object]
+"""What is told beside the checks, and makes the hub no less ready."""
+
 CountUsers: TypeAlias = Callable[[], Awaitable[int]]
 
 
@@ -40,6 +43,7 @@ class Health:
         clock: Clock,
         count_users: CountUsers,
         checks: Mapping[str, Check],
+        details: Mapping[str, Detail] | None = None,
         metrics: Metrics | None,
     ) -> None:
         self._version = version
@@ -47,6 +51,7 @@ class Health:
         self._started = clock.monotonic()
         self._count_users = count_users
         self._checks = checks
+        self._details = details or {}
         self._metrics = metrics
 
     def routes(self) -> list[Route]:
@@ -72,7 +77,8 @@ class Health:
         """Whether every part works at this moment: the database is really written and read."""
         told = {name: await self._outcome(name, check) for name, check in self._checks.items()}
         ready = all(outcome["ok"] for outcome in told.values())
-        body = {"status": "ready" if ready else "not ready", "checks": told}
+        body: dict[str, object] = {"status": "ready" if ready else "not ready", "checks": told}
+        body |= {name: detail() for name, detail in self._details.items()}
         return JsonResponse(body, 200 if ready else 503)
 
     async def _outcome(self, name: str, check: Check) -> dict[str, object]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import asyncio
 
+HEAD: Final = "folkmoot.head"
+"""The member of a request's scope that is the `Joining` of its answer."""
 CONTINUE: Final = b"HTTP/1.1 100 "
 LENGTH: Final = b"\r\ncontent-length: "
 MOST_JOINED: Final = 65_536
@@ -20,12 +22,14 @@ class Joining:
     length is that of a stream, whose first part may be long in coming: it leaves at once.
     """
 
-    __slots__ = ("_begun", "_head", "_transport")
+    __slots__ = ("_begun", "_head", "_transport", "lines")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._begun = False
         self._head = b""
+        self.lines = b""
+        """What is put at the end of the head, each line with its end."""
 
     def write(self, data: bytes) -> None:
         """Take the head, or a part of the body."""
@@ -38,6 +42,8 @@ class Joining:
             self._transport.write(data)
         else:
             self._begun = True
+            if self.lines:
+                data = data[:-2] + self.lines + data[-2:]
             if LENGTH in data:
                 self._head = data
             else:

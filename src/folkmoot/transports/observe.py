@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from contextlib import nullcontext
+from os import urandom
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from starlette.datastructures import Headers
@@ -13,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
 from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
+from folkmoot.transports.joining import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.telemetry.traces import RequestSpan, Traces
     from folkmoot.transports.answers import Answers
+    from folkmoot.transports.joining import Joining
 
 access = logging.getLogger("folkmoot.http")
 
@@ -34,18 +35,22 @@ LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
 """From which status on a request has its line in the log."""
 
 REQUEST_ID = b"x-request-id"
+ID_BYTES = 8
 PRECAUTIONS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 """What every answer tells browsers, unless it says something else itself."""
+OURS = frozenset({REQUEST_ID, *(name for name, _ in PRECAUTIONS)})
+LINES = b"".join(b"%b: %b\r\n" % header for header in PRECAUTIONS)
 
 
 def with_precautions(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
     """The headers of an answer, with those that all have."""
-    told = [(name, value) for name, value in message.get("headers", ()) if name != REQUEST_ID]
-    names = {name for name, _ in told}
+    own = message.get("headers", ())
+    names = {name for name, _ in own}
+    told = [(name, value) for name, value in own if name != REQUEST_ID]
     told += [header for header in PRECAUTIONS if header[0] not in names]
     told.append((REQUEST_ID, request_id.encode()))
     return told
@@ -108,23 +113,32 @@ class Observe:
             await self._app(scope, receive, send)
             return
         started = self._clock.monotonic()
-        request_id = secrets.token_hex(8)
+        request_id = urandom(ID_BYTES).hex()
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
+        head: Joining | None = scope.get(HEAD)
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": with_precautions(message, request_id)}
+                names = [name for name, _ in message.get("headers", ())]
+                if head is not None and OURS.isdisjoint(names):
+                    # They are known to be written rightly, which the server would look at.
+                    head.lines = b"%b%b: %b\r\n" % (LINES, REQUEST_ID, request_id.encode())
+                else:
+                    message = {**message, "headers": with_precautions(message, request_id)}
             await send(message)
 
         method: str = scope["method"]
         span = self._span(scope, method)
-        self._metrics.in_flight.inc()
+        self._metrics.in_flight += 1
         try:
-            with span.current() if span else nullcontext():
+            if span is None:
                 await self._app(scope, receive, answer)
+            else:
+                with span.current():
+                    await self._app(scope, receive, answer)
         except ClientDisconnect:
             status = status or GONE
         except asyncio.CancelledError:
@@ -140,7 +154,7 @@ class Observe:
                 told = error if isinstance(error, FolkmootError) else failure(request_id)
                 await self._answers.error(scope, told)(scope, receive, answer)
         finally:
-            self._metrics.in_flight.dec()
+            self._metrics.in_flight -= 1
             status = status or GONE
             route = self._templates.of(scope)
             seconds = self._clock.monotonic() - started

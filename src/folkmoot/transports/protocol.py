@@ -13,7 +13,7 @@ from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from folkmoot.transports.away import TurnedAway
-from folkmoot.transports.joining import Joining
+from folkmoot.transports.joining import HEAD, Joining
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -36,6 +36,10 @@ _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+
+
+_take_header = HttpToolsProtocol.on_header
+"""Called for every header of every request, so found only once."""
 
 
 class HubProtocol(HttpToolsProtocol):
@@ -91,19 +95,22 @@ class HubProtocol(HttpToolsProtocol):
             if self._in_head and (self._answering is None or self._answering.response_complete):
                 self.transport.write(_TOO_LARGE)
             self.transport.close()
+        if self._in_head and self._patience is None:
+            # Most heads come whole, and need not be waited for.
+            self._expect()
         self._see_off()
 
     def on_message_begin(self) -> None:
         """A further request begins on the connection."""
         super().on_message_begin()
         self._in_head = True
-        self._expect()
+        self._relax()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; trailers come here too, and nobody reads them."""
         if self._in_head:
             # The parser leaves the blanks after a value, which are no part of it.
-            super().on_header(name, value.rstrip(b" \t"))
+            _take_header(self, name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""
@@ -162,6 +169,7 @@ class HubProtocol(HttpToolsProtocol):
         self._answering = cycle
         self._joining = Joining(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
+        cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
         super()._start_asgi_task(cycle, app)
 
     def _see_off(self) -> None:

@@ -35,10 +35,7 @@ def test_without_the_setting_a_hub_shows_only_its_own(era: str, tmp_path: Path) 
             assert all(name.startswith(("msg_", "room_")) for name in tools)
             assert resources == ["mmp://mailboxes/inbox", "ui://mmp-inbox"]
             stranger = await there.stranger()
-            capabilities = stranger.client.server_capabilities
-            assert capabilities.prompts is None
-            assert capabilities.logging is None
-            assert capabilities.completions is None
+            assert (await stranger.client.list_prompts()).prompts == []
             with pytest.raises(MCPError, match="Unknown tool"):
                 await stranger.client.call_tool("test_simple_text", {})
 

@@ -96,7 +96,7 @@ def test_waiting_ends_with_the_next_message(tmp_path: Path) -> None:
 
 def in_flight(here: Any) -> int:
     """How many requests the hub is busy with."""
-    return int(here.hub.metrics.in_flight._value.get())
+    return here.hub.metrics.in_flight
 
 
 def test_waiting_ends_when_its_time_is_over(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ class Addresses:
         found = address_of_peer(client[0]) if client else None
         if found is None:
             return UNKNOWN
+        if not self._trusted:
+            return key_of(found)
         # The nearest hop is the last: each proxy adds whom it saw, so the first one that is not a
         # proxy of ours is the client, and whatever stands before it may be made up.
         for hop in reversed(forwarded(scope)[-MOST_HOPS:]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -41,6 +42,8 @@ class Arrivals:
         addresses: Addresses,
         names: NameStyle,
         public_url: str,
+        find: Callable[[Exchange, str, int], Awaitable[dict[str, Any]]],
+        bound: Callable[[Session], None],
         end: Callable[[Session], Awaitable[None]],
     ) -> None:
         self._accounts = accounts
@@ -49,6 +52,8 @@ class Arrivals:
         self._addresses = addresses
         self._names: NameStyle = names
         self._public_url = public_url.rstrip("/")
+        self._find = find
+        self._bound = bound
         self._end = end
 
     async def exchange(self, scope: Scope) -> Exchange:
@@ -91,12 +96,16 @@ class Arrivals:
             now = await self._account(token, holder)
             return now is not None and account is not None and now.id == account.id
 
-        def on_token(_: Account, fresh: str) -> None:
+        if session is not None:
+            session.owner = account.id if account is not None else ""
+
+        def on_token(made: Account, fresh: str) -> None:
             if session is not None and not session.mark:
-                session.bound = hash_token(fresh) or ""
+                session.bound, session.owner = hash_token(fresh) or "", made.id
+                self._bound(session)
 
         caller.confirm, caller.on_token = confirm, on_token
-        return Exchange(
+        exchange = Exchange(
             caller=caller,
             scope=scope,
             mark=mark,
@@ -104,7 +113,17 @@ class Arrivals:
             session=session,
             names=query.names or self._names,
             all_tools=query.all_tools,
+            search=query.search,
         )
+        # A plain reference would be a circle, left to the collector of garbage at every request.
+        whose = ref(exchange)
+
+        async def find(words: str, limit: int) -> dict[str, Any]:
+            asking = whose()
+            return {"tools": []} if asking is None else await self._find(asking, words, limit)
+
+        caller.find = find
+        return exchange
 
     async def _account(self, token: str, holder: str) -> Account | None:
         """Whose the token is, or whose the session is bound to."""

@@ -1,4 +1,4 @@
-"""A tool call on its way: put into its envelope here, then taken the one way through."""
+"""A request on its way: put into its envelope here, then taken the one way through."""
 
 from __future__ import annotations
 
@@ -6,53 +6,73 @@ from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import AuthenticationRequired, CapabilityDenied, FolkmootError
-from folkmoot.core.message import MessageId, Request
+from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
-from folkmoot.core.transport import Headers, TransportContext
+from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
+from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.tools.dispatch import failure
-from folkmoot.tools.service import CALLER, METHOD, principal_of
+from folkmoot.tools.service import CALLER, METHOD
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
     from folkmoot.core.ports import Clock
+    from folkmoot.gateway.asking import CallExtras
+    from folkmoot.gateway.rights import HubRights
     from folkmoot.pipeline import Pipeline
     from folkmoot.tools import Tool, ToolResult
     from folkmoot.transports.mcp.exchange import Exchange
 
 
 class Calls:
-    """Calls tools, whichever way a request was read."""
+    """Takes requests through the pipeline, whichever way they were read."""
 
-    def __init__(self, pipeline: Pipeline, clock: Clock) -> None:
+    def __init__(self, pipeline: Pipeline, clock: Clock, rights: HubRights) -> None:
         self._pipeline = pipeline
         self._clock = clock
+        self._rights = rights
 
     async def call(
         self, tool: Tool, message_id: MessageId, arguments: Any, exchange: Exchange, version: str
     ) -> ToolResult:
-        """The answer of one call; whatever policy refuses is an answer too."""
-        caller = exchange.caller
-        principal, rights = principal_of(caller.account)
+        """The answer of a tool of the hub's own; whatever policy refuses is an answer too."""
         # The canonical name: no spelling slips past policy.
         params = {"name": tool.name, "arguments": arguments}
+        request = Request(id=message_id, method=METHOD, params=params)
+        try:
+            answer: ToolResult = await self._run(request, exchange, version)
+        except FolkmootError as error:
+            return failure(error)
+        return answer
+
+    async def ask(
+        self, request: Request, exchange: Exchange, version: str, extras: CallExtras
+    ) -> Response:
+        """The answer of a backend to a request whose names are canonical; refusals are raised."""
+        answer: Response = await self._run(request, exchange, version, extras)
+        return answer
+
+    async def _run(
+        self, request: Request, exchange: Exchange, version: str, extras: CallExtras | None = None
+    ) -> Any:
+        caller = exchange.caller
+        principal, rights = self._rights.of(caller.account)
         context = MessageContext(
             TimingContext(self._clock.monotonic(), self._clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
             session_of(exchange, version),
-            transport_of(exchange.scope),
-            {CALLER: caller},
+            # Nobody else looks at what the transport says.
+            transport_of(exchange.scope) if self._pipeline.intercepts else UNKNOWN,
+            {CALLER: caller} if extras is None else {CALLER: caller, GATEWAY_CALL: extras},
         )
-        request = Request(id=message_id, method=METHOD, params=params)
         try:
             outcome = await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
-        except CapabilityDenied as error:
-            return failure(error if caller.account is not None else AuthenticationRequired())
-        except FolkmootError as error:
-            return failure(error)
-        answer: ToolResult = outcome.answer
-        return answer
+        except CapabilityDenied:
+            if caller.account is None:
+                raise AuthenticationRequired from None
+            raise
+        return outcome.answer
 
 
 def session_of(exchange: Exchange, version: str) -> SessionContext:

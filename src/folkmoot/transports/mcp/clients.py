@@ -1,12 +1,24 @@
-"""Clients whose word the SDK has accepted: what they said, and whether they show apps."""
+"""Clients whose word the SDK has accepted: what they said, and what they can do."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
+
+from msgspec import Struct
 
 MOST_CLIENTS = 1_024
 MOST_BYTES = 4_096
 """Whoever says more of himself is asked by the SDK every time."""
+
+
+class Client(Struct, frozen=True):
+    """What is known of a client that was accepted."""
+
+    apps: bool
+    """Whether it shows apps."""
+    capabilities: dict[str, Any]
+    """What it can be asked for."""
 
 
 class KnownClients:
@@ -17,20 +29,20 @@ class KnownClients:
 
     def __init__(self, most: int = MOST_CLIENTS) -> None:
         self._most = most
-        self._apps: OrderedDict[bytes, bool] = OrderedDict()
+        self._clients: OrderedDict[bytes, Client] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._apps)
+        return len(self._clients)
 
-    def learn(self, claims: bytes, *, apps: bool) -> None:
-        """Remember what was accepted, and whether this client shows apps."""
+    def learn(self, claims: bytes, client: Client) -> None:
+        """Remember what was accepted."""
         if not claims or len(claims) > MOST_BYTES:
             return
-        self._apps[claims] = apps
-        self._apps.move_to_end(claims)
-        if len(self._apps) > self._most:
-            self._apps.popitem(last=False)
+        self._clients[claims] = client
+        self._clients.move_to_end(claims)
+        if len(self._clients) > self._most:
+            self._clients.popitem(last=False)
 
-    def apps(self, claims: bytes) -> bool | None:
-        """Whether the client shows apps; None when it is not known."""
-        return self._apps.get(claims)
+    def known(self, claims: bytes) -> Client | None:
+        """The client that says this of itself, if it was accepted."""
+        return self._clients.get(claims)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_PARAMETERS = 50
 TOKEN_ALONE = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
 
-CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all",)}
+CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all", "search")}
 """Query parameters besides the token, and the values they take."""
 
 
@@ -29,6 +29,8 @@ class Query(Struct, frozen=True):
     tokens: frozenset[str]
     names: NameStyle | None
     all_tools: bool
+    search: bool = False
+    """Whether tools are found by words instead of listed."""
 
 
 def read_query(scope: Scope) -> Query:
@@ -50,7 +52,8 @@ def read_query(scope: Scope) -> Query:
             raise QueryInvalid(f"The query parameter {name} takes {' or '.join(CHOICES[name])}.")
     given: dict[str, Any] = dict(pairs)
     tokens = frozenset(value for name, value in pairs if name == "token" and value)
-    return Query(tokens, given.get("names"), "tools" in given)
+    tools = given.get("tools")
+    return Query(tokens, given.get("names"), tools == "all", tools == "search")
 
 
 def mark_of(token: str) -> str:

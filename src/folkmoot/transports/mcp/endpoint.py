@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from folkmoot.core.errors import RequestError
+from folkmoot.core.errors import HubStopping, RequestError
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
-from folkmoot.transports.mcp.calls import Calls
-from folkmoot.transports.mcp.clients import KnownClients
-from folkmoot.transports.mcp.deliveries import Deliveries
-from folkmoot.transports.mcp.exchange import SCOPE_KEY, Exchange
-from folkmoot.transports.mcp.lane import Lane
-from folkmoot.transports.mcp.notices import Notices
+from folkmoot.transports.mcp.assembly import Parts
+from folkmoot.transports.mcp.exchange import ASKING, SCOPE_KEY, Exchange
 from folkmoot.transports.mcp.quiet import quieten
-from folkmoot.transports.mcp.server import McpServer
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
 if TYPE_CHECKING:
@@ -29,6 +24,8 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Accounts
     from folkmoot.core.ports import Bus, Clock
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
@@ -39,6 +36,8 @@ if TYPE_CHECKING:
 BAD_REQUEST = 400
 NOT_FOUND = 404
 
+DRAINED = 0.8
+"""How much of the time that a hub takes to stop calls to backends have."""
 LOOKS_WHILE_IDLE = 4
 MOST_BETWEEN_LOOKS = 30.0
 """Seconds after which we look for idle sessions at the latest."""
@@ -62,6 +61,8 @@ class McpEndpoint:
         version: str,
         catalogue: Catalogue,
         pipeline: Pipeline,
+        rights: HubRights,
+        gateway: Gateway | None = None,
         accounts: Accounts,
         mail: Mail,
         bus: Bus,
@@ -70,16 +71,28 @@ class McpEndpoint:
         addresses: Addresses,
         public_url: str = "",
         max_body_bytes: int,
+        drain_seconds: float = 0.0,
         options: McpSettings,
     ) -> None:
-        self._deliveries = Deliveries()
-        self._notices = Notices(bus, accounts)
+        self._drain_seconds = drain_seconds
+        self._parts = Parts(
+            version=version,
+            catalogue=catalogue,
+            pipeline=pipeline,
+            accounts=accounts,
+            mail=mail,
+            bus=bus,
+            clock=clock,
+            gateway=gateway,
+            rights=rights,
+            options=options,
+        )
         self._sessions = Sessions(
             clock,
             idle_seconds=options.session_idle_seconds,
             most=options.max_sessions,
             most_nobodys=options.max_anonymous_sessions,
-            on_end=self._notices.unsubscribe,
+            on_end=self._parts.end_session,
         )
         self._arrivals = Arrivals(
             accounts=accounts,
@@ -88,39 +101,16 @@ class McpEndpoint:
             addresses=addresses,
             names=options.names,
             public_url=public_url,
+            find=self._parts.lists.find,
+            bound=self._parts.session_bound,
             end=self._end,
         )
         self._exchanges: set[Exchange] = set()
         self.answered = {"lane": 0, "sdk": 0}
         """How many requests were answered by each way."""
         self._stopping = False
-        calls, clients = Calls(pipeline, clock), KnownClients()
-        server = McpServer(
-            version=version,
-            catalogue=catalogue,
-            calls=calls,
-            mail=mail,
-            notices=self._notices,
-            deliveries=self._deliveries,
-            clients=clients,
-        )
-        self._lane: Lane | None = None
-        if options.fast_lane:
-            self._lane = Lane(
-                catalogue=catalogue,
-                calls=calls,
-                clients=clients,
-                deliveries=self._deliveries,
-                server_info=server.sdk.server_info_stamp,
-                lists=not options.conformance_fixtures,
-            )
-        if options.conformance_fixtures:
-            # Only then: they are for tests, and take time to import.
-            from folkmoot.transports.mcp.conformance import mount
-
-            mount(server.sdk)
         self._manager = StreamableHTTPSessionManager(
-            server.sdk,
+            self._parts.server.sdk,
             # The hub's own guard has looked at Host and Origin, and knows more spellings of them.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=max_body_bytes,
@@ -136,8 +126,7 @@ class McpEndpoint:
         quieten()
         failure: BaseException | None = None
         async with (
-            self._deliveries.running(),
-            self._notices.running(),
+            self._parts.running(),
             self._manager.run(),
             asyncio.TaskGroup() as tasks,
         ):
@@ -161,6 +150,11 @@ class McpEndpoint:
         A client whose stream ends tries to open it again at once, and may give up all of its calls
         when it finds nobody; by then they are answered.
         """
+        if not self._stopping:
+            # What backends have not answered by then is answered while the connections are there.
+            loop = asyncio.get_running_loop()
+            why = HubStopping("The hub is stopping, and the backend has not answered yet.")
+            loop.call_later(DRAINED * self._drain_seconds, self._parts.open_calls.give_up, why)
         self._stopping = True
         for exchange in self._exchanges:
             if not exchange.listens:
@@ -202,12 +196,12 @@ class McpEndpoint:
     async def _answer(
         self, exchange: Exchange, body: bytes | None, receive: Receive, send: Send
     ) -> None:
-        answer = exchange.answering(receive, send, self._deliveries)
-        lane = self._lane if body is not None else None
-        if lane is not None and await lane.answer(exchange, body or b"", answer):
+        lane = self._parts.lane if body is not None else None
+        if lane is not None and await lane.answer(exchange, body or b"", receive, send):
             self.answered["lane"] += 1
             return
         self.answered["sdk"] += 1
+        answer = exchange.answering(receive, send, self._parts.deliveries)
         method = exchange.scope["method"]
 
         async def watched(message: Message) -> None:
@@ -215,13 +209,22 @@ class McpEndpoint:
                 self._note(exchange, method, message)
             await answer(message)
 
+        session = exchange.session if method == "GET" else None
         if body is not None:
             receive = replaying(body, receive)
         elif method == "GET":
             receive = exchange.listening(receive)
-        await self._manager.handle_request(
-            {**exchange.scope, SCOPE_KEY: exchange}, receive, watched
-        )
+        if session is not None:
+            session.streams += 1
+        asking = ASKING.set(exchange.caller.account)
+        try:
+            await self._manager.handle_request(
+                {**exchange.scope, SCOPE_KEY: exchange}, receive, watched
+            )
+        finally:
+            ASKING.reset(asking)
+            if session is not None:
+                session.streams -= 1
 
     async def _end_idle_sessions(self) -> None:
         """End sessions that nobody uses, for as long as the hub runs."""

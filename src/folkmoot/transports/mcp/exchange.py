@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -13,16 +14,19 @@ from folkmoot.tools.patience import unless
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
+    from folkmoot.accounts import Account
     from folkmoot.names import NameStyle
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.sessions import Session
 
 SCOPE_KEY = "folkmoot.exchange"
+ASKING: ContextVar[Account | None] = ContextVar("asking", default=None)
+"""Whose request the SDK reads, for what it wants to know before it hands the request over."""
 COMMENT = b":"
 """Begins a line of a stream that only keeps the connection open."""
 
 
-class Exchange(Struct, kw_only=True, eq=False):
+class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """What belongs to one request; the SDK carries it in the request's scope."""
 
     caller: Caller
@@ -36,6 +40,8 @@ class Exchange(Struct, kw_only=True, eq=False):
     """What a client of the stateless era says of itself; empty where the SDK has read it alone."""
     names: NameStyle = "safe"
     all_tools: bool = False
+    search: bool = False
+    """Whether the list of tools has only those that find and call the others."""
     pending: list[Delivered] = field(default_factory=list)
     """What to do once the answer was handed to a client that is still there."""
 

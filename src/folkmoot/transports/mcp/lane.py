@@ -1,4 +1,4 @@
-"""The fast lane: a plain `tools/call` or `tools/list` is answered from the table, without the SDK.
+"""The fast lane: plain requests are answered from tables, or passed to a backend, without the SDK.
 
 It stands behind the same guard, authentication, limits and pipeline as everything else, and hands
 whatever is unusual to the SDK untouched. Its answers are the SDK's, member by member; a test sends
@@ -10,42 +10,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
-from folkmoot.names import STYLES
-from folkmoot.transports.mcp.plain import (
+from folkmoot.core.errors import FolkmootError, UnknownTool
+from folkmoot.proxy.eras.wire import SERVER_KEY
+from folkmoot.tools.finder import CALL_TOOL, inner_call
+from folkmoot.transports.mcp.heads import (
+    CLAIMS,
     STATELESS,
-    HandshakeList,
-    Plain,
-    StatelessCall,
-    StatelessList,
-    read_handshake,
+    TOKEN_KEY,
+    read_claims,
     read_head,
+    read_meta,
+)
+from folkmoot.transports.mcp.line import JSON_HEADERS, OK, event_headers
+from folkmoot.transports.mcp.passage import Passenger
+from folkmoot.transports.mcp.plain import (
+    LISTINGS,
+    CallTool,
+    Cancelled,
+    Plain,
+    read_handshake,
     read_stateless,
 )
 
 if TYPE_CHECKING:
-    from starlette.types import Send
+    from starlette.types import Receive, Send
 
-    from folkmoot.names import NameStyle
     from folkmoot.tools import Catalogue, Tool, ToolResult
     from folkmoot.transports.mcp.calls import Calls
-    from folkmoot.transports.mcp.clients import KnownClients
+    from folkmoot.transports.mcp.clients import Client, KnownClients
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.lists import Lists
+    from folkmoot.transports.mcp.opencalls import OpenCalls
+    from folkmoot.transports.mcp.passage import Passage
+    from folkmoot.transports.mcp.plain import Asking, Listing
 
 LISTED_VERSION = "2025-11-25"
 """The one version of the handshake era whose listings are ours to write; others show less."""
 
-SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-OK = 200
-JSON_HEADERS = [(b"content-type", b"application/json")]
-EVENT_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"connection", b"keep-alive"),
-    (b"x-accel-buffering", b"no"),
-]
+ACCEPTED = 202
+ONLY_TOKEN = frozenset({TOKEN_KEY})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -89,88 +95,159 @@ class Lane:
         calls: Calls,
         clients: KnownClients,
         deliveries: Deliveries,
+        open_calls: OpenCalls,
+        lists: Lists | None,
+        passage: Passage | None,
         server_info: dict[str, Any],
-        lists: bool = True,
     ) -> None:
         self._catalogue = catalogue
         self._calls = calls
         self._clients = clients
         self._deliveries = deliveries
-        self._meta = Raw(_encode({SERVER_INFO: server_info}))
-        self._listings = {
-            (style, apps, stateless): self._listing(style, apps=apps, stateless=stateless)
-            for style in STYLES
-            for apps in (False, True)
-            for stateless in (False, True)
-            if lists
-        }
+        self._open = open_calls
+        self._lists = lists
+        self._passage = passage
+        self._meta = Raw(_encode({SERVER_KEY: server_info}))
 
-    async def answer(self, exchange: Exchange, body: bytes, send: Send) -> bool:
+    async def answer(self, exchange: Exchange, body: bytes, receive: Receive, send: Send) -> bool:
         """Answer a request if it is plain; whether it was, and is not for the SDK to answer."""
         session = exchange.session
         head = read_head(exchange.scope, in_session=session is not None)
-        if head is None or (session is not None and (session.ended or not session.version)):
+        if head is None:
             return False
-        request: Plain | None
         if session is None:
             request = read_stateless(head, body)
-            if request is not None:
-                exchange.claims = request.params.meta.claims
-        else:
-            request = read_handshake(head, session.version, body)
-        answer = None if request is None else await self._result(exchange, request)
-        if request is None or answer is None:
+            if request is None:
+                return False
+            exchange.claims = read_claims(request.params.meta) or b""
+            client = self._clients.known(exchange.claims)
+            return client is not None and await self._serve(
+                exchange, request, client, receive, send
+            )
+        if session.ended or session.client is None:
             return False
-        await self._send(exchange, Answer(request.id, answer), send)
-        return True
+        message = read_handshake(head, session.version, body)
+        if message is None or isinstance(message, Cancelled):
+            if not self._taken(exchange, message, body):
+                return False
+            await self._accept(exchange, send)
+            return True
+        return await self._serve(exchange, message, session.client, receive, send)
 
-    async def _result(
-        self, exchange: Exchange, request: Plain
-    ) -> CallResult | StatelessResult | Raw | None:
-        """What the request is answered with, or nothing if it is for the SDK after all."""
-        apps = self._apps(exchange)
-        if apps is None:
+    async def _serve(
+        self,
+        exchange: Exchange,
+        request: Plain,
+        client: Client,
+        receive: Receive,
+        send: Send,
+    ) -> bool:
+        if isinstance(request, LISTINGS):
+            result = self._listed(exchange, request, client)
+            if result is not None:
+                await self._send(exchange, Answer(request.id, result), send)
+            return result is not None
+        if isinstance(request, CallTool):
+            tool = self._catalogue.find(request.params.name)
+            if tool is not None and tool.name == CALL_TOOL:
+                tool = self._unwrapped(request, tool)
+            if tool is not None:
+                answer = exchange.answering(receive, send, self._deliveries)
+                return await self._call(exchange, request, tool, answer)
+        return await self._pass(exchange, request, client, receive, send)
+
+    def _unwrapped(self, request: CallTool, outer: Tool) -> Tool | None:
+        """The tool that a call is about which came inside another; the request is made its own."""
+        inner = inner_call(request.params.arguments)
+        if inner is None:
+            return outer
+        tool = self._catalogue.find(inner[0])
+        if tool is outer:
+            return outer
+        request.params.name, request.params.arguments = inner
+        return tool
+
+    def _listed(self, exchange: Exchange, request: Listing, client: Client) -> Raw | None:
+        session, params = exchange.session, request.params
+        if self._lists is None or not is_bare(exchange, request):
             return None
-        if isinstance(request, StatelessList | HandshakeList):
-            if exchange.session is not None and exchange.session.version != LISTED_VERSION:
-                return None
-            shows = apps or exchange.all_tools
-            return self._listings.get((exchange.names, shows, exchange.session is None))
-        tool = self._catalogue.find(request.params.name)
-        if tool is None or not is_plain_call(tool, request.params.arguments):
+        if session is not None and session.version != LISTED_VERSION:
             return None
+        try:
+            return self._lists.result(
+                request.METHOD, exchange, apps=client.apps, cursor=params.cursor
+            )
+        except FolkmootError:
+            return None
+
+    async def _call(self, exchange: Exchange, request: CallTool, tool: Tool, send: Send) -> bool:
+        """Call a tool of the hub's own."""
+        params = request.params
+        if (
+            not is_bare(exchange, request)
+            or params.responses is not UNSET
+            or params.state is not UNSET
+            or not is_plain_call(tool, params.arguments)
+        ):
+            return False
         if exchange.caller.account is not None:
             await self._deliveries.settled(exchange.caller.account.id)
-        version = exchange.session.version if exchange.session is not None else STATELESS
-        result = await self._calls.call(
-            tool, request.id, request.params.arguments, exchange, version
-        )
+        session = exchange.session
+        version = session.version if session is not None else STATELESS
+        result = await self._calls.call(tool, request.id, params.arguments, exchange, version)
         if result.delivered is not None:
             exchange.pending.append(result.delivered)
-        return self._shape(result, stateless=isinstance(request, StatelessCall))
+        await self._send(exchange, Answer(request.id, self._shape(result, exchange)), send)
+        return True
 
-    def _apps(self, exchange: Exchange) -> bool | None:
-        """Whether the client shows apps; None for one whose word the SDK has not yet accepted."""
-        if exchange.session is not None:
-            return exchange.session.apps
-        return self._clients.apps(exchange.claims)
+    async def _pass(
+        self,
+        exchange: Exchange,
+        request: Asking,
+        client: Client,
+        receive: Receive,
+        send: Send,
+    ) -> bool:
+        """Pass a request on to the backend that it is about."""
+        session = exchange.session
+        said = read_meta(request.params.meta, stateless=session is None)
+        if self._passage is None or said is None or (session is not None and is_repeated(request)):
+            return False
+        try:
+            params = self._passage.settle(request, exchange)
+        except UnknownTool:
+            return False
+        except FolkmootError as error:
+            await self._passage.refuse(exchange, request, error, send)
+            return True
+        if params is None:
+            return False
+        if said.rest is not None:
+            params["_meta"] = said.rest
+        passenger = Passenger(
+            exchange=exchange,
+            request=request,
+            params=params,
+            said=said,
+            capabilities=client.capabilities,
+        )
+        await self._passage.carry(passenger, receive, send)
+        return True
 
-    def _shape(self, result: ToolResult, *, stateless: bool) -> CallResult | StatelessResult:
+    def _taken(self, exchange: Exchange, message: Cancelled | None, body: bytes) -> bool:
+        """Whether a message of a session ended a call of ours, or answered a question of ours."""
+        session = exchange.session
+        if session is None:
+            return False
+        if message is not None:
+            return self._open.cancel(session, message.params.request_id)
+        return self._open.take(session, body)
+
+    def _shape(self, result: ToolResult, exchange: Exchange) -> CallResult | StatelessResult:
         content = (Text(result.text()),)
-        if stateless:
+        if exchange.session is None:
             return StatelessResult(content, result.is_error, self._meta)
         return CallResult(content, result.is_error)
-
-    def _listing(self, style: NameStyle, *, apps: bool, stateless: bool) -> Raw:
-        listed: dict[str, Any] = {"tools": self._catalogue.listing(style, app_only=apps)}
-        if stateless:
-            listed |= {
-                "resultType": "complete",
-                "ttlMs": 0,
-                "cacheScope": "private",
-                "_meta": self._meta,
-            }
-        return Raw(_encode(listed))
 
     async def _send(self, exchange: Exchange, answer: Answer, send: Send) -> None:
         body = _encode(answer)
@@ -178,11 +255,36 @@ class Lane:
         if exchange.session is not None:
             # The form the SDK answers a session in: a stream of this one event.
             body = b"event: message\r\ndata: " + body + b"\r\n\r\n"
-            headers = [*EVENT_HEADERS, (b"mcp-session-id", exchange.session.id.encode())]
-        else:
-            headers = [*headers, (b"content-length", b"%d" % len(body))]
+            headers = event_headers(exchange.session)
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": OK, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _accept(self, exchange: Exchange, send: Send) -> None:
+        """Say that a message of a session was taken; there is nothing to answer."""
+        headers = [*JSON_HEADERS, (b"content-length", b"0")]
+        if exchange.session is not None:
+            headers.append((b"mcp-session-id", exchange.session.id.encode()))
+        await send({"type": "http.response.start", "status": ACCEPTED, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def is_bare(exchange: Exchange, request: Plain) -> bool:
+    """Whether a request says nothing beside itself but who asks."""
+    meta = request.params.meta
+    if exchange.session is None:
+        return meta is not UNSET and meta.keys() <= CLAIMS
+    return meta is UNSET or (
+        meta.keys() <= ONLY_TOKEN and read_meta(meta, stateless=False) is not None
+    )
+
+
+def is_repeated(request: Asking) -> bool:
+    """Whether a request brings answers to questions."""
+    params: Any = request.params
+    return getattr(params, "responses", UNSET) is not UNSET or (
+        getattr(params, "state", UNSET) is not UNSET
+    )
 
 
 def is_plain_call(tool: Tool, arguments: dict[str, Any] | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a plain request is: one the SDK would surely accept, and answer without a stream of its own.
+"""What a plain request is: one the SDK would surely accept, and answer as we do.
 
 Read strictly: whatever is unusual in the head or the body of a request makes it not plain, and
 then it is the SDK's to judge, byte for byte as it came.
@@ -6,174 +6,218 @@ then it is the SDK's to judge, byte for byte as it came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from folkmoot.transports.mcp.heads import STATELESS_HEADER
+
 if TYPE_CHECKING:
-    from starlette.types import Scope
+    from folkmoot.transports.mcp.heads import Head
 
-STATELESS = "2026-07-28"
-STATELESS_HEADER = STATELESS.encode()
-
-CONTENT_TYPES = frozenset({b"application/json", b"application/json; charset=utf-8"})
-JSON, EVENTS = b"application/json", b"text/event-stream"
-MATTERING = frozenset(
-    {
-        b"accept",
-        b"content-length",
-        b"content-type",
-        b"mcp-method",
-        b"mcp-name",
-        b"mcp-protocol-version",
-        b"mcp-session-id",
-    }
-)
-"""The headers that decide; a plain request has each of them at most once."""
+Meta: TypeAlias = dict[str, Raw]
+"""The `_meta` of a request, its members as they were written."""
 
 
-class StatelessMeta(Struct, forbid_unknown_fields=True):
-    """What a client says of itself with every request of the stateless era."""
-
-    version: Literal["2026-07-28"] = msgspec.field(name="io.modelcontextprotocol/protocolVersion")
-    capabilities: Raw = msgspec.field(name="io.modelcontextprotocol/clientCapabilities")
-    info: Raw = msgspec.field(name="io.modelcontextprotocol/clientInfo", default=Raw(b""))
-
-    @property
-    def claims(self) -> bytes:
-        """What it says, as bytes: those of a client that was accepted are accepted again."""
-        return b"\0".join((bytes(self.capabilities), bytes(self.info)))
+class _Params(Struct, forbid_unknown_fields=True, kw_only=True):
+    meta: Meta | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
-class HandshakeMeta(Struct, forbid_unknown_fields=True):
-    """What a request of a session may say; the rest was said when the session was opened."""
+class _Repeatable(_Params, forbid_unknown_fields=True, kw_only=True):
+    """The params of a request that may be made again with what its client was asked for."""
 
-    token: str | int | UnsetType = msgspec.field(name="progressToken", default=UNSET)
+    responses: dict[str, Any] | UnsetType = msgspec.field(name="inputResponses", default=UNSET)
+    state: str | UnsetType = msgspec.field(name="requestState", default=UNSET)
 
 
-class _CallParams(Struct, forbid_unknown_fields=True):
+class CallParams(_Repeatable, forbid_unknown_fields=True, kw_only=True):
+    """The params of a tool call."""
+
     name: str
     arguments: dict[str, Any] | None = None
 
 
-class StatelessCallParams(_CallParams, forbid_unknown_fields=True, kw_only=True):
-    """The params of a call in the stateless era."""
+class PromptParams(_Repeatable, forbid_unknown_fields=True, kw_only=True):
+    """The params of a wish for a prompt."""
 
-    meta: StatelessMeta = msgspec.field(name="_meta")
-
-
-class HandshakeCallParams(_CallParams, forbid_unknown_fields=True, kw_only=True):
-    """The params of a call in a session."""
-
-    meta: HandshakeMeta | UnsetType = msgspec.field(name="_meta", default=UNSET)
+    name: str
+    arguments: dict[str, str] | None = None
 
 
-class StatelessListParams(Struct, forbid_unknown_fields=True):
-    """The params of a listing in the stateless era; there is but one page."""
+class ReadParams(_Repeatable, forbid_unknown_fields=True, kw_only=True):
+    """The params of a wish to read a resource."""
 
-    meta: StatelessMeta = msgspec.field(name="_meta")
-
-
-class HandshakeListParams(Struct, forbid_unknown_fields=True):
-    """The params of a listing in a session."""
-
-    meta: HandshakeMeta | UnsetType = msgspec.field(name="_meta", default=UNSET)
+    uri: str
 
 
-class _Request(Struct, forbid_unknown_fields=True, tag_field="method"):
+class PromptRef(Struct, forbid_unknown_fields=True, tag_field="type", tag="ref/prompt"):
+    """A prompt whose argument is to be completed."""
+
+    name: str
+
+
+class ResourceRef(Struct, forbid_unknown_fields=True, tag_field="type", tag="ref/resource"):
+    """A template whose variable is to be completed."""
+
+    uri: str
+
+
+class Completed(Struct, forbid_unknown_fields=True):
+    """The argument that is to be completed, as far as it was written."""
+
+    name: str
+    value: str
+
+
+class Chosen(Struct, forbid_unknown_fields=True):
+    """What was given for other arguments already."""
+
+    arguments: dict[str, str] | None = None
+
+
+class CompleteParams(_Params, forbid_unknown_fields=True, kw_only=True):
+    """The params of a wish for what an argument could be."""
+
+    ref: PromptRef | ResourceRef
+    argument: Completed
+    context: Chosen | UnsetType = UNSET
+
+
+class ListParams(_Params, forbid_unknown_fields=True, kw_only=True):
+    """The params of a listing."""
+
+    cursor: str | UnsetType = UNSET
+
+
+class CancelParams(_Params, forbid_unknown_fields=True, kw_only=True):
+    """The params of a notice that an answer is not wanted any more."""
+
+    request_id: str | int = msgspec.field(name="requestId")
+    reason: str | UnsetType = UNSET
+
+
+class _Message(Struct, forbid_unknown_fields=True, tag_field="method"):
     jsonrpc: Literal["2.0"]
+
+
+class _Request(_Message, forbid_unknown_fields=True, tag_field="method"):
     id: str | int
 
 
-class StatelessCall(_Request, forbid_unknown_fields=True, tag="tools/call"):
-    """A tool call in the stateless era."""
+class CallTool(_Request, forbid_unknown_fields=True, tag="tools/call"):
+    """A tool call."""
 
-    params: StatelessCallParams
+    METHOD: ClassVar[str] = "tools/call"
+    params: CallParams
 
-
-class StatelessList(_Request, forbid_unknown_fields=True, tag="tools/list"):
-    """A listing of tools in the stateless era."""
-
-    params: StatelessListParams
-
-
-class HandshakeCall(_Request, forbid_unknown_fields=True, tag="tools/call"):
-    """A tool call in a session."""
-
-    params: HandshakeCallParams
+    @property
+    def named(self) -> str | None:
+        """What the header `Mcp-Name` says too."""
+        return self.params.name
 
 
-class HandshakeList(_Request, forbid_unknown_fields=True, tag="tools/list"):
-    """A listing of tools in a session."""
+class GetPrompt(_Request, forbid_unknown_fields=True, tag="prompts/get"):
+    """A wish for a prompt."""
 
-    params: HandshakeListParams = msgspec.field(default_factory=HandshakeListParams)
+    METHOD: ClassVar[str] = "prompts/get"
+    params: PromptParams
 
-
-Stateless: TypeAlias = StatelessCall | StatelessList
-Handshake: TypeAlias = HandshakeCall | HandshakeList
-Plain: TypeAlias = Stateless | Handshake
-
-_stateless: msgspec.json.Decoder[Stateless] = msgspec.json.Decoder(Stateless)
-_handshake: msgspec.json.Decoder[Handshake] = msgspec.json.Decoder(Handshake)
+    @property
+    def named(self) -> str | None:
+        """What the header `Mcp-Name` says too."""
+        return self.params.name
 
 
-class Head(Struct, frozen=True):
-    """The headers of a plain request that decide."""
+class ReadResource(_Request, forbid_unknown_fields=True, tag="resources/read"):
+    """A wish to read a resource."""
 
-    version: bytes | None
-    method: bytes | None
-    name: bytes | None
+    METHOD: ClassVar[str] = "resources/read"
+    params: ReadParams
+
+    @property
+    def named(self) -> str | None:
+        """What the header `Mcp-Name` says too."""
+        return self.params.uri
 
 
-def read_head(scope: Scope, *, in_session: bool) -> Head | None:
-    """The head of a request, if it is plain so far."""
-    found: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        if name in MATTERING:
-            if name in found:
-                return None
-            found[name] = value
-        elif name.startswith(b"mcp-"):
-            return None
-    if (
-        scope["method"] != "POST"
-        or b"content-length" not in found
-        or found.get(b"content-type") not in CONTENT_TYPES
-        or not accepts_both(found.get(b"accept", b""))
-        or (b"mcp-session-id" in found) is not in_session
-    ):
+class _Unnamed(_Request, forbid_unknown_fields=True, tag_field="method"):
+    @property
+    def named(self) -> str | None:
+        """Nothing that the header `Mcp-Name` could say."""
         return None
-    return Head(
-        found.get(b"mcp-protocol-version"), found.get(b"mcp-method"), found.get(b"mcp-name")
-    )
 
 
-def accepts_both(accept: bytes) -> bool:
-    """Whether a client takes both forms of an answer, and says so without weighing them."""
-    parts = [part.strip() for part in accept.split(b",")]
-    return JSON in parts and EVENTS in parts and b";" not in accept
+class Complete(_Unnamed, forbid_unknown_fields=True, tag="completion/complete"):
+    """A wish for what an argument could be."""
+
+    METHOD: ClassVar[str] = "completion/complete"
+    params: CompleteParams
 
 
-def read_stateless(head: Head, body: bytes) -> Stateless | None:
+class _List(_Unnamed, forbid_unknown_fields=True, tag_field="method"):
+    params: ListParams = msgspec.field(default_factory=ListParams)
+
+
+class ListTools(_List, forbid_unknown_fields=True, tag="tools/list"):
+    """A listing of tools."""
+
+    METHOD: ClassVar[str] = "tools/list"
+
+
+class ListResources(_List, forbid_unknown_fields=True, tag="resources/list"):
+    """A listing of resources."""
+
+    METHOD: ClassVar[str] = "resources/list"
+
+
+class ListTemplates(_List, forbid_unknown_fields=True, tag="resources/templates/list"):
+    """A listing of templates of resources."""
+
+    METHOD: ClassVar[str] = "resources/templates/list"
+
+
+class ListPrompts(_List, forbid_unknown_fields=True, tag="prompts/list"):
+    """A listing of prompts."""
+
+    METHOD: ClassVar[str] = "prompts/list"
+
+
+class Cancelled(_Message, forbid_unknown_fields=True, tag="notifications/cancelled"):
+    """A notice that an answer is not wanted any more."""
+
+    params: CancelParams
+
+
+Listing: TypeAlias = ListTools | ListResources | ListTemplates | ListPrompts
+Asking: TypeAlias = CallTool | GetPrompt | ReadResource | Complete
+"""What a backend may be asked."""
+Plain: TypeAlias = Asking | Listing
+
+LISTINGS = (ListTools, ListResources, ListTemplates, ListPrompts)
+
+_request: msgspec.json.Decoder[Plain | Cancelled] = msgspec.json.Decoder(Plain | Cancelled)
+
+
+def read_stateless(head: Head, body: bytes) -> Plain | None:
     """A plain request of the stateless era, whose headers say what its body says."""
-    if head.version != STATELESS_HEADER:
+    if head.version != STATELESS_HEADER or head.method is None:
         return None
     try:
-        request = _stateless.decode(body)
+        request = _request.decode(body)
     except (ValueError, RecursionError):
         return None
-    if isinstance(request, StatelessList):
-        return request if head.method == b"tools/list" and head.name is None else None
-    named = head.name is not None and head.name.decode("latin-1") == request.params.name
-    return request if head.method == b"tools/call" and named else None
+    if isinstance(request, Cancelled) or head.method.decode("latin-1") != request.METHOD:
+        return None
+    named = None if head.name is None else head.name.decode("latin-1")
+    return request if named == request.named else None
 
 
-def read_handshake(head: Head, version: str, body: bytes) -> Handshake | None:
-    """A plain request of a session, in the version that was agreed on when it was opened."""
+def read_handshake(head: Head, version: str, body: bytes) -> Plain | Cancelled | None:
+    """A plain message of a session, in the version that was agreed on when it was opened."""
     if head.version not in {None, version.encode()} or head.method or head.name:
         return None
     try:
-        return _handshake.decode(body)
+        return _request.decode(body)
     except (ValueError, RecursionError):
         return None

@@ -17,6 +17,7 @@ from folkmoot.core.errors import SessionNotFound, TooManySessions
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.transports.mcp.clients import Client
 
 
 FEW = 10
@@ -34,10 +35,16 @@ class Session(Struct, eq=False):
     """Where it was opened from, if nobody's; there are not too many such from one place."""
     user_id: str = ""
     """Whose account it was opened for; it has not too many either."""
+    owner: str = ""
+    """Whose account it is, as the last request that came in it showed."""
     version: str = ""
-    """The version of MCP that was agreed on; empty until a tool was called or listed."""
-    apps: bool | None = None
-    """Whether its client shows apps, where that is known."""
+    """The version of MCP that was agreed on; empty until its client is known."""
+    client: Client | None = None
+    """What is known of its client."""
+    log_level: str = "info"
+    """From which level on its client wants to hear log messages."""
+    streams: int = 0
+    """How many streams it has open that answer nothing: there it hears of changes."""
     in_flight: int = 0
     ended: bool = False
 

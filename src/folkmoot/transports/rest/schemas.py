@@ -6,7 +6,9 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.rooms.machine import State
+from folkmoot.core.policy import PrincipalType
+from folkmoot.rooms.backends import MOST_BACKENDS
+from folkmoot.rooms.machine import Role, State
 from folkmoot.rooms.model import ACCESS, RoomPolicy
 from folkmoot.rooms.spec import MOST_GRANTED, MOST_PATTERNS
 from folkmoot.rooms.spec import ROOM_NAME as NAME
@@ -75,6 +77,12 @@ _POLICY: Final[dict[str, Schema]] = {
 
 _CAPABILITIES: Final = listed(ref("Capability"), maxItems=MOST_PATTERNS)
 
+_BACKENDS: Final = listed(
+    {"type": "string", "pattern": "^[a-z][a-z0-9]{2,19}$"},
+    maxItems=MOST_BACKENDS,
+    uniqueItems=True,
+)
+
 _SETTINGS: Final[dict[str, Schema]] = {
     "access": {
         "type": "string",
@@ -96,6 +104,13 @@ _SETTINGS: Final[dict[str, Schema]] = {
         "description": "What single people hold beside that, by handle; null is nothing.",
     },
     "policy": {**ref("PolicyChange"), "description": "What the room decides for itself."},
+    "backends": {
+        **nullable(_BACKENDS),
+        "description": (
+            "The servers behind the hub that take part, by namespace, in place of those until "
+            "now; null is none. Whoever brings one must be able to use some of it at the hub."
+        ),
+    },
 }
 
 _IDS: Final = listed({"type": "string", "minLength": 1, "maxLength": 128}, maxItems=64)
@@ -170,7 +185,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
             },
             "capabilities": listed(ref("Capability"), description="What members hold."),
             "policy": {**ref("Policy"), "description": "What the room decides for itself."},
-            "participants": told("integer", "How many are here now.", minimum=0),
+            "participants": told(
+                "integer", "How many are here now, backends not counted.", minimum=0
+            ),
             "first_seq": seq("Where its history begins."),
             "last_seq": seq("Where it ends at present."),
             "created_at": moment("When it was made."),
@@ -180,8 +197,16 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "additionalProperties": listed(ref("Capability")),
                 "description": "What single people hold, by handle; told to owners alone.",
             },
+            "backends": listed(
+                {"type": "string"},
+                description=(
+                    "The namespaces of the servers behind the hub that take part; told to those "
+                    "who are in the room."
+                ),
+            ),
         },
         "grants",
+        "backends",
     ),
     "RoomPage": shape({"rooms": listed(ref("Room"), description="By name."), **_PAGED}),
     "RoomSpec": shape(
@@ -205,9 +230,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "RoomPatch": shape(_SETTINGS, *_SETTINGS),
     "Participant": shape(
         {
-            "id": told("string", "The handle, or what a guest is called."),
-            "type": told("string", "Who acts.", enum=["person", "agent", "guest", "gateway"]),
-            "role": told("string", "As what.", enum=["owner", "member", "guest", "gateway"]),
+            "id": told("string", "The handle, what a guest is called, or a backend's namespace."),
+            "type": told("string", "Who acts.", enum=[each.value for each in PrincipalType]),
+            "role": told("string", "As what.", enum=[*(each.value for each in Role), "gateway"]),
         }
     ),
     "ParticipantPage": shape(

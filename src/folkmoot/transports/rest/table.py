@@ -7,6 +7,7 @@ from typing import Final
 from folkmoot.core.errors import (
     ERRORS,
     ArgumentInvalid,
+    BackendUnknown,
     BlockedByInterceptor,
     CapabilityDenied,
     CapabilityError,
@@ -96,6 +97,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         reply=Reply(201, "The room.", "Room", {"Location": "Where the room is."}),
         errors=(
             ArgumentInvalid,
+            BackendUnknown,
             CapabilityError,
             RoomNameInvalid,
             RoomNameTaken,
@@ -120,7 +122,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         handler=handlers.change_room,
         body=Body("RoomPatch", {"access": "open"}),
         reply=Reply(200, "The room.", "Room"),
-        errors=(ArgumentInvalid, CapabilityError, UserNotFound),
+        errors=(ArgumentInvalid, BackendUnknown, CapabilityError, UserNotFound),
     ),
     Operation(
         id="deleteRoom",

@@ -22,9 +22,9 @@ from folkmoot.transports.mcp.conformance.content import CONTENT
 from folkmoot.transports.mcp.conformance.fixture import Fixture, said
 from folkmoot.transports.mcp.conformance.rounds import ROUNDS
 from folkmoot.transports.mcp.conformance.streams import STREAMS, Logging
+from folkmoot.transports.mcp.entrance import account_of
 from folkmoot.transports.mcp.exchange import exchange_of
 from folkmoot.transports.mcp.notices import INBOX
-from folkmoot.transports.mcp.server import account_of
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

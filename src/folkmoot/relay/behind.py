@@ -1,0 +1,120 @@
+"""What stands behind one hub: the servers, what they offer, and who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from folkmoot.control.backends import backend_commands
+from folkmoot.control.grants import grant_commands
+from folkmoot.core.errors import SettingsError
+from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.gateway import Gateway
+from folkmoot.gateway.grant_views import GrantViews
+from folkmoot.gateway.granting import Granting
+from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.rights import HubRights
+from folkmoot.gateway.service import GatewayService
+from folkmoot.relay.aside import aside
+from folkmoot.relay.upstream.fleet import Fleet
+from folkmoot.relay.upstream.following import Following
+from folkmoot.settings import GatewaySpec
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Accounts
+    from folkmoot.control.wire import Command
+    from folkmoot.core.ports import Clock, Store
+    from folkmoot.gateway.listing import Own
+    from folkmoot.gateway.model import What
+    from folkmoot.settings import Loaded, Settings
+    from folkmoot.vault import Vault
+
+AUDIT: Final = "audit"
+INPUTS: Final = "inputs"
+"""The purposes of two keys of the vault."""
+
+
+class Behind:
+    """The gateway of one hub with everything it needs; `open` makes it, `running` has it live."""
+
+    gateway: Gateway
+    rights: HubRights
+    service: GatewayService
+
+    def __init__(
+        self, settings: Settings, clock: Clock, spec: GatewaySpec, loaded: Loaded | None
+    ) -> None:
+        self._settings = settings.gateway
+        self._clock = clock
+        self._spec = spec
+        self._following = None if loaded is None else Following(loaded, self.apply)
+
+    async def open(
+        self,
+        store: Store,
+        accounts: Accounts,
+        vault: Vault,
+        *,
+        own: Mapping[What, Own],
+        server_info: dict[str, Any],
+    ) -> None:
+        """Read what is stored of rights and pins; raises the `SettingsError` of wrong settings."""
+        clock = self._clock
+        self.rights = await HubRights.open(store, clock, accounts)
+        pins = Pins(store, clock)
+        await pins.load()
+        self.gateway = Gateway(
+            pins,
+            Audit(vault.derive(AUDIT), self._settings.audit_arguments),
+            own=own,
+            server_info=server_info,
+            page_size=self._settings.page_size,
+        )
+        self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
+        self._fleet = Fleet(self.gateway, clock)
+        self._granting = Granting(self.rights, store, clock, accounts)
+        self._views = GrantViews(self.rights, self._granting, store, clock)
+        await self._settle(self._spec)
+
+    def commands(self, url: str) -> Mapping[str, Command]:
+        """What an operator can ask; `url` is where the hub's pages are."""
+        return {
+            **backend_commands(self._fleet, self.gateway, self._following),
+            **grant_commands(self._granting, self._views, url),
+        }
+
+    def numbers(self) -> list[dict[str, Any]]:
+        """The members of what is known of each server, for measurements."""
+        return [msgspec.structs.asdict(view) for view in self._fleet.views()]
+
+    def health(self) -> dict[str, str]:
+        """The state of each server, for whoever asks after the hub's health."""
+        return {view.namespace: view.state for view in self._fleet.views()}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the links live, and follow the settings, while entered."""
+        async with self._fleet.running(), aside() as beside:
+            if self._spec.backends:
+                self.gateway.checks.prepare()
+            await self._fleet.apply(self._spec.backends)
+            if self._following is not None:
+                beside.run(self._following.watch())
+            yield
+
+    async def apply(self, spec: GatewaySpec) -> None:
+        """Go by other settings from now on; wrong ones change nothing and raise."""
+        await self._settle(spec)
+        await self._fleet.apply(spec.backends)
+
+    async def _settle(self, spec: GatewaySpec) -> None:
+        """Check names against those of people, and let rights be what the settings say."""
+        namespaces = [backend.namespace for backend in spec.backends.values()]
+        if taken := await self.rights.taken_namespaces(namespaces):
+            problems = list(taken.values())
+            raise SettingsError("\n".join(problems), problems=problems)
+        await self.rights.configure(spec)

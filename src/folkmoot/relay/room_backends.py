@@ -1,0 +1,232 @@
+"""Backends in rooms: whoever asks one there needs the room's right, and their own at the hub.
+
+The room has judged its own right before anything comes here. The hub's is judged as everywhere, by
+the effective kind and the account of whoever asked; owning a room opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.capability import capability
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    BackendFailed,
+    CapabilityDenied,
+    MethodUnknown,
+)
+from folkmoot.core.kinds import parse
+from folkmoot.core.message import Notification, Request, Response, members
+from folkmoot.core.policy import Principal, decide, judge
+from folkmoot.core.ports import Admitted
+from folkmoot.core.timing import TimingContext
+from folkmoot.gateway.asking import (
+    ASKS,
+    CALL,
+    COMPLETE,
+    GATEWAY_CALL,
+    GET,
+    READ,
+    CallExtras,
+    shown,
+)
+from folkmoot.gateway.inputs import INPUT_REQUIRED
+from folkmoot.gateway.settled import OF_A_BACKEND
+from folkmoot.relay.room_lists import LISTS, check_there, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.capability import Rights
+    from folkmoot.core.kinds import Kind
+    from folkmoot.core.ports import Clock
+    from folkmoot.gateway.catalogue import Catalogue
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.gateway.service import GatewayService
+    from folkmoot.rooms.ports import Asked, TellProgress
+
+PING: Final = "ping"
+PROGRESS: Final = "notifications/progress"
+PROTOCOL_META: Final = "io.modelcontextprotocol/"
+TOKEN: Final = "progressToken"  # noqa: S105 - it names a request
+MOST_MESSAGE: Final = 1_000
+"""Characters of a progress message that everyone in the room is told."""
+MOST_QUESTIONS: Final = 3
+FIELDS: Final = {CALL: "name", GET: "name", READ: "uri", COMPLETE: "ref"}
+"""Where the name of what is asked for stands."""
+NEEDS: Final = "takes a right of your own at the hub; a room's rights open no backend."
+"""The end of every refusal. Everyone in the room reads it, so it tells nothing of what one has."""
+
+
+class RoomBackends:
+    """The servers behind the hub, as rooms use them."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        rights: HubRights,
+        service: GatewayService,
+        accounts: Accounts,
+        clock: Clock,
+    ) -> None:
+        self._gateway = gateway
+        self._rights = rights
+        self._service = service
+        self._accounts = accounts
+        self._clock = clock
+
+    def known(self) -> Collection[str]:
+        """The namespaces that the settings have, reachable or not."""
+        return self._rights.settled.namespaces
+
+    def may_bring(self, account: Account, namespace: str) -> bool:
+        """Whether there is such a backend and an account may use any of it."""
+        return namespace in self.known() and may_use(self._rights.of(account)[1], namespace)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have it called whenever the settings changed."""
+
+        def told(accounts: frozenset[str] | None) -> None:
+            if accounts is None:
+                changed()
+
+        self._rights.watch(told)
+
+    async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
+        """What a backend answers, or the error that keeps it from answering."""
+        # As it is stored at this moment: a guest has none, and whoever was deleted has none left.
+        account = await self._accounts.account(asked.person)
+        principal, rights = self._rights.of(account)
+        if account is None or not may_use(rights, asked.namespace):
+            raise CapabilityDenied(f"Asking {asked.namespace} {NEEDS}")
+        request, catalogue = asked.request, self._gateway.catalogue
+        params = request.params if isinstance(request.params, dict) else {}
+        if request.method == PING:
+            check_there(catalogue, asked.namespace)
+            return Response(id=request.id, result={})
+        if request.method in LISTS:
+            what = LISTS[request.method]
+            page = listed(catalogue, what, asked.namespace, rights, params.get("cursor"))
+            return Response(id=request.id, result=page)
+        if request.method not in ASKS:
+            raise MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
+        kind = self._judged(asked, principal, rights)
+        plain = Request(id=request.id, method=request.method, params=without_protocol(params))
+        envelope = MessageEnvelope(plain, self._context(asked.room, tell))
+        outcome = await self._service.perform(Admitted(envelope, principal, rights, kind))
+        response: Response = outcome.answer
+        check_complete(response, shown(kind.context))
+        return response
+
+    def _judged(self, asked: Asked, principal: Principal, rights: Rights) -> Kind:
+        """The effective kind of a request, if its name is canonical and the hub allows it."""
+        request, namespace, catalogue = asked.request, asked.namespace, self._gateway.catalogue
+        method = request.method
+        verdict = decide(principal, rights, request)
+        kind = verdict.kind
+        if kind is None or kind.context is None:
+            raise MethodUnknown("A backend is asked for something by its name.")
+        named = canonical(catalogue, method, kind.context)
+        if named != kind.context and is_of(named, namespace):
+            right = parse(f"{kind.base}:{named}")
+            # Only whoever may use it learns how it is called.
+            if judge(principal, rights, right, members(request)).error is None:
+                raise ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
+        if not is_of(kind.context, namespace):
+            raise ArgumentInvalid(
+                f"In a room, what {namespace} has begins with {namespace}: or {namespace}://.",
+                field=FIELDS[method],
+            )
+        if verdict.error is not None:
+            self._gateway.audit.refused(principal, request, verdict.error, asked.room)
+            raise CapabilityDenied(f"{shown(kind.context)} {NEEDS}", attempted_kind=str(kind))
+        if named is None:
+            check_there(catalogue, namespace)
+        return kind
+
+    def _context(self, room: str, tell: TellProgress | None) -> MessageContext:
+        def told(notification: Notification) -> None:
+            params = notification.params
+            if tell is not None and notification.method == PROGRESS and isinstance(params, dict):
+                tell(progress_of(params))
+
+        return MessageContext(
+            TimingContext(self._clock.monotonic(), self._clock.now()),
+            MessageDirection.CLIENT_TO_SERVER,
+            extensions={GATEWAY_CALL: CallExtras(tell=told, progress=tell is not None, room=room)},
+        )
+
+
+def may_use(rights: Rights, namespace: str) -> bool:
+    """Whether someone may use any of a backend."""
+    for pattern in OF_A_BACKEND:
+        whole = capability(pattern.format(namespace))
+        about = [held for held in rights.capabilities if held.intersects(whole)]
+        denied = any(held.denies and held.covers(whole) for held in about)
+        if not denied and any(not held.denies for held in about):
+            return True
+    return False
+
+
+def canonical(catalogue: Catalogue, method: str, name: str) -> str | None:
+    """What a name stands for, in whichever spelling; None where nothing has it."""
+    if method == READ or (method == COMPLETE and "://" in name):
+        return catalogue.canonical_uri(name)
+    entry = catalogue.tool(name) if method == CALL else catalogue.prompt(name)
+    return None if entry is None else entry.canonical
+
+
+def is_of(name: str | None, namespace: str) -> bool:
+    """Whether a canonical name or URI is of a backend."""
+    return name is not None and name.startswith(f"{namespace}:")
+
+
+def without_protocol(params: dict[str, Any]) -> dict[str, Any]:
+    """Params as they are meant for a backend: `_meta` without what is the hub's affair."""
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        return params
+    rest = {
+        name: value
+        for name, value in meta.items()
+        if name != TOKEN and not name.startswith(PROTOCOL_META)
+    }
+    plain = {name: value for name, value in params.items() if name != "_meta"}
+    return {**plain, "_meta": rest} if rest else plain
+
+
+def progress_of(params: dict[str, Any]) -> dict[str, Any]:
+    """What is told of progress, whatever a server wrote there."""
+    told = {
+        name: value
+        for name, value in params.items()
+        if name in ("progress", "total") and type(value) in (int, float)
+    }
+    message = params.get("message")
+    return {**told, "message": message[:MOST_MESSAGE]} if isinstance(message, str) else told
+
+
+def check_complete(response: Response, what: str) -> None:
+    """Refuse an answer that asks back: in a room there is nobody whom it could be put to."""
+    result = response.result
+    if not isinstance(result, dict) or result.get("resultType") != INPUT_REQUIRED:
+        return
+    questions = result.get("inputRequests")
+    asks = list(questions.values()) if isinstance(questions, dict) else []
+    told = ", ".join(shown(question_of(each)) for each in asks[:MOST_QUESTIONS])
+    raise BackendFailed(
+        f"{what} wants to be told more before it goes on, and cannot ask for it in a room"
+        f"{': ' if told else ''}{told}."
+    )
+
+
+def question_of(question: Any) -> str:
+    """What a server asks for, in a few words."""
+    asked = question if isinstance(question, dict) else {}
+    params = asked.get("params")
+    message = params.get("message") if isinstance(params, dict) else None
+    return message if isinstance(message, str) else str(asked.get("method"))

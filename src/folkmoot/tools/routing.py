@@ -1,0 +1,31 @@
+"""Whose a request is: the hub's own tools answer theirs, and a backend everything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from folkmoot.core.message import Request
+from folkmoot.tools.service import METHOD
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Admitted, Outcome, Service
+    from folkmoot.tools.catalogue import Catalogue
+
+
+class HubService:
+    """Two services as one, told apart by the canonical name that policy has judged."""
+
+    def __init__(self, catalogue: Catalogue, tools: Service, gateway: Service) -> None:
+        self._catalogue = catalogue
+        self._tools = tools
+        self._gateway = gateway
+
+    async def perform(self, admitted: Admitted) -> Outcome:
+        """Have it done by whoever's it is."""
+        request = admitted.envelope.message
+        own = type(request) is Request and request.method == METHOD and self._is_own(request)
+        return await (self._tools if own else self._gateway).perform(admitted)
+
+    def _is_own(self, request: Request) -> bool:
+        params = request.params
+        return isinstance(params, dict) and params.get("name") in self._catalogue

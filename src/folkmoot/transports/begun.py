@@ -1,0 +1,51 @@
+"""Begun: what is awaited and has mostly happened already, so that no timeout need be set up."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Begun(Generic[T]):
+    """Runs an awaitable until it waits, if it does; the rest of it can be awaited.
+
+    To be made and awaited by one task, with nothing awaited in between.
+    """
+
+    __slots__ = ("_result", "_steps", "_waits_for", "done")
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._steps = awaitable.__await__()
+        self._waits_for: Any = None
+        self.done = False
+        try:
+            self._waits_for = next(self._steps)
+        except StopIteration as end:
+            self._end(end.value)
+
+    @property
+    def result(self) -> T:
+        """What came of it, once it is done."""
+        return self._result
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        while not self.done:
+            try:
+                yield self._waits_for
+            except BaseException as error:  # noqa: BLE001 - it is told, and decides
+                self._step(error)
+            else:
+                self._step(None)
+        return self._result
+
+    def _step(self, error: BaseException | None) -> None:
+        try:
+            self._waits_for = next(self._steps) if error is None else self._steps.throw(error)
+        except StopIteration as end:
+            self._end(end.value)
+
+    def _end(self, result: T) -> None:
+        self._result = result
+        self.done = True

@@ -1,0 +1,169 @@
+"""What the endpoint is made of, and how its parts know each other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from folkmoot.core.errors import KindError
+from folkmoot.core.message import Request
+from folkmoot.core.policy import Decision, decide
+from folkmoot.transports.mcp.backends import SUBSCRIBE, Backends
+from folkmoot.transports.mcp.calls import Calls
+from folkmoot.transports.mcp.changes import Changes
+from folkmoot.transports.mcp.clients import KnownClients
+from folkmoot.transports.mcp.deliveries import Deliveries
+from folkmoot.transports.mcp.entrance import Entrance
+from folkmoot.transports.mcp.hearers import RIGHTS, Hearers
+from folkmoot.transports.mcp.lane import Lane
+from folkmoot.transports.mcp.listening import Listener
+from folkmoot.transports.mcp.lists import Lists
+from folkmoot.transports.mcp.notices import INBOX, Notices
+from folkmoot.transports.mcp.opencalls import OpenCalls
+from folkmoot.transports.mcp.own import server_info
+from folkmoot.transports.mcp.passage import Passage
+from folkmoot.transports.mcp.resources import Resources
+from folkmoot.transports.mcp.server import McpServer
+from folkmoot.transports.mcp.unusual import Unusual
+from folkmoot.transports.mcp.watches import Watches
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.ports import Bus, Clock
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.mail import Mail
+    from folkmoot.pipeline import Pipeline
+    from folkmoot.settings.model import McpSettings
+    from folkmoot.tools import Catalogue
+    from folkmoot.transports.mcp.sessions import Session
+
+
+class Parts:
+    """The parts of one endpoint; they work while `running()` is entered."""
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        catalogue: Catalogue,
+        pipeline: Pipeline,
+        accounts: Accounts,
+        mail: Mail,
+        bus: Bus,
+        clock: Clock,
+        gateway: Gateway | None,
+        rights: HubRights,
+        options: McpSettings,
+    ) -> None:
+        info = server_info(version)
+        calls, clients = Calls(pipeline, clock, rights), KnownClients()
+        self._gateway = gateway
+        self._rights = rights
+        self.deliveries = Deliveries()
+        self.open_calls = OpenCalls()
+        accounts.watch(self.open_calls.recheck)
+        self.lists = Lists(catalogue, rights, gateway, info)
+        self._notices = Notices(bus, accounts)
+        self._hearers = Hearers(accounts, rights, self._may_hear)
+        backends = unusual = None
+        self._watches: Watches | None = None
+        self._passage: Passage | None = None
+        if gateway is not None:
+            backends = Backends(gateway, rights, calls)
+            unusual = Unusual(backends, self.open_calls, info)
+            self._watches = Watches(gateway, self._hearers)
+            self._passage = Passage(backends, self.open_calls, info)
+        entrance = Entrance(clients, self._hearers)
+        resources = Resources(
+            entrance=entrance,
+            mail=mail,
+            deliveries=self.deliveries,
+            notices=self._notices,
+            hearers=self._hearers,
+            backends=backends,
+            unusual=unusual,
+            watches=self._watches,
+        )
+        listener = Listener(entrance, self._hearers, self._notices, backends, self._watches)
+        self.server = McpServer(
+            version=version,
+            catalogue=catalogue,
+            calls=calls,
+            deliveries=self.deliveries,
+            entrance=entrance,
+            lists=self.lists,
+            resources=resources,
+            listener=listener,
+            backends=backends,
+            unusual=unusual,
+        )
+        self._changes = Changes(gateway, rights, self._hearers, self._renew)
+        self.lane: Lane | None = None
+        if options.fast_lane:
+            self.lane = Lane(
+                catalogue=catalogue,
+                calls=calls,
+                clients=clients,
+                deliveries=self.deliveries,
+                open_calls=self.open_calls,
+                lists=None if options.conformance_fixtures else self.lists,
+                passage=self._passage,
+                server_info=info,
+            )
+        if options.conformance_fixtures:
+            # Only then: they are for tests, and take time to import.
+            from folkmoot.transports.mcp.conformance import mount
+
+            mount(self.server.sdk)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the parts work; on leaving, what follows deliveries is finished."""
+        self.server.renew()
+        async with AsyncExitStack() as stack:
+            for part in (
+                self.deliveries,
+                self._notices,
+                self._hearers,
+                self._watches,
+                self._passage,
+                self._changes,
+            ):
+                if part is not None:
+                    await stack.enter_async_context(part.running())
+            yield
+
+    def session_bound(self, session: Session) -> None:
+        """Tell a session that has become someone's: its lists are theirs now."""
+        hearer = self._hearers.of(session)
+        if hearer is not None:
+            self._hearers.tell(hearer, RIGHTS)
+
+    def end_session(self, session: Session) -> None:
+        """End all that belongs to a session which has ended."""
+        self._notices.unsubscribe(session)
+        self.open_calls.end(session)
+        hearer = self._hearers.part(session)
+        if hearer is not None and self._watches is not None:
+            self._watches.remove_all(hearer)
+
+    def _renew(self) -> None:
+        self.server.renew()
+        if self._watches is not None:
+            self._watches.renew()
+
+    def _may_hear(self, account: Account, what: str) -> bool:
+        """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
+        if what == INBOX:
+            return True
+        uri = None if self._gateway is None else self._gateway.catalogue.canonical_uri(what)
+        if uri is None:
+            return False
+        principal, rights = self._rights.of(account)
+        request = Request(id=0, method=SUBSCRIBE, params={"uri": uri})
+        try:
+            return decide(principal, rights, request).decision is Decision.ALLOW
+        except KindError:
+            return False

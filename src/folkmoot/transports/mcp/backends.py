@@ -1,0 +1,155 @@
+"""What `/mcp` asks of the servers behind the hub, by whichever spelling a client knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    BackendUnavailable,
+    PolicyError,
+    PromptUnknown,
+    UnknownTool,
+)
+from folkmoot.core.message import Request
+from folkmoot.core.policy import decide
+from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
+from folkmoot.tools.decode import shown
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+    from folkmoot.core.capability import Rights
+    from folkmoot.core.message import MessageId, Response
+    from folkmoot.gateway.asking import CallExtras
+    from folkmoot.gateway.catalogue import Catalogue
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.exchange import Exchange
+
+SUBSCRIBE: Final = "resources/subscribe"
+
+
+class Backends:
+    """Resolves names before policy sees them, and has requests answered."""
+
+    def __init__(self, gateway: Gateway, rights: HubRights, calls: Calls) -> None:
+        self.gateway = gateway
+        self._rights = rights
+        self._calls = calls
+        self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
+            CALL: self._tool,
+            GET: self._prompt,
+            READ: self._resource,
+            SUBSCRIBE: self._resource,
+            COMPLETE: self._completion,
+        }
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self.gateway.catalogue
+
+    def rights_of(self, account: Account | None) -> Rights:
+        """What someone may do."""
+        return self._rights.of(account)[1]
+
+    def settle(
+        self, method: str, params: dict[str, Any], exchange: Exchange
+    ) -> dict[str, Any] | None:
+        """The params with canonical names; None if they name nothing of a backend's.
+
+        Raises the refusal of a name that would be a backend's, and is not or may not be known.
+        """
+        return self._settle[method](params, exchange)
+
+    async def ask(
+        self,
+        method: str,
+        message_id: MessageId,
+        params: dict[str, Any],
+        exchange: Exchange,
+        version: str,
+        extras: CallExtras,
+    ) -> Response:
+        """The answer to a request whose params are settled."""
+        request = Request(id=message_id, method=method, params=params)
+        try:
+            return await self._calls.ask(request, exchange, version, extras)
+        except PolicyError as error:
+            self._audit(exchange, request, error)
+            raise
+
+    def _audit(self, exchange: Exchange, request: Request, error: PolicyError) -> None:
+        principal, _ = self._rights.of(exchange.caller.account)
+        self.gateway.audit.refused(principal, request, error)
+
+    def check(self, method: str, params: dict[str, Any], exchange: Exchange) -> None:
+        """Raise what policy says against a request, if it says anything."""
+        account = exchange.caller.account
+        principal, rights = self._rights.of(account)
+        request = Request(id=0, method=method, params=params)
+        verdict = decide(principal, rights, request)
+        try:
+            if verdict.error is not None:
+                raise verdict.error
+            self._catalogue.check_meaning(rights, verdict.kind)
+        except PolicyError as error:
+            self._audit(exchange, request, error)
+            if account is None:
+                raise AuthenticationRequired from None
+            raise
+
+    def unknown_tool(self, name: str, exchange: Exchange) -> UnknownTool:
+        """The refusal of a name that no tool has; what is like it is told if one may call it."""
+        nearest = self._catalogue.nearest(name, self.rights_of(exchange.caller.account))
+        if nearest is None:
+            return UnknownTool(f"Unknown tool: {shown(name)}.")
+        spelled = self._catalogue.names.spell(nearest, exchange.names)
+        return UnknownTool(f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled)
+
+    def _tool(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
+        name = params["name"]
+        entry = self._catalogue.tool(name)
+        if entry is not None:
+            return {**params, "name": entry.canonical}
+        namespace = self._catalogue.namespace_of(name)
+        if namespace is None:
+            return None
+        # Whoever may not call a tool is not told whether there is one.
+        self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
+        why = self._catalogue.absent.get(namespace)
+        if why is not None:
+            raise BackendUnavailable(f"{namespace} is not there now: {why}", backend=namespace)
+        raise self.unknown_tool(name, exchange)
+
+    def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
+        return {**params, "name": self._prompt_name(params["name"], exchange)}
+
+    def _prompt_name(self, name: str, exchange: Exchange) -> str:
+        entry = self._catalogue.prompt(name)
+        if entry is not None:
+            return entry.canonical
+        namespace = self._catalogue.namespace_of(name)
+        if namespace is not None:
+            self.check(GET, {"name": canonical_of(name, namespace)}, exchange)
+            why = self._catalogue.absent.get(namespace)
+            if why is not None:
+                raise BackendUnavailable(f"{namespace} is not there now: {why}", backend=namespace)
+        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+
+    def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
+        uri = self._catalogue.canonical_uri(params["uri"])
+        return None if uri is None else {**params, "uri": uri}
+
+    def _completion(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
+        ref = params["ref"]
+        if "uri" not in ref:
+            return {**params, "ref": {**ref, "name": self._prompt_name(ref["name"], exchange)}}
+        uri = self._catalogue.canonical_uri(ref["uri"])
+        return None if uri is None else {**params, "ref": {**ref, "uri": uri}}
+
+
+def canonical_of(name: str, namespace: str) -> str:
+    """The canonical form of a name in either spelling that nobody has."""
+    return f"{namespace}:{name[len(namespace) + 1 :] or '-'}"

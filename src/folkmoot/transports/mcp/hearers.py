@@ -1,0 +1,251 @@
+"""Those who are told of changes: sessions with a stream open, and streams that listen.
+
+A change that was not told yet is told once, however often it happened meanwhile; so what waits for
+one of them is bounded by what they asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.tools.patience import unless
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.capability import Rights
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.sessions import Session
+
+logger = logging.getLogger("folkmoot.mcp")
+
+LIST_CHANGED: Final = {
+    "tools": "notifications/tools/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "templates": "notifications/resources/list_changed",
+}
+"""How each list is said to have changed."""
+LISTS: Final = tuple(dict.fromkeys(LIST_CHANGED.values()))
+RIGHTS: Final = "rights"
+"""What is marked where someone's rights may have changed, and so all of their lists."""
+
+
+class Hearer(ABC):
+    """Someone who is told: of lists by the method of the notice, of a resource by its URI."""
+
+    def __init__(self) -> None:
+        self.held: Rights | None = None
+        """The rights that the lists they know were made for."""
+        self._pending: dict[str, None] = {}
+        self._news = asyncio.Event()
+
+    @property
+    @abstractmethod
+    def account_id(self) -> str:
+        """Whose account they have; empty for nobody's."""
+
+    @property
+    @abstractmethod
+    def holder(self) -> str:
+        """The mark of the token that lets them ask."""
+
+    @abstractmethod
+    def wants(self, what: str) -> bool:
+        """Whether they want to hear of this at all."""
+
+    def mark(self, what: str) -> None:
+        """Have them told of a change."""
+        self._pending[what] = None
+        self._news.set()
+
+    def take(self) -> list[str]:
+        """What is to be told now."""
+        taken = list(self._pending)
+        self._pending.clear()
+        self._news.clear()
+        return taken
+
+    async def heard(self, leaving: asyncio.Event) -> list[str]:
+        """Wait for what is to be told; nothing when there will be nothing any more."""
+        if not self._pending:
+            await unless(leaving, self._news.wait())
+        return self.take()
+
+
+class StreamHearer(Hearer):
+    """A stream of the stateless era, and what it asked for."""
+
+    def __init__(self, account_id: str, holder: str, wanted: frozenset[str]) -> None:
+        super().__init__()
+        self._account_id = account_id
+        self._holder = holder
+        self.wanted = wanted
+        """The lists it wants to hear of."""
+        self.ended = False
+
+    @property
+    def account_id(self) -> str:
+        """Whose account opened it."""
+        return self._account_id
+
+    @property
+    def holder(self) -> str:
+        """The mark of the token that opened it."""
+        return self._holder
+
+    def wants(self, what: str) -> bool:
+        """Whether it asked for this."""
+        return what in self.wanted or (what == RIGHTS and bool(self.wanted))
+
+    def end(self) -> None:
+        """Tell nothing more."""
+        self.ended = True
+        self._news.set()
+
+
+class SessionHearer(Hearer):
+    """A session of the handshake era; `voice` is the SDK's way to it."""
+
+    def __init__(self, session: Session, voice: Any) -> None:
+        super().__init__()
+        self.session = session
+        self.voice = voice
+        self.telling = False
+
+    @property
+    def account_id(self) -> str:
+        """Whose the session is; that may change while it is open."""
+        return self.session.owner
+
+    @property
+    def holder(self) -> str:
+        """The mark of the token whose account it is."""
+        return self.session.holder
+
+    def wants(self, what: str) -> bool:
+        """Only while it has a stream to hear it on."""
+        return bool(what) and self.session.streams > 0
+
+    async def say(self, what: str) -> None:
+        """Tell of one change."""
+        said: dict[str, Callable[[], Awaitable[None]]] = {
+            LIST_CHANGED["tools"]: self.voice.send_tool_list_changed,
+            LIST_CHANGED["prompts"]: self.voice.send_prompt_list_changed,
+            LIST_CHANGED["resources"]: self.voice.send_resource_list_changed,
+        }
+        if what in said:
+            await said[what]()
+        else:
+            await self.voice.send_resource_updated(what)
+
+
+class Hearers:
+    """All of them; whoever is told is first asked for by their token."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        rights: HubRights,
+        permitted: Callable[[Account, str], bool] = lambda _account, _uri: True,
+    ) -> None:
+        self._accounts = accounts
+        self._rights = rights
+        self._permitted = permitted
+        """Whether someone may still hear of a resource."""
+        self._sessions: dict[str, SessionHearer] = {}
+        self._streams: set[StreamHearer] = set()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the tasks that tell sessions; on leaving, end them."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                yield
+            finally:
+                for task in tuple(self._telling):
+                    task.cancel()
+
+    def meet(self, exchange: Exchange, voice: Any) -> SessionHearer | None:
+        """The session of a request as someone who is told; None for a session that has ended."""
+        session, account = exchange.session, exchange.caller.account
+        if session is None or session.ended:
+            return None
+        known = self._sessions.get(session.id)
+        if known is None:
+            known = self._sessions[session.id] = SessionHearer(session, voice)
+            known.held = self._rights.of(account)[1]
+        return known
+
+    def of(self, session: Session) -> SessionHearer | None:
+        """A session as someone who is told."""
+        return self._sessions.get(session.id)
+
+    def part(self, session: Session) -> SessionHearer | None:
+        """Tell a session that has ended nothing more."""
+        return self._sessions.pop(session.id, None)
+
+    def join(self, stream: StreamHearer, account: Account | None) -> None:
+        """Tell a stream from now on."""
+        stream.held = self._rights.of(account)[1]
+        self._streams.add(stream)
+
+    def leave(self, stream: StreamHearer) -> None:
+        """Tell a stream nothing more."""
+        self._streams.discard(stream)
+
+    def tell(self, hearer: Hearer, what: str) -> None:
+        """Have someone told of a change; nobody waits for it."""
+        if isinstance(hearer, SessionHearer):
+            if not hearer.wants(what) or self._tasks is None:
+                return
+            hearer.mark(what)
+            if not hearer.telling:
+                hearer.telling = True
+                task = self._tasks.create_task(self._tell(hearer))
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
+        else:
+            hearer.mark(what)
+
+    def tell_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
+        """Have everyone who has an account, or only these, told that something has changed."""
+        for hearer in (*self._sessions.values(), *self._streams):
+            concerned = accounts is None or hearer.account_id in accounts
+            if hearer.account_id and concerned and hearer.wants(what):
+                self.tell(hearer, what)
+
+    async def due(self, hearer: Hearer, what: str) -> list[str] | None:
+        """What to say of something that was marked; None when their token is good no more."""
+        account = await self._accounts.authenticate_hash(hearer.holder) if hearer.holder else None
+        if account is None or account.id != hearer.account_id:
+            return None
+        if what == RIGHTS:
+            before, hearer.held = hearer.held, self._rights.of(account)[1]
+            same = before is hearer.held or (before and [*before] == [*hearer.held])
+            return [] if same else [each for each in LISTS if hearer.wants(each)]
+        return [what] if what in LISTS or self._permitted(account, what) else []
+
+    async def _tell(self, hearer: SessionHearer) -> None:
+        try:
+            while what := hearer.take():
+                for each in what:
+                    due = await self.due(hearer, each)
+                    if due is None or hearer.session.ended:
+                        return
+                    for notice in due:
+                        await hearer.say(notice)
+        except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
+            logger.debug("a session was not told", extra={"error": type(error).__name__})
+        finally:
+            hearer.telling = False

@@ -1,0 +1,120 @@
+"""Lists and searches of `/mcp`: what the hub has and what its backends have, for who asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from folkmoot.core.errors import KindError
+from folkmoot.gateway.listing import Listings, tool_shown
+from folkmoot.gateway.part import kind_of
+from folkmoot.gateway.search import Search
+from folkmoot.names import STYLES
+from folkmoot.transports.mcp.own import own_entries, own_lists
+
+if TYPE_CHECKING:
+    from msgspec import UnsetType
+
+    from folkmoot.core.capability import Rights
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.model import Definition, ToolEntry, What
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.tools import Catalogue
+    from folkmoot.transports.mcp.exchange import Exchange
+
+WHAT: Final[dict[str, What]] = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+    "prompts/list": "prompts",
+}
+"""The methods that list, and what."""
+STYLED: Final = frozenset(("tools", "prompts"))
+"""The lists whose entries have names."""
+TOLD: Final = ("name", "description", "inputSchema", "annotations")
+"""What is told of a tool that was found."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Lists:
+    """Ready-made results; the lane writes them, and the SDK's handlers read them."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        rights: HubRights,
+        gateway: Gateway | None,
+        server_info: dict[str, Any],
+    ) -> None:
+        self._own = catalogue
+        self._rights = rights
+        self._gateway = gateway
+        self._listings = (
+            gateway.listings
+            if gateway is not None
+            else Listings(own_lists(catalogue), server_info=server_info)
+        )
+        self._search = gateway.search if gateway is not None else Search(own_entries(catalogue))
+        meta = {"io.modelcontextprotocol/serverInfo": server_info}
+        stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta}
+        self._finders = {
+            (style, is_stateless): Raw(
+                _encode(
+                    {
+                        "tools": catalogue.listing(style, app_only=False, finders=True),
+                        **(stateless if is_stateless else {}),
+                    }
+                )
+            )
+            for style in STYLES
+            for is_stateless in (False, True)
+        }
+
+    def result(
+        self, method: str, exchange: Exchange, *, apps: bool, cursor: str | UnsetType | None = None
+    ) -> Raw:
+        """A page of a list, for the one who asks; a bad cursor is an `ArgumentInvalid`."""
+        what, stateless = WHAT[method], exchange.session is None
+        if what == "tools" and exchange.search:
+            return self._finders[exchange.names, stateless]
+        return self._listings.page(
+            what,
+            self._rights.of(exchange.caller.account)[1],
+            exchange.names if what in STYLED else "canonical",
+            apps=what == "tools" and (apps or exchange.all_tools),
+            stateless=stateless,
+            cursor=None if cursor is UNSET else cursor,
+        )
+
+    async def find(self, exchange: Exchange, query: str, limit: int) -> dict[str, Any]:
+        """The tools that fit some words best, of those that the one who asks may call.
+
+        Servers that are away are told of too: what is not found may be theirs.
+        """
+        await self._search.ready()
+        rights = self._rights.of(exchange.caller.account)[1]
+        found = self._search.find(query, lambda entry: may_call(rights, entry), limit)
+        answer: dict[str, Any] = {"tools": [self._told(each.entry, exchange) for each in found]}
+        absent = self._listings.absent("tools", rights)
+        return {**answer, "absent": absent} if absent else answer
+
+    def _told(self, entry: ToolEntry, exchange: Exchange) -> Definition:
+        tool = self._own.find(entry.canonical)
+        if tool is not None:
+            shown = self._own.listed(tool, exchange.names)
+        else:
+            names = self._own.names if self._gateway is None else self._gateway.catalogue.names
+            name = names.spell(entry.canonical, exchange.names)
+            shown = tool_shown(entry, name, exchange.names, stateless=exchange.session is None)
+        return {member: shown[member] for member in TOLD if member in shown}
+
+
+def may_call(rights: Rights, entry: ToolEntry) -> bool:
+    """Whether someone with these rights may call a tool."""
+    try:
+        return rights.allows(kind_of("tools", entry.canonical))
+    except KindError:
+        return False

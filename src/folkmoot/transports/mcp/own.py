@@ -1,0 +1,63 @@
+"""What the hub itself adds to the lists of `/mcp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.gateway.model import Definition, ToolEntry, What
+from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP
+from folkmoot.transports.mcp.notices import INBOX
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.listing import Own
+    from folkmoot.tools import Catalogue
+
+NAME: Final = "folkmoot"
+TITLE: Final = "Folkmoot"
+
+RESOURCES: Final[list[Definition]] = [
+    {
+        "uri": INBOX,
+        "name": "inbox",
+        "title": "Inbox digest",
+        "description": "How much is unread in your mailbox, and from whom. Subscribe to be told of "
+        "new mail.",
+        "mimeType": "application/json",
+    },
+    {
+        "uri": INBOX_APP,
+        "name": "mmp-inbox",
+        "title": "Inbox",
+        "description": "The inbox as an MCP App.",
+        "mimeType": APP_TYPE,
+    },
+]
+
+
+def server_info(version: str) -> dict[str, Any]:
+    """What the hub says of itself."""
+    return {"name": NAME, "title": TITLE, "version": version}
+
+
+def own_lists(catalogue: Catalogue) -> Mapping[What, Own]:
+    """The hub's own entries, by list."""
+    return {
+        "tools": lambda style, apps: catalogue.listing(style, app_only=apps),
+        "resources": lambda _style, _apps: RESOURCES,
+    }
+
+
+def own_entries(catalogue: Catalogue) -> list[ToolEntry]:
+    """The hub's own tools as they are searched; those that search are not found."""
+    return [
+        ToolEntry(
+            canonical=tool.name,
+            namespace="",
+            own=tool.name,
+            definition=catalogue.listed(tool, "canonical"),
+            schema=tool.schema,
+        )
+        for tool in catalogue.tools
+        if not tool.finder
+    ]

@@ -1,0 +1,231 @@
+"""Hostile clients of `/mcp`: no spelling, no nesting and no old token opens what is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.gateway.model import Inventory
+from folkmoot.gateway.ports import Wanted
+from folkmoot.transports.mcp.backends import Backends
+from tests.harness import run
+from tests.transports.mcp.gateway_support import (
+    PLAIN_TOOL,
+    Demo,
+    fronted,
+    messages,
+    settle,
+    text,
+    wired,
+)
+
+UNUSUAL = {"mcp-nobody-knows": "1"}
+"""A header that has the SDK read a request which the lane would take."""
+ARGUMENT = {"argument": {"name": "a", "value": "b"}}
+HIDING = (
+    "demo://file///pub/..%2Fetc/passwd",
+    "demo://file///pub/..%5cetc",
+    "demo://file///pub/%252e%252e/etc",
+    "demo://file///pub/..;/etc",
+    "demo://file///pub/%2E%2e/etc",
+)
+
+
+async def read(wanted: Wanted) -> Any:
+    if wanted.method == "resources/read":
+        return {"contents": [{"uri": wanted.params["uri"], "text": "read"}]}
+    return {"completion": {"values": []}}
+
+
+async def asks(wanted: Wanted) -> Any:
+    """Wants to be told something before it goes on."""
+    if "inputResponses" in wanted.params:
+        return text("done")
+    form = {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}}
+    question = {"method": "elicitation/create", "params": form}
+    return {"resultType": "input_required", "inputRequests": {"a": question}, "requestState": "s"}
+
+
+def test_no_escape_leads_out_of_what_one_may_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        demo.other = read
+        async with fronted(tmp_path, "stateless", demo, everyone=False) as there:
+            ann = await there.person("ann")
+            public = "demo://file///pub/*"
+            given = (f"mcp.request.resources/*:{public}", f"mcp.request.completion/*:{public}")
+            denied = "!mcp.request.resources/*:demo://file///pub/my keys/*"
+            await settle(there, ann=(*given, denied))
+            wire = await wired(there, ann)
+            for headers in (None, UNUSUAL):
+                for uri in (*HIDING, "demo://file///pub/my%20keys/a"):
+                    told = await wire.ask("resources/read", {"uri": uri}, headers=headers)
+                    assert "error" in told, uri
+                    ref = {"ref": {"type": "ref/resource", "uri": uri}, **ARGUMENT}
+                    await wire.ask("completion/complete", ref, headers=headers)
+            filters = {"resourceSubscriptions": [*HIDING, "demo://file///pub/my%20keys/a"]}
+            listen = wire.message("subscriptions/listen", {"notifications": filters}, 2, None)
+            async with wire.streamed(listen) as events:
+                agreed = await anext(events)
+            assert agreed["params"]["notifications"].get("resourceSubscriptions") is None
+            asked = {json.dumps(each.params) for each in demo.asked}
+            # What is completed is a template, which nobody denied.
+            assert all("my%20keys" in each and "ref" in each for each in asked)
+            plain = {"uri": "demo://file///pub/a%20b"}
+            assert "result" in await wire.ask("resources/read", plain)
+
+    run(main())
+
+
+@pytest.mark.parametrize("ending", ["recovered", "deleted"])
+def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_with(
+    ending: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def hangs(_: Wanted) -> Any:
+            begun.set()
+            await asyncio.Event().wait()
+
+        demo = Demo(asks=asks, hangs=hangs)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            ann, accounts = await there.person("ann"), there.hub.accounts
+            wire = await wired(there, ann, capabilities={"elicitation": {}})
+            call = wire.message("tools/call", {"name": "demo_asks"}, 7, None)
+            other = wire.message("tools/call", {"name": "demo_hangs"}, 8, None)
+            hanging = asyncio.ensure_future(wire.post(other))
+            await begun.wait()
+            async with wire.streamed(call) as events:
+                question = await anext(events)
+                if ending == "recovered":
+                    await accounts.recover("ann", ann.recovery_code)
+                else:
+                    account = await accounts.authenticate(ann.token)
+                    assert account is not None
+                    await accounts.delete(account)
+                reply = {"action": "accept", "content": {}}
+                await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": reply})
+                assert "Authentication required." in str(await anext(events))
+            assert "Authentication required." in str(messages(await hanging))
+            assert not any("inputResponses" in each.params for each in demo.asked)
+            assert [each.params["name"] for each in demo.cancelled] == ["hangs"]
+
+    run(main())
+
+
+def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    settled = Backends.settle
+
+    def counted(self: Backends, *asked: Any) -> Any:
+        looked.append(asked)
+        return settled(self, *asked)
+
+    monkeypatch.setattr(Backends, "settle", counted)
+
+    async def main() -> None:
+        async with fronted(tmp_path, "stateless", Demo()) as there:
+            wire = await wired(there, await there.person("ann"))
+            filters = {"resourceSubscriptions": [f"demo://a/{n}" for n in range(20_000)]}
+            listen = wire.message("subscriptions/listen", {"notifications": filters}, 2, None)
+            async with wire.streamed(listen) as events:
+                agreed = await anext(events)
+            assert len(agreed["params"]["notifications"]["resourceSubscriptions"]) == 256
+            assert len(looked) < 300
+
+    run(main())
+
+
+@pytest.mark.parametrize("names", ['"demo:echo", "msg/lookup"', '"demo_echo", "msg_lookup"'])
+def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(
+    names: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[[rule]]\nname = "no"\nuse = "tools"\noptions = {{ deny = [{names}] }}\n')
+    own = {"name": "msg_lookup", "arguments": {"handle": "ann"}}
+
+    async def main() -> None:
+        demo = Demo()
+        interceptors = {"rules": str(rules)}
+        async with fronted(tmp_path, "stateless", demo, interceptors=interceptors) as there:
+            wire = await wired(there, await there.person("ann"))
+            for call in (
+                {"name": "demo_echo"},
+                {"name": "demo:echo"},
+                {"name": "folkmoot_call_tool", "arguments": {"name": "demo_echo"}},
+                {"name": "folkmoot/call_tool", "arguments": {"name": "demo:echo", "arguments": {}}},
+                own,
+                {"name": "folkmoot_call_tool", "arguments": own},
+            ):
+                told = await wire.ask("tools/call", call)
+                assert told["error"]["data"]["code"] == "blocked", call
+            found = {"name": "folkmoot_call_tool", "arguments": {"name": "msg_contacts"}}
+            assert "contacts" in str(await wire.ask("tools/call", found))
+            assert demo.asked == []
+
+    run(main())
+
+
+def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(tmp_path: Path) -> None:
+    region = {"type": "string", "x-mcp-header": "Region"}
+    schema = {"type": "object", "properties": {"region": region}}
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "stateless", demo, everyone=False) as there:
+            listed = {**PLAIN_TOOL, "name": "hidden", "inputSchema": schema}
+            await there.hub.behind.gateway.arrived("demo", Inventory(tools=(listed,)))
+            ann = await there.person("ann")
+            for token in (ann.token, ""):
+                wire = await wired(there, token)
+                told = []
+                for name in ("demo_hidden", "demo_absent"):
+                    call = {"name": name, "arguments": {"region": "eu"}}
+                    said = json.dumps(await wire.ask("tools/call", call, headers=UNUSUAL))
+                    told.append(said.replace("hidden", "absent"))
+                assert told[0] == told[1]
+
+    run(main())
+
+
+@pytest.mark.parametrize("odd", ['"\\ud800"', '{"\\udfff": 1}', "NaN", "1e999"])
+def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
+    odd: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "folkmoot.audit")
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "stateless", demo) as there:
+            wire = await wired(there, await there.person("ann"))
+            for place in ("arguments", "_meta"):
+                call: dict[str, Any] = {"name": "demo_echo", "arguments": {}}
+                message = wire.message("tools/call", call, 1, None)
+                message["params"][place]["it"] = "@"
+                body = json.dumps(message).replace('"@"', odd).encode()
+                answer = await wire.http.post(
+                    there.url, content=body, headers=wire.headers(message)
+                )
+                assert "JSON cannot carry" in answer.text
+            assert demo.asked == []
+
+    run(main())
+    assert not [each for each in caplog.records if each.exc_info]
+
+
+def test_a_wish_for_a_task_goes_nowhere(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo) as there:
+            wire = await wired(there, await there.person("ann"))
+            await wire.ask("tools/call", {"name": "demo_echo", "task": {"ttl": 60_000}})
+            assert [sorted(each.params) for each in demo.asked] == [["name"]]
+
+    run(main())

@@ -1,0 +1,315 @@
+"""What clients are told of by themselves: lists that changed, and resources they watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.transports.mcp import changes, watches
+from tests.harness import run
+from tests.mcp_harness import Meeting, until
+from tests.transports.mcp.gateway_support import (
+    Demo,
+    Wire,
+    echo,
+    fronted,
+    read_events,
+    settle,
+    wired,
+)
+
+TOOLS, PROMPTS, RESOURCES = (
+    f"notifications/{each}/list_changed" for each in ("tools", "prompts", "resources")
+)
+UPDATED = "notifications/resources/updated"
+NOTE = "demo://notes//a"
+LISTED: dict[str, Any] = {"resources": ({"uri": "notes://a", "name": "a"},)}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes are told of sooner than people would want it."""
+    monkeypatch.setattr(changes, "QUIET_SECONDS", 0.05)
+
+
+class Heard:
+    """What someone is told on a stream."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str]] = []
+
+    async def take(self, events: AsyncIterator[Any]) -> None:
+        async for event in events:
+            self.all.append((event["method"], event.get("params", {}).get("uri", "")))
+
+    async def until(self, *expected: tuple[str, str] | str) -> None:
+        """Wait for exactly this, in any order."""
+        wanted = sorted(each if isinstance(each, tuple) else (each, "") for each in expected)
+
+        async def reached() -> bool:
+            return len(self.all) >= len(wanted)
+
+        await until(reached)
+        assert sorted(self.all) == wanted
+        self.all.clear()
+
+
+@asynccontextmanager
+async def hearing(wire: Wire) -> AsyncIterator[Heard]:
+    """The stream of a session that answers nothing."""
+    heard = Heard()
+    headers = {**wire.headers({}), "accept": "text/event-stream"}
+    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
+        assert response.status_code == 200
+        taking = asyncio.ensure_future(heard.take(read_events(response)))
+        try:
+            yield heard
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+
+
+@asynccontextmanager
+async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any]]:
+    """A stream of the stateless era, and what of it was honoured."""
+    heard = Heard()
+    message = wire.message("subscriptions/listen", {"notifications": wanted}, 1, None)
+    async with wire.streamed(message) as events:
+        acknowledged = await anext(events)
+        taking = asyncio.ensure_future(
+            heard.take(each async for each in events if "method" in each)
+        )
+        try:
+            yield heard, acknowledged["params"]["notifications"]
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+
+
+async def change(there: Meeting, demo: Demo) -> None:
+    """The backend has another tool, twice over."""
+    for number in range(2):
+        demo.tools[f"new_{len(demo.tools)}_{number}"] = echo
+        await there.hub.behind.gateway.arrived("demo", demo.inventory(**LISTED))
+
+
+def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+            deaf = await wired(there, ann)
+            await quiet(there)
+            async with hearing(wire) as anns, hearing(bobs) as heard, hearing(stranger) as nothing:
+                await change(there, demo)
+                await anns.until(TOOLS)
+                await heard.until(TOOLS)
+                # What changes someone's rights changes their lists, and nothing else does.
+                granted = ("mcp.request.tools/call:nothing:*",)
+                await ann.call("msg_set_profile", bio="Not a right of mine.")
+                await settle(there, everyone=True, ann=granted)
+                await anns.until(TOOLS, PROMPTS, RESOURCES)
+                there.hub.behind.gateway.lost("demo", "It is away.")
+                await anns.until(TOOLS, RESOURCES)
+                await heard.until(TOOLS, RESOURCES)
+                assert nothing.all == []
+            assert deaf.session in there.hub.mcp._parts._hearers._sessions
+            headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
+            await there.ask("DELETE", headers=headers)
+            assert deaf.session not in there.hub.mcp._parts._hearers._sessions
+
+    run(main())
+
+
+def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+            wire = await wired(there, "")
+            await quiet(there)
+            async with hearing(wire) as heard:
+                register = {"name": "msg_register", "arguments": {"handle": "ann"}}
+                assert (await wire.ask("tools/call", register))["result"]["isError"] is False
+                await heard.until(TOOLS, PROMPTS, RESOURCES)
+                tools = (await wire.ask("tools/list"))["result"]["tools"]
+                assert "demo_echo" in [tool["name"] for tool in tools]
+                await change(there, demo)
+                await heard.until(TOOLS)
+
+    run(main())
+
+
+async def quiet(there: Meeting) -> None:
+    """Wait until what happened before is told."""
+
+    async def is_quiet() -> bool:
+        return there.hub.mcp._parts._changes._timer is None
+
+    await until(is_quiet)
+
+
+async def all_told(there: Meeting, wire: Wire) -> None:
+    """Wait until a session has been told what there was to tell."""
+    hearer = there.hub.mcp._parts._hearers._sessions[wire.session]
+
+    async def is_told() -> bool:
+        return not hearer.telling
+
+    await until(is_told)
+
+
+def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "stateless", demo, listed=LISTED) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+            await quiet(there)
+            async with (
+                listening(wire, toolsListChanged=True) as (anns, honoured),
+                listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
+                listening(stranger, toolsListChanged=True) as (nothing, _),
+            ):
+                assert honoured == {"toolsListChanged": True}
+                await change(there, demo)
+                await anns.until(TOOLS)
+                there.hub.behind.gateway.lost("demo", "It is away.")
+                await anns.until(TOOLS)
+                await heard.until(RESOURCES)
+                assert nothing.all == []
+            streams = there.hub.mcp._parts._hearers._streams
+
+            async def are_gone() -> bool:
+                return not streams
+
+            await until(are_gone)
+
+    run(main())
+
+
+def test_a_watched_resource_is_told_of_to_whoever_watches_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire, bobs = await wired(there, ann), await wired(there, bob)
+            also = await wired(there, bob, "stateless")
+            async with (
+                hearing(wire) as anns,
+                hearing(bobs) as heard,
+                listening(also, resourceSubscriptions=[NOTE, "demo://notes//still"]) as (
+                    streamed,
+                    honoured,
+                ),
+            ):
+                assert honoured == {"resourceSubscriptions": [NOTE]}
+                for _ in range(2):
+                    told = await wire.ask("resources/subscribe", {"uri": NOTE})
+                    assert told["result"] == {}
+                # A backend is asked once for all of them.
+                assert [len(each) for each in demo.watched.values()] == [1]
+                for _ in range(3):
+                    demo.change("notes://a")
+                await anns.until((UPDATED, NOTE))
+                await streamed.until((UPDATED, NOTE))
+                assert heard.all == []
+                still = await wire.ask("resources/subscribe", {"uri": "demo://notes//still"})
+                assert "no changes" in still["error"]["message"]
+                await wire.ask("resources/unsubscribe", {"uri": NOTE})
+                demo.change("notes://a")
+                await streamed.until((UPDATED, NOTE))
+                assert anns.all == []
+
+            async def is_forgotten() -> bool:
+                return not demo.watched
+
+            await until(is_forgotten)
+            assert len(there.hub.mcp._parts._watches or ()) == 0
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.rights-by-effective-kind")
+def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo, everyone=False, listed=LISTED) as there:
+            ann, bob = await there.people("ann", "bob")
+            granted = ("mcp.request.resources/*:demo://*",)
+            await settle(there, ann=granted)
+            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+            also = await wired(there, bob, "stateless")
+            for who, code in (
+                (bobs, "capability_denied"),
+                (stranger, "authentication_required"),
+            ):
+                told = await who.ask("resources/subscribe", {"uri": NOTE})
+                assert told["error"]["data"]["code"] == code
+            for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
+                assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
+            async with listening(also, resourceSubscriptions=[NOTE]) as (_, honoured):
+                assert honoured == {}
+            assert demo.watched == {}
+            await quiet(there)
+            async with hearing(wire) as heard:
+                await wire.ask("resources/subscribe", {"uri": NOTE})
+                demo.change("notes://a")
+                await heard.until((UPDATED, NOTE))
+                await settle(there, bob=granted)
+                await heard.until(TOOLS, PROMPTS, RESOURCES)
+                demo.change("notes://a")
+                await all_told(there, wire)
+                await settle(there, ann=granted)
+                await heard.until(TOOLS, PROMPTS, RESOURCES)
+                demo.change("notes://a")
+                await heard.until((UPDATED, NOTE))
+                await there.hub.accounts.recover("ann", ann.recovery_code)
+                demo.change("notes://a")
+                await change(there, demo)
+                await quiet(there)
+                await all_told(there, wire)
+                assert heard.all == []
+
+    run(main())
+
+
+def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MOST_WATCHED", 2)
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+            ann = await there.person("ann")
+            wire = await wired(there, ann)
+            for name in "ab":
+                told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
+                assert "result" in told
+            refused = await wire.ask("resources/subscribe", {"uri": "demo://notes//c"})
+            assert refused["error"]["data"]["code"] == "too_many_in_flight"
+            await quiet(there)
+            async with hearing(wire) as heard:
+                other = Demo(another=echo)
+                there.hub.behind.gateway.attach(other)
+                await there.hub.behind.gateway.arrived("demo", other.inventory(**LISTED))
+                # Whatever happened in between went unheard, so it is told as if it had.
+                await heard.until(TOOLS, RESOURCES, (UPDATED, NOTE), (UPDATED, "demo://notes//b"))
+                assert demo.watched == {}
+                other.change("notes://b")
+                await heard.until((UPDATED, "demo://notes//b"))
+            headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
+            await there.ask("DELETE", headers=headers)
+            assert other.watched == {}
+
+    run(main())

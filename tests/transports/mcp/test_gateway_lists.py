@@ -1,0 +1,203 @@
+"""Lists of `/mcp` before backends: whose entries they show, page by page, and that of both ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import run
+from tests.mcp_harness import both_eras, until
+from tests.transports.mcp.gateway_support import (
+    Demo,
+    Headers,
+    Wire,
+    fronted,
+    messages,
+    settle,
+    wired,
+)
+
+UNUSUAL = {"mcp-nobody-knows": "1"}
+
+LISTED: dict[str, Any] = {
+    "resources": ({"uri": "notes://a", "name": "a"}, {"uri": "ui://page", "name": "page"}),
+    "templates": ({"uriTemplate": "notes://{name}", "name": "any"},),
+    "prompts": ({"name": "greet"}, {"name": "partTwo"}),
+}
+METHODS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+
+
+async def listed(wire: Wire, method: str, query: str = "", headers: Headers = None) -> list[str]:
+    """The names or URIs of a whole list, every page of it."""
+    found: list[str] = []
+    params: dict[str, Any] = {}
+    while True:
+        result = (await wire.ask(method, params, query=query, headers=headers))["result"]
+        found += [
+            entry.get("uri") or entry.get("uriTemplate") or entry["name"]
+            for entry in result[METHODS[method]]
+        ]
+        if "nextCursor" not in result:
+            return found
+        params = {"cursor": result["nextCursor"]}
+
+
+@both_eras
+def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
+        settings: dict[str, Any] = {"gateway": {"page_size": 10}}
+        async with fronted(tmp_path, era, demo, listed=LISTED, **settings) as there:
+            ann = await there.person("ann")
+            wire = await wired(there, ann)
+            for headers in (None, UNUSUAL):
+                tools = await listed(wire, "tools/list", headers=headers)
+                assert tools[0] == "msg_register"
+                theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
+                assert tools[-6:] == theirs
+                assert len(set(tools)) == len(tools)
+                assert await listed(wire, "resources/list", headers=headers) == [
+                    *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
+                    *("demo://notes//a", "ui://demo/page"),
+                ]
+                assert await listed(wire, "resources/templates/list", headers=headers) == [
+                    "demo://notes//{name}"
+                ]
+                assert await listed(wire, "prompts/list", headers=headers) == [
+                    *("demo_greet", "demo_part_two")
+                ]
+                names = await listed(wire, "tools/list", "?names=canonical", headers=headers)
+                assert names[-1] == "demo:tool_4"
+                wrong = await wire.ask("tools/list", {"cursor": "nonsense"}, headers=headers)
+                assert wrong["error"]["data"]["code"] == "argument_invalid"
+            before = there.hub.mcp.answered["sdk"]
+            await listed(wire, "tools/list")
+            assert there.hub.mcp.answered["sdk"] == before
+            shown = await ann.client.list_tools()
+            assert shown.next_cursor is not None
+            assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
+
+    run(main())
+
+
+@both_eras
+def test_the_lane_writes_lists_as_the_sdk_does(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
+            there.hub.behind.gateway.attach(Demo("away"))
+            await settle(there, everyone=True)
+            wire = await wired(there, await there.person("ann"))
+            for method in METHODS:
+                for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
+                    message = wire.message(method, {}, "one", None)
+                    lane, before = await wire.post(message, query), there.hub.mcp.answered["sdk"]
+                    sdk = await wire.post(message, query, headers=UNUSUAL)
+                    assert there.hub.mcp.answered["sdk"] == before + 1
+                    assert messages(lane) == messages(sdk), (method, query)
+
+    run(main())
+
+
+def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, "handshake", Demo(), listed=LISTED) as there:
+            ann = await there.person("ann")
+            for version in ("2024-11-05", "2025-06-18"):
+                wire = await wired(there, ann, version=version)
+                assert "demo_echo" in await listed(wire, "tools/list")
+                assert "demo://notes//a" in await listed(wire, "resources/list")
+                assert "demo_greet" in await listed(wire, "prompts/list")
+                told = await wire.ask("tools/call", {"name": "demo_echo"})
+                assert told["result"]["content"][0]["text"] == "{}"
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.rights-by-effective-kind")
+@both_eras
+def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        demo = Demo(secret=Demo.request)  # type: ignore[arg-type]
+        async with fronted(tmp_path, era, demo, everyone=False, listed=LISTED) as there:
+            ann, bob = await there.people("ann", "bob")
+            await settle(
+                there,
+                ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
+                bob=("mcp.request.prompts/get:demo:greet", "mcp.request.resources/read:demo://*"),
+            )
+            seen: list[dict[str, list[str]]] = []
+            for who in (ann, bob, ""):
+                wire = await wired(there, who)
+                for headers in (None, UNUSUAL):
+                    lists = {
+                        method: await listed(wire, method, headers=headers) for method in METHODS
+                    }
+                    seen.append(
+                        {
+                            method: [name for name in names if "demo" in name]
+                            for method, names in lists.items()
+                        }
+                    )
+            anns, bobs, strangers = seen[::2]
+            nothing: dict[str, list[str]] = {method: [] for method in METHODS}
+            assert seen[1::2] == seen[::2]
+            assert anns == {**nothing, "tools/list": ["demo_echo"]}
+            assert bobs == {
+                "tools/list": [],
+                "resources/list": ["demo://notes//a", "ui://demo/page"],
+                "resources/templates/list": ["demo://notes//{name}"],
+                "prompts/list": ["demo_greet"],
+            }
+            assert strangers == nothing
+
+    run(main())
+
+
+def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, "handshake") as there:
+            ann = await there.person("ann")
+            stateless = await wired(there, ann, "stateless")
+
+            async def told() -> tuple[Any, Any]:
+                discovered = (await stateless.ask("server/discover"))["result"]
+                again = await there.returning(ann.token)
+                can = again.client.server_capabilities
+                assert can.model_dump(by_alias=True, exclude_none=True) == {
+                    name: each
+                    for name, each in discovered["capabilities"].items()
+                    if name != "extensions"
+                }
+                assert again.client.instructions == discovered["instructions"]
+                return discovered["capabilities"], discovered["instructions"]
+
+            can, instructions = await told()
+            assert can["tools"] == can["prompts"] == {"listChanged": True}
+            assert can["resources"] == {"subscribe": True, "listChanged": True}
+            assert {"completions", "logging"} <= can.keys()
+            assert "server_tool" not in instructions
+            demo = Demo()
+            there.hub.behind.gateway.attach(demo)
+            await there.hub.behind.gateway.arrived("demo", demo.inventory())
+
+            async def is_told() -> bool:
+                return (
+                    "server_tool"
+                    in (await stateless.ask("server/discover"))["result"]["instructions"]
+                )
+
+            await until(is_told)
+            await told()
+
+    run(main())

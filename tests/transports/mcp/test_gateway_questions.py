@@ -1,0 +1,246 @@
+"""Backends that ask something back: their caller is asked, in its own era, and nobody else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from folkmoot.gateway.ports import Wanted
+from folkmoot.transports.mcp import passage, rounds
+from tests.harness import run
+from tests.transports.mcp.gateway_support import Demo, Headers, Wire, fronted, payload, text, wired
+
+FORM = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "Who are you?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
+SAMPLE = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Say hi"}}],
+        "maxTokens": 9,
+    },
+}
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+UNUSUAL = {"mcp-nobody-knows": "1"}
+
+
+def wish(state: str | None = "s1", **asked: Any) -> dict[str, Any]:
+    told = {"resultType": "input_required", "inputRequests": asked}
+    return told if state is None else {**told, "requestState": state}
+
+
+async def asking(wanted: Wanted) -> Any:
+    """Wants to know a name, then a word, and says both."""
+    given = wanted.params.get("inputResponses")
+    state = wanted.params.get("requestState")
+    if given is None:
+        return wish("first", who=FORM)
+    if state == "first":
+        return wish(f"then {given['who']['content']['name']}", what=SAMPLE)
+    return text(f"{state}: {given['what']['content']['text']}")
+
+
+async def answer_form(_: Any, params: Any) -> types.ElicitResult:
+    assert params.message == "Who are you?"
+    return types.ElicitResult(action="accept", content={"name": "Ann"})
+
+
+async def sample(_: Any, __: Any) -> types.CreateMessageResult:
+    content = types.TextContent(text="hi")
+    return types.CreateMessageResult(role="assistant", content=content, model="m")
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+def test_an_official_client_is_asked_and_the_call_goes_on(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo(asking=asking)
+        async with fronted(tmp_path, era, demo) as there:
+            made = await there.hub.accounts.register("ann")
+            ann = await there.returning(
+                made.token, elicitation_callback=answer_form, sampling_callback=sample
+            )
+            for _ in range(2):
+                result = await ann.client.call_tool("demo_asking", {"text": "kept"})
+                assert result.content[0].text == "then Ann: hi"  # type: ignore[union-attr]
+            assert {"elicitation", "sampling"} <= demo.asked[0].capabilities.keys()
+            assert all(each.params["arguments"] == {"text": "kept"} for each in demo.asked)
+            assert len(demo.asked) == 6
+
+    run(main())
+
+
+async def first_question(wire: Wire, id_: int = 1, headers: Headers = None) -> tuple[Any, Any, Any]:
+    """The open stream of a call, its events and the question in it."""
+    message = wire.message("tools/call", {"name": "demo_asking"}, id_, None)
+    opened = wire.http.stream(
+        "POST", wire.there.url, json=message, headers={**wire.headers(message), **(headers or {})}
+    )
+    response = await opened.__aenter__()
+    lines = (line async for line in response.aiter_lines() if line.startswith("data: "))
+    return opened, lines, json.loads((await anext(lines))[6:])
+
+
+@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
+def test_only_the_session_that_was_asked_can_answer(
+    headers: dict[str, str], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        demo = Demo(asking=asking)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            ann, bob = await there.people("ann", "bob")
+            offers = {"elicitation": {}, "sampling": {}}
+            mine = await wired(there, ann, capabilities=offers)
+            others = [await wired(there, who, capabilities=offers) for who in (ann, bob)]
+            opened, lines, question = await first_question(mine, headers=headers)
+            assert question["method"] == "elicitation/create"
+            assert question["params"] == FORM["params"]
+            reply = {"jsonrpc": "2.0", "id": question["id"]}
+            wrong = {**reply, "result": {"action": "accept", "content": {"name": "Mallory"}}}
+            for wire in others:
+                assert (await wire.post(wrong)).status == 202
+            right = {**reply, "result": {"action": "accept", "content": {"name": "Ann"}}}
+            assert (await mine.post(right)).status == 202
+            following = json.loads((await anext(lines))[6:])
+            assert following["method"] == "sampling/createMessage"
+            # Whatever comes after the first answer is nobody's.
+            assert (await mine.post(wrong)).status == 202
+            said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
+            await mine.post({"jsonrpc": "2.0", "id": following["id"], "result": said})
+            last = json.loads((await anext(lines))[6:])
+            assert last["result"]["content"][0]["text"] == "then Ann: yes"
+            await opened.__aexit__(None, None, None)
+
+    run(main())
+
+
+@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
+def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
+    headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passage, "QUESTION_SECONDS", 0.1)
+
+    async def strange(wanted: Wanted) -> Any:
+        return wish(None, x={"method": "tasks/get"})
+
+    async def modern(wanted: Wanted) -> Any:
+        return {"resultType": "x-task", "task": {}}
+
+    async def endless(wanted: Wanted) -> Any:
+        return wish("again")
+
+    monkeypatch.setattr(rounds, "FIRST_PAUSE", 0)
+
+    async def main() -> None:
+        demo = Demo(asking=asking, strange=strange, endless=endless, modern=modern)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            ann = await there.person("ann")
+            mute = await wired(there, ann)
+            wire = await wired(there, ann, capabilities={"elicitation": {}})
+
+            async def refused(wire: Wire, name: str) -> Any:
+                told = await wire.ask("tools/call", {"name": name}, headers=headers)
+                assert told["result"]["isError"] is True
+                return payload(told["result"])
+
+            said = await refused(mute, "demo_asking")
+            assert said["needs"] == "elicitation"
+            assert "elicitation/create" in said["error"]
+            assert (await refused(wire, "demo_strange"))["code"] == "era_not_bridged"
+            assert "type of result" in (await refused(wire, "demo_modern"))["error"]
+            assert "too often" in (await refused(wire, "demo_endless"))["error"]
+            assert len([each for each in demo.asked if each.params["name"] == "endless"]) == 11
+            opened, lines, question = await first_question(wire, headers=headers)
+            refusal = {"code": -32000, "message": "Not now."}
+            await wire.post({"jsonrpc": "2.0", "id": question["id"], "error": refusal})
+            last = json.loads((await anext(lines))[6:])
+            assert payload(last["result"])["error"].startswith("The client's answer")
+            await opened.__aexit__(None, None, None)
+            if not headers:
+                opened, lines, question = await first_question(wire)
+                withdrawn = json.loads((await anext(lines))[6:])
+                assert withdrawn["params"]["requestId"] == question["id"]
+                last = json.loads((await anext(lines))[6:])
+                assert "did not answer" in payload(last["result"])["error"]
+                await opened.__aexit__(None, None, None)
+                # Too late is as good as never.
+                late = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}}
+                assert (await wire.post(late)).status == 202
+
+    run(main())
+
+
+@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
+def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
+    headers: dict[str, str], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        demo = Demo(asking=asking, other=asking)
+        async with fronted(tmp_path, "stateless", demo) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire, bobs = await wired(there, ann), await wired(there, bob)
+            meta = {CAPABILITIES: {"elicitation": {}, "sampling": {}}}
+            await wire.ask("tools/list", meta=meta)
+            await bobs.ask("tools/list", meta=meta)
+            call = {"name": "demo_asking"}
+            told = (await wire.ask("tools/call", call, meta=meta, headers=headers))["result"]
+            assert told["resultType"] == "input_required"
+            assert told["inputRequests"] == {"who": FORM}
+            state = told["requestState"]
+            responses = {"who": {"action": "accept", "content": {"name": "Ann"}}}
+            again = {"inputResponses": responses, "requestState": state}
+            before = len(demo.asked)
+            for who, params in (
+                (bobs, {**call, **again}),
+                (wire, {"name": "demo_other", **again}),
+                (wire, {**call, **again, "requestState": f"{state}x"}),
+                (wire, {**call, **again, "requestState": "first"}),
+            ):
+                refused = await who.ask("tools/call", params, meta=meta, headers=headers)
+                assert payload(refused["result"])["code"] == "input_state_invalid"
+            assert len(demo.asked) == before
+            taken = (await wire.ask("tools/call", {**call, **again}, meta=meta, headers=headers))[
+                "result"
+            ]
+            assert taken["inputRequests"] == {"what": SAMPLE}
+
+    run(main())
+
+
+def test_a_call_inside_another_asks_like_any_call(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, "handshake", Demo(asking=asking)) as there:
+            made = await there.hub.accounts.register("ann")
+            ann = await there.returning(
+                made.token, elicitation_callback=answer_form, sampling_callback=sample
+            )
+            for _ in range(2):
+                result = await ann.client.call_tool(
+                    "folkmoot_call_tool", {"name": "demo:asking", "arguments": {}}
+                )
+                assert result.content[0].text == "then Ann: hi"  # type: ignore[union-attr]
+
+    run(main())
+
+
+def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, "handshake", Demo(asking=asking)) as there:
+            wire = await wired(there, await there.person("ann"), capabilities={"elicitation": {}})
+            opened, lines, _ = await first_question(wire, 5)
+            notice = {"method": "notifications/cancelled", "params": {"requestId": 5}}
+            assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
+            assert [line async for line in lines] == []
+            await opened.__aexit__(None, None, None)
+            assert len(there.hub.mcp._parts.open_calls) == 0
+            assert there.hub.mcp._parts.open_calls._questions == {}
+
+    run(main())
