@@ -18,15 +18,16 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.ports import Clock, Tx
-from folkmoot.rooms import queries
+from folkmoot.rooms import queries, queries_backends
 from folkmoot.rooms.access import check_known, require_owner, role_in
+from folkmoot.rooms.backends import check_brought, check_likeness
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions, settings_of
-from folkmoot.rooms.ports import PeekingStore
-from folkmoot.rooms.spec import RoomPatch, RoomSpec, check_name, check_rights
+from folkmoot.rooms.ports import Backends, PeekingStore
+from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_name, check_rights
 from folkmoot.rooms.views import room_view
 
 MOST_LISTED = 100
@@ -36,6 +37,8 @@ T = TypeVar("T")
 Listed: TypeAlias = list[queries.Seen]
 Handles: TypeAlias = list[str]
 Owners: TypeAlias = dict[RoomId, Handles]
+Served: TypeAlias = dict[RoomId, tuple[str, ...]]
+"""The backends of rooms."""
 
 
 class Directory:
@@ -49,6 +52,7 @@ class Directory:
         options: RoomOptions,
         live: LiveRooms,
         epoch: str,
+        backends: Backends | None = None,
     ) -> None:
         self.options = options
         self._store = store
@@ -56,6 +60,7 @@ class Directory:
         self._accounts = accounts
         self._live = live
         self._epoch = epoch
+        self._backends = backends
 
     async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
         """The room with this name, and what the visitor is to it."""
@@ -110,17 +115,21 @@ class Directory:
             )
         account = visitor.principal.account_id
 
-        async def query(tx: Tx) -> tuple[Listed, Owners]:
+        async def query(tx: Tx) -> tuple[Listed, Owners, Served]:
             if visitor.room_id is not None:
                 record = await queries.room_by_id(tx, visitor.room_id)
                 seen = [queries.Seen(record, None)] if record and not cursor else []
             else:
                 seen = await queries.rooms_seen_by(tx, account, cursor or "", limit + 1)
-            return seen, await queries.owners_by_room(tx, [each.room.id for each in seen])
+            ids = [each.room.id for each in seen]
+            owners = await queries.owners_by_room(tx, ids)
+            return seen, owners, await queries_backends.by_room(tx, ids)
 
-        seen, owners = await self._store.read(query)
+        seen, owners, backends = await self._store.read(query)
         views = [
-            self._view(room, owners[room.id], _role_shown(visitor, membership))
+            self._view(
+                room, owners[room.id], _role_shown(visitor, membership), None, backends[room.id]
+            )
             for room, membership in seen[:limit]
         ]
         return RoomPage(views, views[-1].name if len(seen) > limit else None)
@@ -130,6 +139,8 @@ class Directory:
         account = visitor.account
         if account is None:
             raise RoomForbidden("A guest cannot make rooms.")
+        check_brought(self._backends, account, spec.backends)
+        check_likeness(spec.backends, (account.handle,))
         now = int(self._clock.now())
 
         async def unit(tx: Tx) -> RoomRecord:
@@ -155,6 +166,7 @@ class Directory:
                 raise RoomNameTaken(f"There is a room called {spec.name} already.")
             await queries.put_membership(tx, Membership(made.id, account.id, Role.OWNER, "member"))
             await _invite(tx, made.id, grants)
+            await queries_backends.put(tx, made.id, spec.backends, account.id, now)
             return made
 
         record = await self._store.write(unit)
@@ -179,9 +191,19 @@ class Directory:
     async def _change(
         self, visitor: Visitor, record: RoomRecord, live: LiveRoom, patch: RoomPatch
     ) -> RoomRecord:
-        resolved = await self._store.read(
-            lambda tx: self._resolve(tx, visitor.principal.account_id, patch.grants)
-        )
+        by, now = visitor.principal.account_id, int(self._clock.now())
+
+        async def query(tx: Tx) -> tuple[dict[str, Capabilities | None], Handles, tuple[str, ...]]:
+            resolved = await self._resolve(tx, by, patch.grants)
+            owners = await queries.owners_of(tx, record.id)
+            return resolved, owners, await queries_backends.of_room(tx, record.id)
+
+        resolved, owners, had = await self._store.read(query)
+        backends = had
+        if patch.backends is not msgspec.UNSET:
+            backends = patch.backends
+            check_brought(self._backends, visitor.account, sorted({*backends} - {*had}))
+            check_likeness(backends, owners)
         grants = {**record.grants, **{id_: held for id_, held in resolved.items() if held}}
         for id_, held in resolved.items():
             if not held:
@@ -194,17 +216,18 @@ class Directory:
             else patch.capabilities,
             grants=grants,
             policy=patch.change_policy(record.policy),
-            updated_at=int(self._clock.now()),
+            updated_at=now,
         )
         check_rights(changed.capabilities, changed.grants)
 
         async def also(tx: Tx) -> None:
             await queries.update_room(tx, changed)
             await _invite(tx, record.id, [id_ for id_, held in resolved.items() if held])
+            await queries_backends.put(tx, record.id, backends, by, now)
 
         epoch = live.machine.settings.epoch
         kept = self.options.kept_messages(changed)
-        await live.configure(settings_of(changed, self.options, epoch), kept, also)
+        await live.configure(settings_of(changed, self.options, epoch), kept, backends, also)
         return changed
 
     async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
@@ -235,25 +258,27 @@ class Directory:
         """A room as one who is this to it is shown it."""
         granted = list(record.grants) if role is Role.OWNER else None
 
-        async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None]:
+        async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None, tuple[str, ...]]:
             owners = await queries.owners_of(tx, record.id)
-            return owners, None if granted is None else await queries.handles_of(tx, granted)
+            handles = None if granted is None else await queries.handles_of(tx, granted)
+            return owners, handles, await queries_backends.of_room(tx, record.id)
 
-        owners, handles = await self._store.read(query)
-        return self._view(record, owners, role, handles)
+        owners, handles, backends = await self._store.read(query)
+        return self._view(record, owners, role, handles, backends)
 
     def _view(
         self,
         record: RoomRecord,
         owners: Handles,
         role: Role | None,
-        handles: dict[str, str] | None = None,
+        handles: dict[str, str] | None,
+        backends: tuple[str, ...],
     ) -> RoomView:
         live = self._live.get(record.id)
         epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
         if live is not None:
             epoch = live.machine.settings.epoch
-        return room_view(record, live, role, owners, self.options, epoch, handles)
+        return room_view(record, live, role, owners, self.options, epoch, handles, backends)
 
 
 def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:

@@ -9,13 +9,14 @@ import msgspec
 
 from folkmoot.accounts import Account
 from folkmoot.core.ports import Store, Tx
-from folkmoot.rooms import queries
+from folkmoot.rooms import queries, queries_backends
 from folkmoot.rooms.model import RoomId, RoomRecord
 
 
 async def leave_all_rooms(tx: Tx, account: Account) -> None:
     """Within the deletion of an account: what it is to rooms, and what it may do there, is gone."""
     for room_id in await queries.remove_account(tx, account.id):
+        await queries_backends.forget_account(tx, room_id, account.id)
         record = await queries.room_by_id(tx, room_id)
         if record is not None and account.id in record.grants:
             grants = {id_: held for id_, held in record.grants.items() if id_ != account.id}

@@ -15,7 +15,7 @@ from folkmoot.accounts.credentials import hash_secret
 from folkmoot.accounts.handles import RESERVED
 from folkmoot.core.errors import InvitationInvalid, NameRefused, TooManyOpen
 from folkmoot.core.ports import Tx
-from folkmoot.rooms import queries, queries_guests
+from folkmoot.rooms import queries, queries_backends, queries_guests
 from folkmoot.rooms.machine.likeness import check_name, skeleton
 from folkmoot.rooms.model import Guest, RoomId
 
@@ -108,7 +108,11 @@ async def check_guest_name(tx: Tx, room_id: RoomId, name: str, now: int) -> None
         raise NameRefused(f"The name {name} is reserved.")
     if await queries_guests.is_handle(tx, name, now):
         raise NameRefused(f"The name {name} is the handle of an account.")
-    if any(skeleton(handle) == likeness for handle in await queries.handles_in(tx, room_id)):
+    others = (
+        *await queries.handles_in(tx, room_id),
+        *await queries_backends.of_room(tx, room_id),
+    )
+    if any(skeleton(other) == likeness for other in others):
         raise NameRefused(f"The name {name} could be mistaken for another participant.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from folkmoot.accounts import Accounts
-from folkmoot.core.errors import InvitationInvalid, RoomNotFound
+from folkmoot.core.errors import InvitationInvalid, NameRefused, RoomNotFound
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.rooms import guests, queries
 from folkmoot.rooms.machine import Invite, Role
@@ -38,6 +38,7 @@ class Inviter:
             if guest is None:
                 await self._accounts.reachable(tx, by, handle or "")
             else:
+                self._check_free(guest)
                 await guests.check_guest_name(tx, room_id, guest, now)
 
         await self._store.read(query)
@@ -63,6 +64,7 @@ class Inviter:
         secret, now = guests.new_invitation(), int(self._clock.now())
 
         async def unit(tx: Tx) -> Invited:
+            self._check_free(guest)
             record = await _room(tx, name)
             someone = guests.new_guest(record.id, guest)
             until = await guests.do_invite(tx, someone, by, secret.hash, now)
@@ -70,6 +72,11 @@ class Inviter:
             return Invited(record.id, None, invitation)
 
         return await self._store.write(unit)
+
+    def _check_free(self, guest: str) -> None:
+        """Refuse a guest the name of a backend, whether or not the room has it."""
+        if self._accounts.reserved.belongs_elsewhere(guest):
+            raise NameRefused(f"The name {guest} is reserved.")
 
     async def exchange(self, name: str, token: str) -> tuple[Guest, guests.Secret]:
         """A guest's credential for its invitation, once; void ones and void rooms look alike."""

@@ -27,7 +27,8 @@ MOST_WAITING = 4_096
 MOST_WAITING_BYTES = 8_388_608
 """What may wait for its commit; whoever sends more is not read until it is stored."""
 
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
+"""Begins work that nobody waits for; nothing where the rooms have stopped."""
 
 
 class Done(Struct, frozen=True, eq=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -24,8 +24,10 @@ from folkmoot.rooms.history import History
 from folkmoot.rooms.journal import Done, Item, Journal, Spawn
 from folkmoot.rooms.machine import (
     Append,
+    Ask,
     Attach,
     Audit,
+    Cease,
     Close,
     Effect,
     Expel,
@@ -36,7 +38,8 @@ from folkmoot.rooms.machine import (
     Tell,
 )
 from folkmoot.rooms.model import RoomId, Visitor
-from folkmoot.rooms.ports import Crowd, Outlet
+from folkmoot.rooms.ports import Backends, Crowd, Outlet
+from folkmoot.rooms.serving import Serving, Show
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
@@ -58,6 +61,9 @@ class Surroundings(Struct, frozen=True):
     answer_invite: Answer
     dropped: Callable[[LiveRoom], None]
     """Told of a room that cannot go on."""
+    backends: Backends | None = None
+    show: Show | None = None
+    """Shows what a backend says to the interceptors, before the room has it."""
 
 
 class LiveRoom:
@@ -94,6 +100,7 @@ class LiveRoom:
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
         self._held: set[Outlet] = set()
+        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.show)
         self._waiters: set[asyncio.Future[None]] = set()
         self._ended: FolkmootError | None = None
         self._stopping = False
@@ -115,8 +122,13 @@ class LiveRoom:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody is connected, waits, or has said something that is not stored."""
-        return not (self._outlets or self._waiters or self.journal.waiting)
+        """Whether nobody is connected, waits, or has said something that is not stored.
+
+        Backends that are here do not keep a room, save while they are answering.
+        """
+        return not (
+            self._outlets or self._waiters or self.journal.waiting or self.serving.under_way
+        )
 
     def join(
         self,
@@ -183,13 +195,32 @@ class LiveRoom:
         self.perform([*effects, Done.of(done)])
         await done
 
-    async def configure(self, settings: RoomSettings, keep_messages: int, also: Unit[None]) -> None:
+    async def configure(
+        self,
+        settings: RoomSettings,
+        keep_messages: int,
+        backends: Collection[str],
+        also: Unit[None],
+    ) -> None:
         """Set the room anew, together with its record."""
         self._require(None)
         self.machine.check_settings(settings)
         self.keep_messages = keep_messages
         self.history.keep(keep_messages)
-        await self.journal.alter(lambda: self.machine.configure(settings, self._now()), also)
+
+        def change() -> Sequence[Item]:
+            now = self._now()
+            self.serving.namespaces = frozenset(backends)
+            told = self.machine.configure(settings, now)
+            return [*told, *self.machine.seat(self.serving.present(), now)]
+
+        await self.journal.alter(change, also)
+
+    def seat(self, *, anew: bool = False) -> None:
+        """Let those backends of the room be here that the hub has; `anew` when it was loaded."""
+        if self._ended is None and not self._stopping:
+            present = self.serving.present()
+            self.perform(self.machine.seat(present, self._now(), anew=anew))
 
     async def trim(self, first_seq: int) -> None:
         """Let the history begin later."""
@@ -250,6 +281,7 @@ class LiveRoom:
         if self._timer is not None:
             self._timer.cancel()
         self._wake()
+        self.serving.end()
         for outlet in list(self._outlets):
             outlet.close(error.close)
         self._outlets.clear()
@@ -381,6 +413,12 @@ class LiveRoom:
     def _expel(self, item: Expel) -> None:
         self.journal.expelled(item.account)
 
+    def _ask(self, item: Ask) -> None:
+        self.serving.ask(item)
+
+    def _cease(self, item: Cease) -> None:
+        self.serving.cease(item.id)
+
     def _done(self, item: Done) -> None:
         item.call(None)
 
@@ -408,6 +446,8 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Audit: LiveRoom._log,
     Invite: LiveRoom._invite,
     Expel: LiveRoom._expel,
+    Ask: LiveRoom._ask,
+    Cease: LiveRoom._cease,
     Done: LiveRoom._done,
 }
 """What is done with each effect, but for the messages themselves."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
 from folkmoot.core.ports import Tx
 from folkmoot.core.uuids import Uuids
-from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms import queries, queries_backends, queries_messages
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
@@ -95,14 +95,16 @@ class LiveRooms:
             del self._loading[record.id]
         self._live[record.id] = live
         loading.set_result(live)
+        if not self._stopping:
+            live.seat(anew=True)
         return live
 
     async def _fresh(self, room_id: RoomId) -> LiveRoom:
-        record = await self._store.read(lambda tx: _record(tx, room_id))
+        record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
         machine = Room(settings, new_id, absent=self._absent(room_id))
         history = MemoryHistory(self._options.kept_messages(record), machine.trim)
-        live = self._live_room(record, machine, history)
+        live = self._live_room(record, backends, machine, history)
         live.journal = MemoryJournal(
             self._store, record.id, carry_out=live.carry_out, spawn=self._around.spawn
         )
@@ -111,8 +113,8 @@ class LiveRooms:
     async def _stored(self, room_id: RoomId) -> LiveRoom:
         options, now = self._options, self._around.clock.now()
 
-        async def query(tx: Tx) -> tuple[RoomRecord, Room, int]:
-            record = await _record(tx, room_id)
+        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int]:
+            record, backends = await _record(tx, room_id)
             snapshot = await queries.snapshot_of(tx, room_id)
             machine = Room.rebuild(
                 settings_of(record, options, f"{record.epoch}.{self._epoch}"),
@@ -125,10 +127,11 @@ class LiveRooms:
                 older=self._older(room_id),
                 absent=self._absent(room_id),
             )
-            return record, machine, snapshot.seq
+            return record, backends, machine, snapshot.seq
 
-        record, machine, snapshot_seq = await self._store.read(query, long=True)
-        live = self._live_room(record, machine, StoredHistory(self._store, room_id, machine.seq))
+        record, backends, machine, snapshot_seq = await self._store.read(query, long=True)
+        history = StoredHistory(self._store, room_id, machine.seq)
+        live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
             self._store,
             room_id,
@@ -140,8 +143,10 @@ class LiveRooms:
         )
         return live
 
-    def _live_room(self, record: RoomRecord, machine: Room, history: History) -> LiveRoom:
-        return LiveRoom(
+    def _live_room(
+        self, record: RoomRecord, backends: Iterable[str], machine: Room, history: History
+    ) -> LiveRoom:
+        live = LiveRoom(
             record.id,
             machine,
             self._crowd(),
@@ -150,6 +155,8 @@ class LiveRooms:
             durable=record.durable,
             keep_messages=self._options.kept_messages(record),
         )
+        live.serving.namespaces = frozenset(backends)
+        return live
 
     def _older(self, room_id: RoomId) -> Callable[[str], Used | None]:
         """How a machine looks up an id that its memory has lost: one index read, in the loop."""
@@ -186,8 +193,9 @@ class LiveRooms:
             del self._live[live.room_id]
 
 
-async def _record(tx: Tx, room_id: RoomId) -> RoomRecord:
+async def _record(tx: Tx, room_id: RoomId) -> tuple[RoomRecord, tuple[str, ...]]:
+    """A room, and the backends it has."""
     record = await queries.room_by_id(tx, room_id)
     if record is None:
         raise RoomNotFound("There is no such room.")
-    return record
+    return record, await queries_backends.of_room(tx, room_id)

@@ -92,12 +92,14 @@ class RoomView(Struct, frozen=True):
     capabilities: list[Source]
     policy: RoomPolicy
     participants: int
-    """How many are here now."""
+    """How many are here now, backends not counted."""
     first_seq: int
     last_seq: int
     created_at: str
     grants: dict[str, list[Source]] | UnsetType = UNSET
     """By handle; told to owners alone."""
+    backends: list[str] | UnsetType = UNSET
+    """The servers behind the hub that take part, by namespace; told to those who are in it."""
 
 
 class RoomPage(Struct, frozen=True):

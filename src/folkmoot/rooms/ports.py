@@ -1,12 +1,16 @@
-"""What a live room needs of a transport: connections, and those who hear the same."""
+"""What a live room needs of others: connections, those who hear the same, and backends."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
+from folkmoot.accounts import Account
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import Request, Response
 from folkmoot.core.ports import Store, Unit
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.model import Visitor
@@ -66,6 +70,44 @@ class PeekingStore(Store, Protocol):
 
     def peek(self, query: Unit[T]) -> T:
         """Run a query on what is committed, without waiting."""
+        ...
+
+
+TellProgress: TypeAlias = Callable[[dict[str, Any]], None]
+"""Told how far a request has come; never waits."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What someone asks a backend in a room, where they may."""
+
+    room: str
+    namespace: str
+    person: str
+    """The account of whoever asks, as the room knows it; a guest's is none of the hub's."""
+    request: Request
+
+
+class Backends(Protocol):
+    """The servers behind the hub, as rooms use them."""
+
+    def known(self) -> Collection[str]:
+        """The namespaces that the hub has, reachable or not."""
+        ...
+
+    def may_bring(self, account: Account, namespace: str) -> bool:
+        """Whether there is such a backend and an account may use any of it at the hub."""
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have it called whenever other namespaces are known."""
+        ...
+
+    async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
+        """What a backend answers someone who holds the room's right.
+
+        Whether they hold the hub's, too, is judged here. Whatever keeps it from answering is
+        raised; to cancel this cancels the request.
+        """
         ...
 
 

@@ -243,11 +243,11 @@ async def owners_of(tx: Tx, room_id: RoomId) -> list[str]:
 async def owners_by_room(tx: Tx, room_ids: Sequence[RoomId]) -> dict[RoomId, list[str]]:
     """The handles of the owners of several rooms, each in the order of the alphabet."""
     owners: dict[RoomId, list[str]] = {room_id: [] for room_id in room_ids}
-    for some in _chunks(room_ids):
+    for some in chunks(room_ids):
         rows = await tx.fetch(
             "SELECT m.room_id, u.handle FROM room_members m CROSS JOIN users u "  # noqa: S608
             "WHERE u.id = m.account_id AND m.role = 'owner' "
-            f"AND m.room_id IN ({_marks(some)}) ORDER BY u.handle",
+            f"AND m.room_id IN ({marks(some)}) ORDER BY u.handle",
             some,
         )
         for room_id, handle in rows:
@@ -258,8 +258,8 @@ async def owners_by_room(tx: Tx, room_ids: Sequence[RoomId]) -> dict[RoomId, lis
 async def handles_of(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
     """The present handles of accounts; those that are gone are left out."""
     handles: dict[str, str] = {}
-    for some in _chunks(ids):
-        sql = f"SELECT id, handle FROM users WHERE id IN ({_marks(some)})"  # noqa: S608
+    for some in chunks(ids):
+        sql = f"SELECT id, handle FROM users WHERE id IN ({marks(some)})"  # noqa: S608
         handles.update(dict(await tx.fetch(sql, some)))
     return handles
 
@@ -321,7 +321,7 @@ def _text(value: object) -> str | None:
     return None if value is None else _encode(value).decode()
 
 
-def _chunks(values: Sequence[T]) -> list[list[T]]:
+def chunks(values: Sequence[T]) -> list[list[T]]:
     """The values, so many at a time, the last one repeated until they are one of the list sizes."""
     most = LIST_SIZES[-1]
     parts = [list(values[start : start + most]) for start in range(0, len(values), most)]
@@ -331,5 +331,6 @@ def _chunks(values: Sequence[T]) -> list[list[T]]:
     return parts
 
 
-def _marks(values: Sequence[object]) -> str:
+def marks(values: Sequence[object]) -> str:
+    """The question marks of a list in a statement."""
     return ", ".join("?" * len(values))

@@ -40,7 +40,7 @@ from folkmoot.rooms.model import (
     Visitor,
 )
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Crowd, Intercept, Outlet, PeekingStore
+from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.views import proposal_view
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
@@ -73,11 +73,16 @@ class Rooms(Directory):
         crowd: Callable[[], Crowd],
         options: RoomOptions | None = None,
         intercept: Intercept | None = None,
+        backends: Backends | None = None,
     ) -> None:
         options = options or RoomOptions()
-        surroundings = Surroundings(clock, self._spawn, self._answer_invite, self._dropped)
+        surroundings = Surroundings(
+            clock, self._spawn, self._answer_invite, self._dropped, backends, self._show
+        )
         live = LiveRooms(store, options, surroundings, crowd, epoch)
-        super().__init__(store, clock, accounts, options, live, epoch)
+        super().__init__(store, clock, accounts, options, live, epoch, backends)
+        if backends is not None:
+            backends.watch(self._reseat)
         self.intercept = intercept
         self.changes = 0
         """How often an account changed since the hub began."""
@@ -115,15 +120,25 @@ class Rooms(Directory):
         """How many rooms are in use."""
         return len(self._live)
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[None] | None:
         if self._tasks is None:
             work.close()
-            return
+            return None
         task = self._tasks.create_task(_guarded(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         # What was cancelled before it began is not left behind unawaited.
         task.add_done_callback(lambda _: work.close())
+        return task
+
+    def _reseat(self) -> None:
+        """The hub has other backends now; those of rooms that are not live are seen to later."""
+        for live in self._live:
+            live.seat()
+
+    async def _show(self, raw: bytes, visitor: Visitor) -> None:
+        if self.intercept is not None:
+            await self.intercept(self._decode(raw), visitor, TransportContext.unknown())
 
     def _dropped(self, live: LiveRoom) -> None:
         self._live.dropped(live)

@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from folkmoot.accounts.handles import parse_handle
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import ArgumentInvalid, CapabilityError, RoomNameInvalid
+from folkmoot.rooms.backends import read_backends
 from folkmoot.rooms.model import ACCESS, Access, RoomPolicy
 
 ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -40,6 +41,7 @@ class RoomSpec(Struct, frozen=True):
     capabilities: Capabilities | None = None
     grants: dict[str, Capabilities] = {}
     policy: RoomPolicy = RoomPolicy()
+    backends: tuple[str, ...] = ()
 
 
 class RoomPatch(Struct, frozen=True):
@@ -50,6 +52,7 @@ class RoomPatch(Struct, frozen=True):
     grants: dict[str, Capabilities | None] = {}
     """By handle; None takes away what the handle's account holds by the room."""
     policy: dict[str, Any] = {}
+    backends: tuple[str, ...] | UnsetType = UNSET
 
     def change_policy(self, policy: RoomPolicy) -> RoomPolicy:
         """The policy with what is to change of it."""
@@ -84,6 +87,7 @@ def read_spec(members: Mapping[str, Any]) -> RoomSpec:
         capabilities=None if capabilities is None else _read_list("capabilities", capabilities),
         grants={handle: held for handle, held in given.items() if held is not None},
         policy=RoomPolicy(**_read_policy(members.get("policy", {}))),
+        backends=read_backends(members.get("backends")),
     )
     check_rights(spec.capabilities, spec.grants)
     return spec
@@ -101,6 +105,7 @@ def read_patch(members: Mapping[str, Any]) -> RoomPatch:
         capabilities=capabilities,
         grants=_read_grants(members.get("grants", {})),
         policy=_read_policy(members.get("policy", {})),
+        backends=read_backends(members["backends"]) if "backends" in members else UNSET,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -39,6 +40,7 @@ def room_view(
     options: RoomOptions,
     epoch: str,
     handles: dict[str, str] | None = None,
+    backends: Sequence[str] = (),
 ) -> RoomView:
     """A room; with the handles of those who were granted something, for its owners."""
     capabilities = record.capabilities
@@ -62,6 +64,7 @@ def room_view(
         last_seq=record.last_seq if live is None else live.delivered,
         created_at=moment(record.created_at),
         grants=grants,
+        backends=UNSET if role is None else list(backends),
     )
 
 

@@ -7,7 +7,8 @@ everyone gets in the same bytes; what it refuses is told to the sender alone. It
 Its state follows from its history, so it can be thrown away and *rebuilt*.
 
 `room.py` is what others use. A message passes the checks there, and then `acts.py` says what else
-is done with its kind, in `asking.py` and `ruling.py`; what it changes is in `deeds.py`, for live
+is done with its kind, in `asking.py` and `ruling.py`; `seating.py` lets servers behind the hub take
+part; what it changes is in `deeds.py`, for live
 messages and replayed ones alike; `wire.py` writes the bytes.
 """
 
@@ -15,13 +16,16 @@ from __future__ import annotations
 
 from folkmoot.rooms.machine.ids import Older, Remembered, Used
 from folkmoot.rooms.machine.model import (
+    BACKEND,
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
     GATEWAY,
     Absent,
     Append,
+    Ask,
     Attach,
     Audit,
+    Cease,
     Close,
     ConnectionId,
     Effect,
@@ -38,14 +42,17 @@ from folkmoot.rooms.machine.rights import Grant
 from folkmoot.rooms.machine.room import Room
 
 __all__ = [
+    "BACKEND",
     "DEFAULT_CHAT",
     "DEFAULT_RIGHTS",
     "GATEWAY",
     "TRANSITIONS",
     "Absent",
     "Append",
+    "Ask",
     "Attach",
     "Audit",
+    "Cease",
     "Close",
     "ConnectionId",
     "Effect",

@@ -17,8 +17,10 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind
 from folkmoot.rooms.machine import chat
 from folkmoot.rooms.machine.deeds import apply, fulfilled_by, request_of
-from folkmoot.rooms.machine.model import GATEWAY, Append, Effect
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import GATEWAY, Append, Ask, Effect, Role
 from folkmoot.rooms.machine.proposals import Proposal, expiry
+from folkmoot.rooms.machine.requests import CANCELLED, ceases
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 
@@ -47,11 +49,21 @@ def request(state: State, turn: Turn) -> list[Effect]:
         if target is None:
             raise RecipientUnknown(f"{name} is not in the room.")
         state.requests.check_new(member.account, target.account, payload, turn.message.id)
-        effects = [accept(state, turn, about=target.account)]
+        appended = accept(state, turn, about=target.account)
+        effects = [appended, *_asked(state, appended.id, target, payload)]
     if proposal is not None:
         by = {"request": effects[0].id} if isinstance(effects[0], Append) else {}
         effects.insert(1, audit(turn, "proposal.fulfilled", proposal.id, **by))
     return effects
+
+
+def _asked(state: State, id_: str, target: Member, payload: dict[str, Any]) -> list[Effect]:
+    """What is to be done where a backend was asked: nobody else answers for it."""
+    open_ = state.requests.get(id_)
+    if target.role is not Role.BACKEND or open_ is None:
+        return []
+    to, kind = open_.answer_to, open_.answer_kind.text
+    return [Ask(id_, open_.requester, target.principal, kind, to, payload)]
 
 
 def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:
@@ -119,10 +131,11 @@ def respond(state: State, turn: Turn) -> list[Effect]:
 
 def about_request(state: State, turn: Turn) -> list[Effect]:
     """Progress and cancellation: the request is the right to them, and says whom they are for."""
-    _, other = state.requests.check_about(turn.message, turn.member.account)
+    open_, other = state.requests.check_about(turn.message, turn.member.account)
     check_no_deny(turn)
     to = None if turn.message.to else (other,)
-    return [accept(state, turn, to=to)]
+    appended = accept(state, turn, to=to)
+    return [appended, *ceases(open_)] if turn.kind.method == CANCELLED else [appended]
 
 
 def propose(state: State, turn: Turn) -> list[Effect]:

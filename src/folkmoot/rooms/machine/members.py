@@ -71,6 +71,7 @@ class Members:
         self._by_name: dict[str, Member] = {}
         self._by_skeleton: dict[str, Member] = {}
         self._by_connection: dict[ConnectionId, Member] = {}
+        self._backends: dict[str, Member] = {}
         self.on = self._by_connection.get
         """The participant on a connection, or None."""
 
@@ -79,6 +80,15 @@ class Members:
 
     def __len__(self) -> int:
         return len(self._by_account)
+
+    @property
+    def people(self) -> int:
+        """How many are here who are no backends."""
+        return len(self._by_account) - len(self._backends)
+
+    def backends(self) -> list[Member]:
+        """The backends that are here."""
+        return [*self._backends.values()]
 
     def by_account(self, account: str) -> Member | None:
         """The participant of an account, if it is here."""
@@ -108,7 +118,7 @@ class Members:
         self.check_name(principal.name, principal.account_id, role)
         member = self._by_account.get(principal.account_id)
         if member is None:
-            if len(self) >= self._bounds.participants:
+            if self.people >= self._bounds.participants:
                 raise RoomFull("The room has as many participants as it can hold.")
         elif (
             len(member.connections) >= self._bounds.connections_each
@@ -121,10 +131,13 @@ class Members:
         self._by_account[member.account] = member
         self._by_name[member.name] = member
         self._by_skeleton[skeleton(member.name)] = member
+        if member.role is Role.BACKEND:
+            self._backends[member.account] = member
 
     def remove(self, member: Member) -> None:
         """Let someone be here no more, on any connection."""
         del self._by_account[member.account]
+        self._backends.pop(member.account, None)
         del self._by_name[member.name]
         del self._by_skeleton[skeleton(member.name)]
         for connection in member.connections:

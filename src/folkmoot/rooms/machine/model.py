@@ -21,6 +21,9 @@ ConnectionId: TypeAlias = Hashable
 GATEWAY: Final = "gateway"
 """The name of the one participant who is always here; as an account it is nobody else's."""
 
+BACKEND: Final = "backend:"
+"""What the account id of a backend begins with; that of a person or a guest never does."""
+
 
 class Role(Enum):
     """What someone is in a room."""
@@ -28,6 +31,8 @@ class Role(Enum):
     OWNER = "owner"
     MEMBER = "member"
     GUEST = "guest"
+    BACKEND = "backend"
+    """A server behind the hub: it answers, and does nothing of itself."""
 
 
 class Known(NamedTuple):
@@ -53,6 +58,7 @@ DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(
             "participant.status",
         ),
         Role.GUEST: CHAT_RIGHTS,
+        Role.BACKEND: (),
     }
 )
 
@@ -188,4 +194,25 @@ class Expel(Struct, frozen=True, gc=False):
     by: Principal
 
 
-Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel
+class Ask(Struct, frozen=True, gc=False):
+    """A backend was asked something: have it answer, if whoever asked may use it at the hub too."""
+
+    id: str
+    """Of the message that asks."""
+    by: str
+    """The account of whoever asked."""
+    backend: Principal
+    kind: str
+    """The effective kind of the answer."""
+    to: tuple[str, ...]
+    """Whom the answer is for."""
+    payload: Mapping[str, Any]
+
+
+class Cease(Struct, frozen=True, gc=False):
+    """Nobody waits any more for what a backend was asked with this message."""
+
+    id: str
+
+
+Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel | Ask | Cease

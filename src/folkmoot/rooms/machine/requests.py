@@ -25,7 +25,7 @@ from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId, is_message_id
 from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.model import RoomBounds
+from folkmoot.rooms.machine.model import BACKEND, Cease, Effect, RoomBounds
 
 Key: TypeAlias = tuple[str, str, type, MessageId]
 
@@ -85,6 +85,10 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def get(self, id_: str) -> OpenRequest | None:
+        """The open request with this id."""
+        return self._open.get(id_)
 
     def check_new(
         self, requester: str, target: str, payload: Mapping[str, Any], id_: str | None = None
@@ -174,6 +178,11 @@ class Requests:
         if len(found) != 1:
             raise RequestNotOpen("It must correlate exactly one open request.")
         return found[0]
+
+
+def ceases(request: OpenRequest) -> list[Effect]:
+    """What is to be done when nobody waits for an answer any more: a backend can stop."""
+    return [Cease(request.id)] if request.target.startswith(BACKEND) else []
 
 
 def progress_token(payload: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from what is stored, so the machine may run ahead of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -42,8 +42,10 @@ from folkmoot.rooms.machine.model import (
 )
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
+from folkmoot.rooms.machine.requests import ceases
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
 from folkmoot.rooms.machine.ruling import depart, presence, put_out
+from folkmoot.rooms.machine.seating import seat
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn
 from folkmoot.rooms.machine.wire import readable, refusal
@@ -114,8 +116,8 @@ class Room:
 
     @property
     def present(self) -> int:
-        """How many are here."""
-        return len(self._state.members)
+        """How many are here; backends, which always are, do not count."""
+        return self._state.members.people
 
     def participants(self) -> list[dict[str, Any]]:
         """Everyone who is here, as others are told of them."""
@@ -352,6 +354,15 @@ class Room:
             return member.role
         return Role.OWNER if account == settings.owner else Role.MEMBER
 
+    def seat(
+        self, backends: Sequence[Principal], now: float, *, anew: bool = False
+    ) -> list[Effect]:
+        """Let exactly these backends be here.
+
+        `anew` says that the room was just loaded: what they were asked before is lost.
+        """
+        return seat(self._state, backends, now, anew=anew)
+
     def assign(self, account: str, role: Role, now: float) -> list[Effect]:
         """Give someone who is here another role."""
         member = self._state.members.by_account(account)
@@ -383,7 +394,7 @@ def _timed_out(state: State, id_: str, now: float) -> list[Effect]:
     if request is None:
         return []
     error = RequestTimedOut(f"{request.target_name} did not answer in time.")
-    return [state.append_answer(request, now, error=error)]
+    return [state.append_answer(request, now, error=error), *ceases(request)]
 
 
 def _stayed_away(state: State, account: str, now: float) -> list[Effect]:

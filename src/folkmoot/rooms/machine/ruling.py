@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
 from folkmoot.rooms.machine.deeds import Granted, apply, grant
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Known, Role
+from folkmoot.rooms.machine.requests import ceases
 from folkmoot.rooms.machine.rights import all_rights, read_grant, read_revoke
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
@@ -32,6 +33,8 @@ def give(state: State, turn: Turn) -> list[Effect]:
     recipient = _present(state, asked.recipient)
     if recipient is member:
         raise RecipientInvalid("Nobody grants something to themselves.")
+    if recipient.role is Role.BACKEND:
+        raise RecipientInvalid("A backend answers, and holds no rights; grant them to who asks it.")
     own = state.grants.check(asked, member.rights, member.own, recipient.account, turn.message.id)
     given = list(asked.capabilities or ())
     # Raises when it would be more than anyone can hold.
@@ -86,6 +89,8 @@ def kick(state: State, turn: Turn) -> list[Effect]:
         raise RecipientInvalid("Nobody kicks themselves; leave instead.")
     if role is Role.OWNER:
         raise CapabilityDenied("The owner of a room cannot be kicked.")
+    if role is Role.BACKEND:
+        raise RecipientInvalid("A backend is not kicked: owners change the room's backends.")
     appended, member = accept(state, turn, about=account), state.members.by_account(account)
     effects = [] if member is None else put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
     return [
@@ -119,7 +124,7 @@ def depart(state: State, member: Member, now: float) -> list[Effect]:
     for asked in state.requests.asked(member.account):
         state.requests.close(asked.id)
         error = TargetLeft(f"{member.name} left the room.")
-        effects.append(state.append_answer(asked, now, error=error))
+        effects += [state.append_answer(asked, now, error=error), *ceases(asked)]
     return effects
 
 

@@ -1,0 +1,214 @@
+"""The backends of one live room at work: each request is a task, and its answer a message.
+
+What a backend says passes the same checks as anyone's words. Progress is told twice a second at
+most, the last of it always; a request that is cancelled, or timed out, is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from folkmoot.core import strict
+from folkmoot.core.errors import (
+    BackendBusy,
+    BackendFailed,
+    FolkmootError,
+    InternalError,
+    InvalidJson,
+    MessageError,
+)
+from folkmoot.core.mcpx import PROTOCOL
+from folkmoot.core.message import JSONRPC, Request, members
+from folkmoot.core.policy import Principal
+from folkmoot.rooms.backends import backend_principal
+from folkmoot.rooms.journal import Spawn
+from folkmoot.rooms.machine import Ask, Role
+from folkmoot.rooms.machine.requests import PROGRESS, progress_token
+from folkmoot.rooms.model import Visitor
+from folkmoot.rooms.ports import Asked, Backends
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.live import LiveRoom
+
+logger = logging.getLogger("folkmoot.rooms")
+
+Show: TypeAlias = Callable[[bytes, Visitor], Awaitable[None]]
+"""Shows a message to the interceptors; one that stops it raises its error."""
+
+MOST_CALLS: Final = 32
+"""Requests that one backend answers for one room at once; one more is answered with an error."""
+PROGRESS_SECONDS: Final = 0.5
+"""Between two tidings of one request's progress: everyone gets them, and they are stored."""
+
+
+class Serving:
+    """Which backends a live room has, and what they are answering."""
+
+    def __init__(
+        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, show: Show | None
+    ) -> None:
+        self.namespaces: frozenset[str] = frozenset()
+        """The room's backends, whether or not the hub has them now."""
+        self._live = live
+        self._backends = backends
+        self._spawn = spawn
+        self._show = show
+        self._calls: dict[str, asyncio.Task[None]] = {}
+        self._busy: Counter[str] = Counter()
+
+    @property
+    def under_way(self) -> int:
+        """How many requests are being answered."""
+        return len(self._calls)
+
+    def present(self) -> list[Principal]:
+        """The room's backends that the hub has now."""
+        known = () if self._backends is None else self._backends.known()
+        return [backend_principal(name) for name in sorted(self.namespaces) if name in known]
+
+    def ask(self, ask: Ask) -> None:
+        """Have a backend answer."""
+        name = ask.backend.name
+        if self._busy[name] >= MOST_CALLS:
+            busy = BackendBusy(f"{name} is answering {MOST_CALLS} requests of this room already.")
+            self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}))
+            return
+        task = self._spawn(self._serve(ask))
+        if task is not None:
+            self._calls[ask.id] = task
+            self._busy[name] += 1
+            task.add_done_callback(lambda _: self._done(ask))
+
+    def cease(self, id_: str) -> None:
+        """Nobody waits for this answer any more."""
+        task = self._calls.get(id_)
+        if task is not None:
+            task.cancel()
+
+    def end(self) -> None:
+        """The room ends: give up everything."""
+        for task in list(self._calls.values()):
+            task.cancel()
+
+    def _done(self, ask: Ask) -> None:
+        del self._calls[ask.id]
+        self._busy[ask.backend.name] -= 1
+
+    async def _serve(self, ask: Ask) -> None:
+        token = progress_token(ask.payload)
+        if token is None:
+            await self._respond(ask, await self._answer(ask, None))
+            return
+        progress = Progress(lambda told: self._tell(ask, {**told, "progressToken": token}))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(progress.run())
+            answer = await self._answer(ask, progress)
+            progress.end()
+        await self._respond(ask, answer)
+
+    async def _answer(self, ask: Ask, progress: Progress | None) -> dict[str, Any]:
+        """The result or the error, as the members of a response."""
+        payload = ask.payload
+        request = Request(
+            id=payload["id"], method=payload["method"], params=payload.get("params", {})
+        )
+        asked = Asked(
+            room=self._live.name, namespace=ask.backend.name, person=ask.by, request=request
+        )
+        error: FolkmootError
+        try:
+            if self._backends is not None:
+                tell = None if progress is None else progress.take
+                told = members(await self._backends.answer(asked, tell))
+                return {name: told[name] for name in ("result", "error") if name in told}
+            error = BackendFailed("The hub has no backends.")
+        except FolkmootError as refusal:
+            error = refusal
+        except Exception:
+            logger.exception("a backend was not asked", extra={"backend": ask.backend.name})
+            error = InternalError("The hub failed to ask the backend.")
+        return {"error": error.as_jsonrpc()}
+
+    async def _respond(self, ask: Ask, answer: dict[str, Any]) -> None:
+        try:
+            await self._say(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
+        except FolkmootError as error:
+            refused: FolkmootError = error
+            if isinstance(error, MessageError):
+                # What was done upstream is done: whoever asked is to know that it was.
+                refused = BackendFailed(
+                    f"{ask.backend.name} answered, and a room cannot carry it: {error.message}"
+                )
+            failed = {"id": ask.payload["id"], "error": refused.as_jsonrpc()}
+            # The request may be closed by now, or the room.
+            with suppress(FolkmootError):
+                await self._post(ask, self._written(ask, ask.kind, ask.to, failed))
+
+    async def _tell(self, ask: Ask, params: dict[str, Any]) -> None:
+        with suppress(FolkmootError):
+            payload = {"method": PROGRESS, "params": params}
+            await self._say(ask, f"mcp.notification.{PROGRESS}", ask.to[:1], payload)
+
+    async def _say(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> None:
+        """Say something in a backend's name, as anyone says something."""
+        raw = self._written(ask, kind, to, payload)
+        if self._show is not None:
+            await self._show(raw, Visitor(ask.backend, None, self._live.room_id))
+        await self._post(ask, raw)
+
+    def _written(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> bytes:
+        message = {
+            "protocol": PROTOCOL,
+            "kind": kind,
+            "to": to,
+            "correlation_id": (ask.id,),
+            "payload": {"jsonrpc": JSONRPC, **payload},
+        }
+        try:
+            return strict.encode(message)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            raise InvalidJson("It cannot be written as JSON.") from None
+
+    async def _post(self, ask: Ask, raw: bytes) -> None:
+        await self._live.post(ask.backend, Role.BACKEND, raw)
+
+
+class Progress:
+    """The latest of one request's progress, told now and then."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]) -> None:
+        self._tell = tell
+        self._latest: dict[str, Any] | None = None
+        self._news = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    def take(self, params: dict[str, Any]) -> None:
+        """It has come further."""
+        self._latest = params
+        self._news.set()
+
+    def end(self) -> None:
+        """It comes no further: `run` tells what is left, and returns."""
+        self._ended.set()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Tell it, not too often."""
+        while not self._ended.is_set():
+            await self._news.wait()
+            await self._tell_latest()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROGRESS_SECONDS):
+                    await self._ended.wait()
+        await self._tell_latest()
+
+    async def _tell_latest(self) -> None:
+        self._news.clear()
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            await self._tell(latest)
