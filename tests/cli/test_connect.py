@@ -159,6 +159,7 @@ def test_a_file_that_cannot_be_read_for_certain_is_left_alone(
 def test_a_dry_run_shows_everything_but_the_token_and_writes_nothing(
     connect: Callable[..., Ran], tmp_path: Path
 ) -> None:
+    assert '/mcp?tools=search"' in connect("cursor", "--dry-run", "--search").out
     ran = connect("cursor", "--dry-run")
     path = tmp_path / "home/.cursor/mcp.json"
     assert (ran.code, ran.err) == (0, f"In {path}:\n")

@@ -255,7 +255,7 @@ def test_the_tutorial_shows_what_the_view_draws() -> None:
              who="coder", to=["ada"], correlation_id=["id-5"]),
         proposal,
     )  # fmt: skip
-    view, card = (
+    view, card, *_ = (
         block.text.splitlines()
         for block in pages()["docs/tutorials/rooms.md"].blocks
         if block.language == "text"

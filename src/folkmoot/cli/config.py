@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from folkmoot.cli.backends_show import counted, described
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
-from folkmoot.cli.output import aligned, console, on_terminal, say, say_json
+from folkmoot.cli.output import aligned, complain, console, on_terminal, say, say_json
 from folkmoot.settings import FIELDS, schema
 from folkmoot.telemetry.clean import visible
 
@@ -46,20 +47,17 @@ def show(
 ) -> None:
     """Show every setting, its effective value and where it came from.
 
-    Secrets are masked.
+    Of backends, what is not the default. Secrets are masked; references to them are shown.
     """
     loaded = settings_from(config, data=data)
     values = effective(loaded)
+    effect = [(path, value, loaded.origins[path]) for path, value in values.items()]
+    effect += described(loaded)
     if as_json:
-        told = {
-            path: {"value": value, "origin": loaded.origins[path]} for path, value in values.items()
-        }
+        told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
         say_json({"file": loaded.file, "settings": told})
         return
-    rows = [
-        (path, json.dumps(value, ensure_ascii=False), loaded.origins[path])
-        for path, value in values.items()
-    ]
+    rows = [(path, json.dumps(value, ensure_ascii=False), origin) for path, value, origin in effect]
     if on_terminal():
         draw(rows)
     else:
@@ -82,7 +80,12 @@ def check(
         say("There is no settings file; the environment is right.")
         return
     count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
-    say(f"{loaded.file} is right: {count} setting{'' if count == 1 else 's'} in effect.")
+    told = [counted(count, "setting")]
+    if loaded.gateway.backends:
+        told.append(counted(len(loaded.gateway.backends), "backend"))
+    say(f"{loaded.file} is right: {' and '.join(told)} in effect.")
+    for note in loaded.notes:
+        complain(f"{note}.", kind="warning")
 
 
 @app.command("schema")

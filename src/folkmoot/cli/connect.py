@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Annotated
 
 import typer
@@ -21,6 +20,7 @@ from folkmoot.cli.asking import AsOption, HubOption, hub_for
 from folkmoot.cli.credentials import fits, read_keyring
 from folkmoot.cli.output import complain, say
 from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client, yaml_text
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -80,6 +80,13 @@ DryRunOption = Annotated[
 NoTokenOption = Annotated[
     bool, typer.Option("--no-token", help="Leave your token out.", show_default=False)
 ]
+SearchOption = Annotated[
+    bool,
+    typer.Option(
+        "--search", show_default=False,
+        help="Have it list only two tools, which find and call all others.",
+    ),
+]  # fmt: skip
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace an entry of that name.", show_default=False)
 ]
@@ -94,6 +101,7 @@ def connect(
     *,
     dry_run: DryRunOption = False,
     no_token: NoTokenOption = False,
+    search: SearchOption = False,
     force: ForceOption = False,
 ) -> None:
     """Tell an MCP client of your hub, in its own settings file.
@@ -106,7 +114,7 @@ def connect(
     if not name.isprintable() or not name.strip():
         raise typer.BadParameter("--name must be a name")
     hub, token = meant(url, handle, no_token=no_token)
-    endpoint = f"{hub}/mcp"
+    endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
     path = settings_file(known, file)
     text = read(path)
     try:
@@ -229,19 +237,9 @@ def check_unchanged(path: Path, before: str | None) -> None:
 def write(path: Path, before: str | None, after: str) -> None:
     """Put a whole new file in the place of the old one, with its permissions."""
     mode = 0o600 if before is None else stat.S_IMODE(path.stat().st_mode)
-    handle, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(after.encode())
-            file.flush()
-            os.fsync(file.fileno())
+    with staged(path, after.encode(), mode) as part:
         check_unchanged(path, before)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+        part.replace(path)
     if mode & 0o077 and "Bearer " in after:
         complain(
             f"others can read {path}, and your token is in it; 'chmod 600' keeps it yours.",

@@ -6,13 +6,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import mkstemp
 
 import msgspec
 
 from folkmoot.core.errors import CredentialsUnusable, NotSignedIn
+from folkmoot.staging import staged
 
 VARIABLE = "FOLKMOOT_CREDENTIALS"
 MAX_BYTES = 1_048_576
@@ -172,14 +172,6 @@ def telling(path: Path) -> Iterator[None]:
 
 def write(path: Path, keyring: Keyring) -> None:
     """Put the whole file in place at once, readable by its owner alone."""
-    handle, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(keyring), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    data = msgspec.json.format(msgspec.json.encode(keyring), indent=2) + b"\n"
+    with staged(path, data) as part:
+        part.replace(path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from folkmoot.cli.backends_checks import check_backends
 from folkmoot.cli.checks import check_packages, check_program, check_sqlite, check_tls
 from folkmoot.cli.datachecks import check_data
 from folkmoot.cli.exits import ExitCode
@@ -37,10 +38,10 @@ def doctor(
 ) -> None:
     """Check that a hub can run here, and say what to mend.
 
-    Looks at the program, the settings, the certificate, the folder for tapes, the rules, the data
-    folder and its permissions, the master key, the database, a running hub and the port, and
-    changes nothing. A large database takes a while to read. Ends with exit code 1 when there is a
-    problem.
+    Looks at the program, the settings, the certificate, the folder for tapes, the rules, the
+    servers behind the hub (without reaching them), the data folder and its permissions, the master
+    key, the database, a running hub and the port, and changes nothing. A large database takes a
+    while to read. Ends with exit code 1 when there is a problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
@@ -53,6 +54,7 @@ def doctor(
     else:
         findings += [check_settings(loaded), check_tls(loaded.settings)]
         findings += [check_recording(loaded.settings), check_interceptors(loaded.settings)]
+        findings += check_backends(loaded)
         findings.extend(check_data(loaded.settings))
     well = all(finding.level != "problem" for finding in findings)
     if as_json:

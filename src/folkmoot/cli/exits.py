@@ -13,6 +13,7 @@ from folkmoot.core.errors import (
     NotSignedIn,
     ServeError,
     SettingsError,
+    SettingsUnwritable,
     StoreError,
 )
 
@@ -40,10 +41,13 @@ MEANINGS: dict[ExitCode, str] = {
     ),
     ExitCode.FAILED: (
         "The command could not do its work, or found something: `doctor` and `tape validate` a "
-        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` what did not fit."
+        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` what did not "
+        "fit, `names lint` an error."
     ),
     ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
-    ExitCode.SETTINGS: "The settings file or a `FOLKMOOT_…` variable is wrong.",
+    ExitCode.SETTINGS: (
+        "The settings file or a `FOLKMOOT_…` variable is wrong, or the file cannot be changed."
+    ),
     ExitCode.DATA: (
         "The data folder, the database, the master key or a key for redaction cannot be used."
     ),
@@ -54,7 +58,9 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.NOT_RUNNING: (
         "The command needs a running hub, and none runs on the data folder; or a running proxy."
     ),
-    ExitCode.UNREACHABLE: "No hub answers at the address the command was to use.",
+    ExitCode.UNREACHABLE: (
+        "No hub answers at the address the command was to use; or no server, for `names lint`."
+    ),
     ExitCode.SIGNED_OUT: "The command needs an account: none is kept, or its token is not valid.",
     ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
     ExitCode.INTERRUPTED: (
@@ -65,6 +71,7 @@ MEANINGS: dict[ExitCode, str] = {
 
 ENDS: dict[type[FolkmootError], ExitCode] = {
     SettingsError: ExitCode.SETTINGS,
+    SettingsUnwritable: ExitCode.SETTINGS,
     DataFolderError: ExitCode.DATA,
     StoreError: ExitCode.DATA,
     BackupFailed: ExitCode.FAILED,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +34,16 @@ def complain(*messages: str, kind: str = "error") -> None:
         label = typer.style(label, fg="red" if kind == "error" else "yellow", bold=True)
     for message in messages:
         typer.echo(f"{label} {visible(message)}", err=True)
+
+
+class Complaints(logging.Handler):
+    """What is logged in a command that keeps no log: a line like any other warning."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show it without where it came from."""
+        said = record.getMessage()
+        with suppress(OSError, ValueError):
+            complain(f"{said[:1].upper()}{said[1:].rstrip('.')}.", kind="warning")
 
 
 def say_json(value: Any) -> None:

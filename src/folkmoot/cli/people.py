@@ -6,8 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, ask, text_of
-from folkmoot.cli.options import JsonOption, check_place
+from folkmoot.cli.asking import (
+    AsOption,
+    HandleArgument,
+    UrlOption,
+    ask,
+    checked_handle,
+    text_of,
+)
+from folkmoot.cli.grants import invite_for
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place, number
 from folkmoot.cli.output import say
 from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
 from folkmoot.cli.text import moment, say_data
@@ -26,6 +34,19 @@ GreetingOption = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+
+INVITE_DAYS = 7
+ForOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="HANDLE", help="As the operator: for this handle, which nobody has.",
+        callback=checked_handle, show_default=False,
+    ),
+]  # fmt: skip
+DaysOption = Annotated[
+    int | None,
+    number("--days", 1, 365, f"With --for: how long it is good.  [default: {INVITE_DAYS}]"),
+]
 
 contacts = typer.Typer(help="Show and change your contacts.", rich_markup_mode=None)
 
@@ -173,10 +194,26 @@ def invite(
     message: GreetingOption = None,
     url: UrlOption = None,
     handle: AsOption = None,
+    for_handle: ForOption = None,
+    days: DaysOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a link with which one person can register."""
+    """Make a link with which one person can register.
+
+    The operator can make one for a handle, with --for on the hub's own machine. It opens that
+    handle alone, also where registration is closed, and a handle that the settings give rights to
+    can be had in no other way.
+    """
+    if for_handle is not None:
+        if message or url or handle:
+            raise typer.BadParameter("--for goes with --days, --data, --config and --json alone")
+        invite_for(for_handle, days or INVITE_DAYS, data, config, as_json=as_json)
+        return
+    if days or data or config:
+        raise typer.BadParameter("--days, --data and --config go with --for")
     text = None if message is None else text_of(message)
     answer = ask(url, handle, "msg/invite", {"message": text})
     tell(answer, word(answer.get("invite_url")), as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -17,12 +18,14 @@ from typer.main import get_command
 from folkmoot import __version__
 from folkmoot.cli import (
     account,
+    backends,
     backup,
     bridge,
     config,
     connect,
     doctor,
     export,
+    grants,
     keys,
     mail,
     people,
@@ -31,7 +34,9 @@ from folkmoot.cli import (
     status,
 )
 from folkmoot.cli.exits import ExitCode, exit_code
-from folkmoot.cli.output import PROGRAM, complain, say
+from folkmoot.cli.names import commands as names
+from folkmoot.cli.names import new
+from folkmoot.cli.output import PROGRAM, Complaints, complain, say
 from folkmoot.cli.room import commands as room
 from folkmoot.cli.tape import commands as tape
 from folkmoot.core.errors import FolkmootError
@@ -68,6 +73,10 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "export": export.export,
     "keys": keys.app,
     "config": config.app,
+    "backends": backends.app,
+    "grant": grants.grant,
+    "revoke": grants.revoke,
+    "grants": grants.grants,
     "register": account.register,
     "recover": account.recover,
     "whoami": account.whoami,
@@ -91,6 +100,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "invite": people.invite,
     "proxy": proxy.app,
     "tape": tape.app,
+    "names": names.app,
+    "new": new.app,
 }
 """Every command and group of commands by its name."""
 
@@ -136,6 +147,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; every failure is one clear line on stderr."""
     prepare_streams()
+    logging.lastResort = Complaints(logging.WARNING)
     code = command(arguments)
     try:
         sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import suppress
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from folkmoot.cli.output import aligned, say
 
 if TYPE_CHECKING:
     from folkmoot.settings import Loaded
+
+logger = logging.getLogger("folkmoot.settings")
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
 """Addresses that mean every network, and what this machine reaches them at."""
@@ -53,7 +56,9 @@ def serve(
         # A key that is none must not leave a fresh data folder behind.
         parse_key(loaded.settings.master_key, KEY_VARIABLE)
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
-    run_hub(loaded.settings, lambda url: tell(welcome(url, loaded)))
+    for note in loaded.notes:
+        logger.warning("%s", note)
+    run_hub(loaded, lambda url: tell(welcome(url, loaded)))
     tell("Folkmoot has stopped.")
 
 
@@ -72,6 +77,8 @@ def welcome(url: str, loaded: Loaded) -> str:
     rows.append(("Data in", str(loaded.settings.data_folder)))
     if loaded.file:
         rows.append(("Settings in", loaded.file))
+    if loaded.gateway.backends:
+        rows.append(("Backends", ", ".join(sorted(loaded.gateway.backends))))
     parts = [
         f"Folkmoot {__version__}",
         indent("\n".join(aligned(rows)), "  "),

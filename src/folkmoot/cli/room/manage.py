@@ -65,6 +65,7 @@ def create(
     access: given.AccessOption = None,
     capability: given.CapabilityOption = None,
     grant: given.GrantOption = None,
+    backend: given.BackendOption = None,
     quorum: given.QuorumOption = None,
     proposal_seconds: given.ProposalSecondsOption = None,
     request_seconds: given.RequestSecondsOption = None,
@@ -83,6 +84,7 @@ def create(
         durable=False if memory else None,
         capabilities=[given.capability(text) for text in capability or ()],
         grants=given.grants(grant),
+        backends=backend,
         policy=given.without_none(
             quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
             keep_messages=keep_messages, keep_days=keep_days,
@@ -162,6 +164,7 @@ def tell_room(room: dict[str, Any]) -> None:
             ("Owners", " ".join(map(at, room.get("owners") or []))),
             ("You are", room.get("role") or "not in it"),
             ("Made", room.get("created_at")),
+            ("Backends", " ".join(map(word, room.get("backends") or []))),
             ("Members may", allowed(room.get("capabilities"))),
             *((at(who), allowed(patterns)) for who, patterns in held.items()),
             *((heading, tell(policy.get(name))) for name, (heading, tell) in POLICY.items()),
@@ -175,6 +178,7 @@ def change(
     capability: given.CapabilityOption = None,
     grant: given.GrantOption = None,
     ungrant: given.UngrantOption = None,
+    backend: given.OnlyBackendOption = None,
     quorum: given.QuorumOption = None,
     proposal_seconds: given.ProposalSecondsOption = None,
     request_seconds: given.RequestSecondsOption = None,
@@ -183,21 +187,27 @@ def change(
     url: UrlOption = None,
     handle: AsOption = None,
     *,
+    no_backends: given.NoBackendsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Set a room otherwise; what is not named stays as it is. For owners.
 
     Rights that --grant gives here hold whether or not the person is in the room.
     """
+    if backend and no_backends:
+        raise typer.BadParameter("give either --backend or --no-backends")
     patch = given.without_none(
         access=access,
         capabilities=[given.capability(text) for text in capability or ()],
         grants=given.grants(grant, ungrant),
+        backends=backend,
         policy=given.without_none(
             quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
             keep_messages=keep_messages, keep_days=keep_days,
         ),
     )  # fmt: skip
+    if no_backends:
+        patch["backends"] = []
     if not patch:
         raise typer.BadParameter("say what is to change")
     room = rooms_of(name, url, handle).change(name, patch)

@@ -69,6 +69,18 @@ UngrantOption = Annotated[
     list[str] | None,
     listed("--ungrant", "HANDLE", "Take away what --grant gave a person; several times."),
 ]
+BackendOption = Annotated[
+    list[str] | None,
+    listed("--backend", "NAMESPACE", "A server behind the hub that takes part; several times."),
+]
+OnlyBackendOption = Annotated[
+    list[str] | None,
+    listed(
+        "--backend", "NAMESPACE",
+        "A server behind the hub that takes part, in place of those until now; several times.",
+    ),
+]  # fmt: skip
+NoBackendsOption = Annotated[bool, flag("--no-backends", "No server behind the hub takes part.")]
 QuorumOption = Annotated[
     int | None, number("--quorum", 1, 1000, "How many must reject a proposal to close it.")
 ]

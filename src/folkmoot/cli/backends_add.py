@@ -1,0 +1,292 @@
+"""`folkmoot backends add` and `remove`: change the settings file, and see what comes of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.backends_file import edit
+from folkmoot.cli.backends_hub import RunningHub
+from folkmoot.cli.backends_options import (
+    EnvOption,
+    HeaderOption,
+    NameArgument,
+    NamespaceOption,
+    UrlOption,
+    checked_spec,
+    command_behind,
+    headers,
+    variables,
+)
+from folkmoot.cli.backends_show import offers
+from folkmoot.cli.backends_toml import with_backend, without_backend
+from folkmoot.cli.backends_try import Tried, find_spec, tell_tried, try_backend
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.options import ConfigOption, DataOption, settings_from
+from folkmoot.cli.output import complain, say
+from folkmoot.cli.show import word
+from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, SettingsUnwritable
+from folkmoot.relay.upstream.model import BackendView
+from folkmoot.settings import BackendSpec, Loaded
+from folkmoot.settings.sources import Unreadable
+
+SETTLE_SECONDS = 5.0
+"""How much longer than a server may take to be reached the hub is asked whether it was."""
+LOOK_SECONDS = 0.1
+
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME [-- COMMAND...]", show_default=False,
+        help="What to call it, and the command that starts it; with --from, the servers to take.",
+    ),
+]  # fmt: skip
+FromOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="FILE", show_default=False,
+        help="Take the servers of a file with mcpServers in it, as MCP clients keep one; all of "
+        "them, or those that are named.",
+    ),
+]  # fmt: skip
+EveryoneOption = Annotated[
+    bool, typer.Option("--everyone", help="Let every account use it.", show_default=False)
+]
+TrustedOption = Annotated[
+    bool,
+    typer.Option("--trusted", help="Let its tools change unasked.", show_default=False),
+]
+PerUserOption = Annotated[
+    bool,
+    typer.Option("--per-user", help="Have a connection for each person.", show_default=False),
+]
+NoTestOption = Annotated[
+    bool, typer.Option("--no-test", help="Do not try to reach it first.", show_default=False)
+]
+
+
+def add(
+    ctx: typer.Context,
+    names: NamesArgument = None,
+    url: UrlOption = None,
+    source: FromOption = None,
+    namespace: NamespaceOption = None,
+    env: EnvOption = None,
+    header: HeaderOption = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    everyone: EveryoneOption = False,
+    trusted: TrustedOption = False,
+    per_user: PerUserOption = False,
+    no_test: NoTestOption = False,
+) -> None:
+    """Put an MCP server behind the hub, in the settings file.
+
+    It is reached once before, and nothing is written if it cannot be. Everything else in the file
+    stays as it is; without a settings file, config.toml in the data folder is made. A running hub
+    takes it up by itself, and the command waits to see whether it came up.
+    """
+    command = command_behind(ctx)
+    flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user}
+    common = {name: True for name, wanted in flags.items() if wanted}
+    loaded = settings_from(config, data=data)
+    if source is not None:
+        if url or command or namespace or env or header:
+            raise typer.BadParameter("--from takes servers as they are, so nothing describes one")
+        tables = imported(source, names or [], common)
+    else:
+        if len(names or []) != 1 or bool(url) is bool(command):
+            raise typer.BadParameter("give one NAME, and either --url URL or a command behind --")
+        table = {
+            **({"namespace": namespace} if namespace else {}),
+            **({"url": url} if url else {"command": list(command)}),
+            **common,
+            **({"env": variables(env)} if env else {}),
+            **({"headers": headers(header)} if header else {}),
+        }
+        tables = {(names or [""])[0]: table}
+    put(loaded, tables, tested=not no_test)
+
+
+def imported(
+    source: Path, names: Sequence[str], common: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The tables of servers in a client's file, by name."""
+    from folkmoot.settings.mcpservers import read_servers
+
+    try:
+        servers = {server.name: server for server in read_servers(str(source), os.environ)}
+    except Unreadable as error:
+        raise SettingsError(str(error)) from None
+    for name in names:
+        if name not in servers:
+            known = ", ".join(map(word, servers)) or "none"
+            raise typer.BadParameter(f"{source} has no server {name!r}; it has {known}")
+    tables = {}
+    for name in names or servers:
+        server = servers[name]
+        if server.wrong:
+            raise SettingsError(f"{source}:{server.line}: {word(name)}{server.wrong}")
+        if server.left_out:
+            complain(f"{word(name)} is left out: {server.left_out}.", kind="warning")
+            continue
+        if server.expanded:
+            told = ", ".join(map(word, server.expanded))
+            complain(f"{word(name)}: what {told} stands for now is written down.", kind="warning")
+        table = {**server.table, **common}
+        if "cwd" in table:
+            # Relative to that file, and written into another one.
+            table["cwd"] = str((source.absolute().parent / table["cwd"]).absolute())
+        tables[name] = table
+    return tables
+
+
+def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -> None:
+    """Test servers, write their tables, and see whether a running hub reaches them."""
+    specs: list[BackendSpec] = []
+    for name, table in tables.items():
+        refuse_present(loaded, name)
+        spec, notes = checked_spec(name, table)
+        for note in notes:
+            complain(f"{note}.", kind="warning")
+        specs.append(spec)
+    if not specs:
+        say("There is nothing to add.", err=True)
+        return
+
+    def change(text: str) -> str:
+        for name, table in tables.items():
+            text = with_backend(text, name, table)
+        return text
+
+    # Before anything is reached: what cannot be written need not be tried.
+    edit(loaded, change, pretend=True)
+    refuse_handles(loaded, [spec.namespace for spec in specs])
+    reached = (tells_well(try_backend(spec)) for spec in specs if spec.enabled)
+    if tested and not all(reached):
+        say("Nothing was written; --no-test adds it all the same.", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+    edit(loaded, change)
+    told = ", ".join(spec.namespace for spec in specs)
+    say(f"Added {told} to {loaded.place}.")
+    for closed in (spec.namespace for spec in specs if not spec.everyone):
+        say(f"Nobody may use {closed} yet; to let someone: folkmoot grant HANDLE {closed}")
+    if follow(loaded, specs) is None:
+        say("No hub is running; it is there from the next start on.")
+
+
+def refuse_present(loaded: Loaded, name: str) -> None:
+    """Refuse a name that a backend has already, unless it is imported: a table takes its place."""
+    for spec in loaded.gateway.backends.values():
+        if name in (spec.name, spec.namespace):
+            where = loaded.gateway_origins[f"backends.{spec.name}"]
+            if name == spec.name and not from_settings(loaded, where):
+                continue
+            raise SettingsUnwritable(f"There is a backend {word(name)} already, at {where}.")
+
+
+def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
+    """Refuse what is someone's handle: a hub would read no such settings."""
+    from folkmoot.cli.backends_checks import handles_among
+    from folkmoot.datafolder import Paths
+
+    # A database that cannot be asked is no reason; `doctor` says what is wrong with it.
+    taken: list[str] = []
+    with suppress(FolkmootError):
+        taken = handles_among(Paths(loaded.settings.data_folder), namespaces)
+    if taken:
+        told = ", ".join(taken)
+        raise SettingsUnwritable(
+            f"No backend can be called {told}: that is someone's handle, or was lately. "
+            "Choose another namespace with --namespace."
+        )
+
+
+def tells_well(tried: Tried) -> bool:
+    """Say what came of a test, and whether it went well."""
+    tell_tried(tried)
+    return tried.ok
+
+
+def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
+    """Have a running hub take up what was written, and say whether each server came up.
+
+    Answers whether it did take it up; None when no hub is running.
+    """
+    hub = RunningHub(loaded)
+    try:
+        done = hub.reload()
+    except HubNotRunning:
+        return None
+    except FolkmootError as error:
+        complain(f"The running hub did not take it up: {error.message}", kind="warning")
+        return False
+    if loaded.place is None or not same_file(done.file, loaded.place):
+        read = done.file or "no settings file"
+        complain(f"The running hub reads {read}, and not {loaded.place}.", kind="warning")
+        return False
+    patience = max((spec.connect_seconds for spec in specs), default=0) + SETTLE_SECONDS
+    views = settled(hub, {spec.namespace for spec in specs if spec.enabled}, patience)
+    for view in views:
+        if view.state == "up":
+            say(f"{view.namespace} is up: {', '.join(offers(view))}.")
+        else:
+            why = f": {word(view.why)}" if view.why else ""
+            complain(f"{view.namespace} is {view.state}{why}", kind="warning")
+    return True
+
+
+def settled(hub: RunningHub, wanted: set[str], seconds: float) -> list[BackendView]:
+    """How these backends are, once each was reached or could not be, or the time is over."""
+    ends = time.monotonic() + seconds
+    while True:
+        views = [view for view in hub.views() if view.namespace in wanted]
+        if all(map(known, views)) or time.monotonic() > ends:
+            return views
+        time.sleep(LOOK_SECONDS)
+
+
+def known(view: BackendView) -> bool:
+    """Whether a server could not be reached, or was and its lists were read."""
+    return bool(view.era) if view.state == "up" else view.state != "starting"
+
+
+def from_settings(loaded: Loaded, where: str) -> bool:
+    """Whether a place is in the settings file itself, and not in one that it imports."""
+    file, _, _ = where.rpartition(":")
+    return loaded.file is not None and same_file(file, loaded.file)
+
+
+def same_file(one: str | None, other: str) -> bool:
+    """Whether two paths lead to one file."""
+    try:
+        return one is not None and Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = None) -> None:
+    """Take a backend out of the settings file.
+
+    Its table goes, with the tables below it and the comments right above it; everything else stays
+    as it is. What is pinned of its tools is kept, should it come back.
+    """
+    loaded = settings_from(config, data=data)
+    spec = find_spec(loaded, name)
+    where = loaded.gateway_origins[f"backends.{spec.name}"]
+    if not from_settings(loaded, where):
+        raise SettingsUnwritable(
+            f"{word(spec.name)} is from {where}, which gateway.mcp_servers imports; "
+            "remove it there, or set it to disabled."
+        )
+    edit(loaded, lambda text: without_backend(text, spec.name))
+    say(f"Removed {spec.namespace} from {loaded.file}.")
+    if follow(loaded, []):
+        say("The running hub has let it go.")

@@ -1,0 +1,102 @@
+"""The doctor's check of the servers behind the hub: what can be told without reaching them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from folkmoot.cli.backends_show import counted
+from folkmoot.core.errors import FolkmootError
+from folkmoot.datafolder import Finding, Paths
+from folkmoot.settings.backends import Secret
+
+if TYPE_CHECKING:
+    from folkmoot.settings import BackendSpec, Loaded
+
+TAKEN = (
+    "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) "
+    "AND handle IN (SELECT value FROM json_each(?)) ORDER BY handle"
+)
+
+
+def check_backends(loaded: Loaded) -> Iterator[Finding]:
+    """What is wrong with backends, each that something is wrong with; or how many there are."""
+    specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
+    found = [finding for spec in specs for finding in check_backend(spec)]
+    found += check_handles(Paths(loaded.settings.data_folder), loaded.gateway.backends)
+    found += [Finding("backends", "warning", note) for note in loaded.notes]
+    told = counted(len(specs), "backend") if specs else "none"
+    yield from found or [Finding("backends", "ok", told)]
+
+
+def check_backend(spec: BackendSpec) -> Iterator[Finding]:
+    """Whether a backend could be reached as far as this machine is concerned."""
+    for fault in secret_faults(spec):
+        advice = "A hub that runs elsewhere, or as another user, may well have it."
+        yield Finding("backends", "warning", f"{spec.namespace}: {fault}", advice)
+    if spec.cwd and not Path(spec.cwd).is_dir():
+        advice = "Make the folder, or set cwd otherwise."
+        yield Finding("backends", "problem", f"{spec.namespace}: {spec.cwd}: no folder", advice)
+    elif spec.command and not program_of(spec):
+        told = f"{spec.namespace}: the program {spec.command[0]} is not found"
+        advice = "Install it, or write its whole path in command."
+        yield Finding("backends", "problem", told, advice)
+
+
+def secret_faults(spec: BackendSpec) -> Iterator[str]:
+    """Each reference that leads nowhere, in a sentence."""
+    from folkmoot.relay.upstream.secrets import resolve
+
+    for what, values in (("variable", spec.env), ("header", spec.headers)):
+        for name, value in values.items():
+            if isinstance(value, Secret):
+                try:
+                    resolve(value, os.environ, f"the {what} {name}")
+                except FolkmootError as error:
+                    yield error.message.rstrip(".")
+
+
+def program_of(spec: BackendSpec) -> str | None:
+    """Where the program of a command is found; a path is taken from where it is started."""
+    program = Path(spec.command[0])
+    if len(program.parts) > 1:
+        return shutil.which(Path(spec.cwd) / program)
+    path = spec.env.get("PATH")
+    return shutil.which(program.name, path=path if isinstance(path, str) else None)
+
+
+def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+    """Whether someone has a backend's name: the hub would not start."""
+    try:
+        taken = handles_among(paths, namespaces) if namespaces else []
+    except FolkmootError:
+        # What is wrong with the database is told where it is checked.
+        return []
+    advice = "Give it another namespace."
+    return [
+        Finding("backends", "problem", f"{name}: is or was lately someone's handle", advice)
+        for name in taken
+    ]
+
+
+def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
+    """Which of these names are handles of people."""
+    if not paths.database_exists():
+        return []
+    import apsw
+
+    from folkmoot.store.inspection import look_into
+    from folkmoot.store.sqlite import run, translate
+
+    with closing(look_into(paths.database, None)) as connection:
+        try:
+            wanted = (int(time.time()), json.dumps(list(names)))
+            return [str(row[0]) for row in run(connection, TAKEN, wanted)]
+        except apsw.Error as error:
+            raise translate(error, paths.database) from error

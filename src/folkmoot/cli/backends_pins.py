@@ -1,0 +1,130 @@
+"""`folkmoot backends diff` and `accept`: tools that have changed, and are held back until then."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Annotated
+
+import msgspec
+import typer
+
+from folkmoot.cli.backends_hub import ChangedTool, RunningHub
+from folkmoot.cli.backends_show import counted
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.output import say
+from folkmoot.cli.show import word
+from folkmoot.cli.text import moment, say_data
+from folkmoot.core.errors import BackendUnknown
+
+STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+WhichArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", show_default=False, help="One backend.  [default: all]"),
+]
+ToolsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME[:TOOL]...", show_default=False,
+        help="A backend, for all of its tools that have changed; or one tool, as 'diff' shows it.",
+    ),
+]  # fmt: skip
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Accept all that has changed.", show_default=False)
+]
+
+
+def diff(
+    name: WhichArgument = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the tools that have changed, and how.
+
+    They have another name, description or schema than when they were first seen, and are not
+    listed, nor can they be called, until an operator accepts what they have become. Read it as a
+    model would: a description can be meant to mislead one.
+    """
+    loaded = settings_from(config, data=data)
+    found = RunningHub(loaded).differences(name or "")
+    if as_json:
+        say_data({"tools": [msgspec.to_builtins(tool) for tool in found.tools]})
+        return
+    if not found.tools:
+        say("No tool has changed.", err=True)
+        return
+    for number, tool in enumerate(found.tools):
+        if number:
+            say()
+        tell_difference(tool)
+    if found.count > len(found.tools):
+        left = found.count - len(found.tools)
+        say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
+
+
+def tell_difference(tool: ChangedTool) -> None:
+    """How one tool differs from what it was."""
+    from folkmoot.cli.tape.paper import Paper
+
+    paper = Paper()
+    since = f"  changed, seen {moment(tool.since)}"
+    paper.put(paper.fitted([(word(tool.canonical), "bold"), (since, "")]))
+    for line in tool.lines:
+        sign = line[:1]
+        for part in folded(word(line) if line else "", paper.width):
+            paper.put(paper.styled(part, STYLES.get(sign, "")))
+    paper.flush()
+
+
+def folded(line: str, width: int | None) -> list[str]:
+    """A line of a difference as a terminal has room for it; each piece bears the line's sign."""
+    if width is None or len(line) <= width:
+        return [line]
+    return textwrap.wrap(
+        line,
+        max(width, 20),
+        subsequent_indent=f"{line[:1]}     ",
+        drop_whitespace=False,
+        break_on_hyphens=False,
+    )
+
+
+def accept(
+    tools: ToolsArgument = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    every: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept what tools have become.
+
+    They are listed and can be called again. Only what 'folkmoot backends diff' shows at this moment
+    is accepted; a change that comes later is held back anew.
+    """
+    if bool(tools) is every:
+        raise typer.BadParameter("give the tools or backends to accept, or --all")
+    hub = RunningHub(settings_from(config, data=data))
+    found = hub.differences().tools
+    wanted = found if every else [each for name in tools or [] for each in meant(name, found)]
+    accepted = hub.accept(list(wanted)) if wanted else []
+    if as_json:
+        say_data({"accepted": accepted})
+    elif accepted:
+        say(f"Accepted {', '.join(map(word, accepted))}.")
+    else:
+        say("No tool has changed.", err=True)
+
+
+def meant(name: str, found: list[ChangedTool]) -> list[ChangedTool]:
+    """The changed tools that a name stands for."""
+    tools = [
+        each
+        for each in found
+        if name in (each.namespace, each.canonical, f"{each.namespace}:{each.name}")
+    ]
+    if not tools:
+        raise BackendUnknown(f"{word(name)} has not changed, or is no backend and no tool.")
+    return tools

@@ -1,0 +1,222 @@
+"""`folkmoot backends test`: reach a server once, and see what it would be here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from folkmoot.cli.backends_options import (
+    EnvOption,
+    HeaderOption,
+    NamespaceOption,
+    UrlOption,
+    checked_spec,
+    command_behind,
+    headers,
+    variables,
+)
+from folkmoot.cli.backends_show import counted, wrapped
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.looping import run_until_stopped
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.output import complain, on_terminal, say
+from folkmoot.cli.show import word
+from folkmoot.cli.text import say_data
+from folkmoot.core.errors import BackendUnknown
+from folkmoot.settings import BackendSpec, Loaded
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.judging import Judged
+    from folkmoot.gateway.model import Definition
+
+NAMELESS = "tested"
+"""The namespace of a server that is only tried out."""
+MOST_NAMES = 50
+"""Names of each sort that people are shown; programs get all."""
+
+
+class Named(Struct, frozen=True):
+    """Something that a server offers: what it is called here and there."""
+
+    name: str
+    own: str
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """What came of a test."""
+
+    ok: bool
+    namespace: str
+    transport: str
+    target: str
+    why: str = ""
+    seconds: float = 0.0
+    server: str = ""
+    version: str = ""
+    era: str = ""
+    tools: list[Named] = msgspec.field(default_factory=list)
+    prompts: list[Named] = msgspec.field(default_factory=list)
+    resources: list[Named] = msgspec.field(default_factory=list)
+    templates: list[Named] = msgspec.field(default_factory=list)
+    faults: list[str] = msgspec.field(default_factory=list)
+
+
+WhichArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME | -- COMMAND...]", show_default=False,
+        help="A backend of the settings, or the command that starts another server.",
+    ),
+]  # fmt: skip
+
+
+def try_out(
+    ctx: typer.Context,
+    name: WhichArgument = None,
+    url: UrlOption = None,
+    namespace: NamespaceOption = None,
+    env: EnvOption = None,
+    header: HeaderOption = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Reach a server once, and show what it offers.
+
+    Shows what its tools would be called here, and which could not be shown and why. Nothing is
+    kept, and a running hub is not asked. Secrets are read from your own environment and files. Ends
+    with exit code 1 when the server cannot be reached.
+    """
+    command = command_behind(ctx)
+    if bool(name) + bool(url) + bool(command) != 1:
+        raise typer.BadParameter("give a NAME, or --url URL, or a command behind --")
+    if name:
+        if namespace or env or header:
+            raise typer.BadParameter("--namespace, --env and --header are for other servers")
+        spec = find_spec(settings_from(config, data=data), name)
+    else:
+        table = {
+            **({"url": url} if url else {"command": list(command)}),
+            **({"env": variables(env)} if env else {}),
+            **({"headers": headers(header)} if header else {}),
+        }
+        spec, _ = checked_spec(namespace or NAMELESS, table)
+    tried = try_backend(spec)
+    if as_json:
+        say_data(tried)
+    else:
+        tell_tried(tried)
+    if not tried.ok:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def find_spec(loaded: Loaded, name: str) -> BackendSpec:
+    """A backend of the settings, by its name or its namespace."""
+    for spec in loaded.gateway.backends.values():
+        if name in (spec.name, spec.namespace):
+            return spec
+    raise BackendUnknown(f"The settings have no backend {word(name)}.")
+
+
+def try_backend(spec: BackendSpec) -> Tried:
+    """Reach a server, take its inventory and part with it."""
+    tried = run_until_stopped(reach(spec))
+    if tried is None:
+        raise KeyboardInterrupt
+    return tried
+
+
+async def reach(spec: BackendSpec) -> Tried:
+    """What a server offers, as the hub would show it."""
+    # Half a second to import, which help and errors need not wait for.
+    from folkmoot.clock import SystemClock
+    from folkmoot.gateway.part import make_part
+    from folkmoot.relay.upstream.fleet import Fleet
+
+    unseen: Any = FirstSight()
+    report = await Fleet(unseen, SystemClock()).test(spec)
+    found = report.inventory
+    part = await make_part(spec.namespace, found, unseen, patterns=spec.tools, trusted=spec.trusted)
+    return Tried(
+        ok=report.ok,
+        namespace=spec.namespace,
+        transport=report.transport,
+        target=report.target,
+        why=report.why,
+        seconds=report.seconds,
+        server=text(found.server.get("name")),
+        version=text(found.server.get("version")),
+        era=("stateless" if found.stateless else "handshake") if report.ok else "",
+        tools=[Named(each.canonical, each.own) for each in part.tools.values()],
+        prompts=[Named(each.canonical, each.own) for each in part.prompts.values()],
+        resources=[Named(each.uri, each.own) for each in part.resources.values()],
+        templates=[Named(each.uri, each.own) for each in part.templates.values()],
+        faults=list(part.faults),
+    )
+
+
+def text(value: Any) -> str:
+    """A short text of a server's, if it is one."""
+    return value[:200] if isinstance(value, str) else ""
+
+
+class FirstSight:
+    """In place of pins: every tool is seen for the first time, and none is remembered."""
+
+    async def judge(
+        self, _: str, tools: Iterable[Definition], *, trusted: bool = False
+    ) -> dict[str, Judged]:
+        """All are new, whoever is trusted."""
+        from folkmoot.gateway.judging import Judged
+
+        return {tool["name"]: Judged("same" if trusted else "new") for tool in tools}
+
+
+def tell_tried(tried: Tried) -> None:
+    """What came of a test, for people."""
+    if not tried.ok:
+        who = "" if tried.namespace == NAMELESS else f"{tried.namespace}: "
+        complain(f"{who}{word(tried.why)}")
+        return
+    server = " ".join(filter(None, (word(tried.server), tried.version and word(tried.version))))
+    say(f"Reached {server} in {tried.seconds:.1f} s, over {tried.transport}, {tried.era} era.")
+    sorts = (
+        ("tool", tried.tools),
+        ("prompt", tried.prompts),
+        ("resource", tried.resources),
+        ("template", tried.templates),
+    )
+    width = shutil.get_terminal_size().columns if on_terminal() else None
+    for noun, named in sorts:
+        if named:
+            say(f"{counted(len(named), noun)}:")
+            for line in name_lines(named, width):
+                say(line)
+    if not any(named for _, named in sorts):
+        say("It offers nothing.")
+    if tried.faults:
+        say("What is wrong:")
+        for fault in tried.faults:
+            for line in wrapped(word(fault), width):
+                say(f"  {line}")
+
+
+def name_lines(named: list[Named], width: int | None) -> Iterator[str]:
+    """The names of things, with the server's own where that is another."""
+    for each in named[:MOST_NAMES]:
+        _, _, short = each.name.partition(":")
+        line = f"  {word(each.name)}"
+        own = "" if each.own in (short, each.name) else f"(there: {word(each.own)})"
+        if width is not None and len(line) + len(own) + 2 > width:
+            yield line
+            line = "  "
+        if own or line.strip():
+            yield f"{line}  {own}".rstrip()
+    if len(named) > MOST_NAMES:
+        yield f"  … and {len(named) - MOST_NAMES:,} more"

@@ -1,0 +1,38 @@
+"""The table of commands on names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+from typer.core import TyperCommand
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.names import doc, init, lint, rename
+from folkmoot.cli.output import say
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "lint": lint.lint,
+    "init": init.init,
+    "doc": doc.doc,
+    "rename": rename.rename,
+}
+"""Every command of the group by its name."""
+
+CLASSES: dict[str, type[TyperCommand]] = {**lint.CLASSES, "doc": doc.OneTarget}
+"""Commands that are read in a way of their own."""
+
+app = typer.Typer(
+    help="The names of an MCP server: check, write down, change.",
+    rich_markup_mode=None,
+)
+for name, what in COMMANDS.items():
+    app.command(name, cls=CLASSES.get(name))(what)
+
+
+@app.callback(invoke_without_command=True)
+def root(ctx: typer.Context) -> None:
+    """The names of an MCP server: check, write down, change."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)

@@ -1,0 +1,164 @@
+"""What `folkmoot names lint` takes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from folkmoot.cli.options import choice, number
+from folkmoot.core.errors import InvalidName
+
+HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(.*)", re.DOTALL)
+VARIABLE: Final = re.compile(r"(\S+ |)env:(.+)", re.DOTALL)
+"""A value that the environment holds, perhaps with a word such as `Bearer` before it."""
+UNSENDABLE: Final = re.compile("[\r\n\0]")
+
+
+def checked_namespace(value: str | None) -> Any:
+    """A namespace that is valid."""
+    if value is None:
+        return None
+    from folkmoot.names.grammar import validate_namespace
+
+    try:
+        validate_namespace(value)
+    except InvalidName as error:
+        near = f"; {error.nearest} would be one" if error.nearest else ""
+        raise typer.BadParameter(
+            f"must be 3 to 20 lower-case letters and digits, a letter first{near}"
+        ) from None
+    return value
+
+
+def checked_version(value: str | None) -> Any:
+    """A version that can be compared."""
+    if value is None:
+        return None
+    from folkmoot.names.versions import numbers_of
+
+    if numbers_of(value) is None:
+        raise typer.BadParameter(f"must be a version such as 1.4.0, not {value!r}")
+    return value
+
+
+def check_rules(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of rules, of which several may stand between commas."""
+    from folkmoot.names.lint.choosing import unknown_rule
+
+    names = tuple(name.strip() for each in given or () for name in each.split(",") if name.strip())
+    for name in names:
+        if problem := unknown_rule(name):
+            raise typer.BadParameter(f"{option}: {problem} (--list-rules has them all)")
+    return names
+
+
+def check_sources_only(*, fix: bool, diff: bool) -> None:
+    """Refuse to mend what has no sources."""
+    if fix or diff:
+        raise typer.BadParameter(f"{'--fix' if fix else '--diff'} needs sources, not a server")
+
+
+def read_headers(given: Sequence[str] | None) -> dict[str, str]:
+    """Headers in two halves each, with what the environment holds in place of `env:NAME`."""
+    headers = {}
+    for each in given or ():
+        parts = HEADER.fullmatch(each)
+        if parts is None:
+            # What was given instead may well be a secret.
+            raise typer.BadParameter("--header must be NAME=VALUE, or NAME=env:VARIABLE")
+        value = parts[2]
+        if kept := VARIABLE.fullmatch(parts[2]):
+            before, name = kept.groups()
+            if name not in os.environ:
+                raise typer.BadParameter(f"--header: the environment variable {name} is not set")
+            value = f"{before}{os.environ[name]}"
+        if UNSENDABLE.search(value):
+            raise typer.BadParameter(f"--header: the value of {parts[1]} has more than one line")
+        headers[parts[1]] = value
+    return headers
+
+
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", metavar="NAME", show_default=False, callback=checked_namespace,
+        help="The namespace of all names.  [default: as configured, or as the sources say it]",
+    ),
+]  # fmt: skip
+StandaloneOption = Annotated[
+    bool,
+    typer.Option(
+        "--standalone", show_default=False,
+        help="The server is only ever used alone: a missing namespace is a hint.",
+    ),
+]  # fmt: skip
+VersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--project-version", metavar="VERSION", show_default=False, callback=checked_version,
+        help="The release that deprecations are judged by.  [default: that of pyproject.toml]",
+    ),
+]  # fmt: skip
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="RULE", show_default=False,
+        help="Follow only this rule; several are joined by commas. May be repeated.",
+    ),
+]  # fmt: skip
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore", metavar="RULE", show_default=False,
+        help="Do not follow this rule; several are joined by commas. May be repeated.",
+    ),
+]  # fmt: skip
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", show_default=False, help="End with 1 for a warning too."),
+]
+FixOption = Annotated[
+    bool,
+    typer.Option(
+        "--fix", show_default=False,
+        help="Mend what needs no judgement: add the namespace to names, bring NAMESPACES.md up to "
+        "date.",
+    ),
+]  # fmt: skip
+DiffOption = Annotated[
+    bool,
+    typer.Option("--diff", show_default=False, help="Show what --fix would change, and stop."),
+]
+FormatOption = Annotated[
+    str,
+    choice(
+        "--format", "FORMAT", ("text", "json", "sarif"),
+        "How to tell it: text, json or sarif.  [default: text]",
+    ),
+]  # fmt: skip
+HeaderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", metavar="NAME=VALUE", show_default=False,
+        help="Send this header to the server, such as 'Authorization=Bearer env:TOKEN', where the "
+        "token is in a variable of the environment. May be repeated.",
+    ),
+]  # fmt: skip
+TimeoutOption = Annotated[
+    int,
+    number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]"),
+]
+ListOption = Annotated[
+    bool, typer.Option("--list-rules", show_default=False, help="List all rules, and stop.")
+]
+ExplainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--explain", metavar="RULE", show_default=False,
+        help="Say what a rule is about and how to mend what it finds, and stop.",
+    ),
+]  # fmt: skip

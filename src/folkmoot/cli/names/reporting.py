@@ -1,0 +1,100 @@
+"""What was found about names, as people or programs want to read it."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from folkmoot.cli.output import say
+from folkmoot.cli.tape.paper import Paper
+from folkmoot.cli.tape.words import number
+from folkmoot.cli.text import one_line, say_data
+from folkmoot.names.lint.model import Finding, Place, Project, Severity
+from folkmoot.names.lint.report.data import as_data
+from folkmoot.names.lint.report.sarif import as_sarif
+
+STYLES: Final[dict[str, str]] = {
+    "error": "bold red",
+    "warning": "yellow",
+    "hint": "cyan",
+    "note": "dim",
+}
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "hint")
+MOST_WIDTH: Final = 100
+MOST_LINES: Final = 1_000
+"""Findings that are told to people; programs get all."""
+
+
+def report(project: Project, findings: Sequence[Finding], form: str) -> None:
+    """Tell what was found."""
+    if form == "json":
+        say_data(as_data(project, findings))
+    elif form == "sarif":
+        say_data(as_sarif(project, findings))
+    else:
+        tell(project, findings)
+
+
+def tell(project: Project, findings: Sequence[Finding]) -> None:
+    """Each finding with its place, and the sum of it all."""
+    paper = Paper()
+    told = [(each.place, each.severity, each.rule, each.message) for each in findings]
+    notes = [(each.place, "note", "", each.message) for each in project.notes]
+    everything = [*told, *notes]
+    for place, severity, rule, message in everything[:MOST_LINES]:
+        where = f"{shown(project, place)}: " if place is not None else ""
+        put(paper, where, severity, rule, one_line(message))
+    if len(everything) > MOST_LINES:
+        paper.put(
+            f"And {number(len(everything) - MOST_LINES, 'more line')}; --format json has all."
+        )
+    if everything and paper.on_terminal:
+        paper.put("")
+    paper.flush()
+    for line in summary(project, findings):
+        say("\n".join(textwrap.wrap(line, paper.width)) if paper.width else line)
+
+
+def put(paper: Paper, where: str, severity: str, rule: str, message: str) -> None:
+    """One finding: in one line for programs that read lines, wrapped for people."""
+    if paper.width is None:
+        paper.put(f"{where}{severity}: {message}" + (f" [{rule}]" if rule else ""))
+        return
+    label = paper.styled(severity, STYLES[severity]) + (f" {rule}" if rule else "")
+    if len(where) + len(severity) + len(rule) < paper.width:
+        paper.put(f"{paper.styled(where, 'bold')}{label}")
+    else:
+        paper.put(paper.styled(where.rstrip(), "bold"))
+        paper.put(f"    {label}")
+    width = max(20, min(paper.width, MOST_WIDTH) - 4)
+    for line in textwrap.wrap(message, width, break_long_words=False, break_on_hyphens=False):
+        paper.put(f"    {line}")
+
+
+def shown(project: Project, place: Place) -> str:
+    """A place as an editor takes it, from the current folder."""
+    file = project.root / place.path
+    path = os.path.relpath(file) if Path(place.path) != file else place.path
+    return one_line(f"{path}:{place.line}:{place.column}")
+
+
+def summary(project: Project, findings: Sequence[Finding]) -> list[str]:
+    """The sum of it all, in a sentence or two."""
+    names = number(len(project.declared), "name")
+    where = "the server" if project.live else number(len(project.files), "file")
+    counts = Counter(each.severity for each in findings)
+    found = [number(counts[each], each) for each in SEVERITIES if counts[each]]
+    if not project.declared and not found:
+        return [f"No names of an MCP server found in {where}."]
+    if not found:
+        return [f"All is well: {names} of {where}."]
+    told = f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else found[0]
+    lines = [f"Found {told} in {names} of {where}."]
+    fixable = sum(each.fix is not None for each in findings)
+    if fixable:
+        lines.append(f"{fixable} of them --fix can mend.")
+    return lines

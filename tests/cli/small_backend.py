@@ -1,0 +1,51 @@
+"""A small MCP server of the handshake era on standard input and output, which starts at once.
+
+    python small_backend.py DEFINITIONS.json
+
+The file holds what it lists, and is read for every list, so that a test can change it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+
+
+def answer(method: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """What is answered to a request."""
+    if method == "initialize":
+        return {
+            "result": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
+                "serverInfo": {"name": "small", "version": "1.2"},
+            }
+        }
+    if method in LISTS:
+        return {"result": {LISTS[method]: definitions.get(LISTS[method], [])}}
+    return {"error": {"code": -32601, "message": "Method not found"}}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" not in asked or "method" not in asked:
+            continue
+        definitions = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        told = {"jsonrpc": "2.0", "id": asked["id"], **answer(asked["method"], definitions)}
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

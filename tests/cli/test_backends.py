@@ -1,0 +1,273 @@
+"""`folkmoot backends`: servers are put behind a hub, watched and taken away again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from tests.cli.terminal import Terminal
+
+SCRIPT = Path(__file__).with_name("small_backend.py")
+SCHEMA = {"type": "object"}
+OFFERED: dict[str, list[Any]] = {
+    "tools": [
+        {"name": "createIssue", "description": "Make an issue.", "inputSchema": SCHEMA},
+        {"name": "echo", "inputSchema": SCHEMA},
+        {"name": "a-b", "inputSchema": SCHEMA},
+        {"name": "a_b", "inputSchema": SCHEMA},
+    ],
+    "prompts": [{"name": "hello"}],
+    "resources": [{"uri": "file:///x", "name": "x"}],
+}
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> list[str]:
+    """A command that starts a server, which lists what `offered.json` holds."""
+    offer(tmp_path)
+    return [sys.executable, "-SE", str(SCRIPT), str(tmp_path / "offered.json")]
+
+
+def offer(folder: Path, **changed: Any) -> None:
+    (folder / "offered.json").write_text(json.dumps({**OFFERED, **changed}))
+
+
+def lasting(folder: Path, pattern: str, columns: int, *arguments: str, **env: str) -> list[str]:
+    """The rows a command leaves on a terminal of so many columns."""
+    environ = {**os.environ, "TERM": "xterm", **env}
+    with Terminal(arguments, env=environ, cwd=folder, columns=columns, rows=60) as terminal:
+        terminal.end()
+        assert re.search(pattern, terminal.text), terminal.text
+        return terminal.rows
+
+
+def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
+    start_hub: Run, folkmoot: Run, server: list[str], tmp_path: Path
+) -> None:
+    hub = start_hub("--data", "data")
+    folkmoot("register", "ada", "--url", hub.url)
+    taken = folkmoot("backends", "add", "ada", "--data", "data", "--", "no-such-program")
+    assert taken.code == ExitCode.SETTINGS
+    assert "No backend can be called ada: that is someone's handle, or was lately." in taken.err
+    added = folkmoot("backends", "add", "small", "--data", "data", "--everyone", "--", *server)
+    assert added.code == 0, added
+    assert "small:create_issue  (there: createIssue)" in added.out
+    assert "small is up: 2 tools, 1 resource, 1 prompt.\n" in added.out
+    file = tmp_path / "data" / "config.toml"
+    assert file.read_text() == (
+        f"[backends.small]\ncommand = {json.dumps(server)}\neveryone = true\n"
+    )
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    listed = folkmoot("backends", "list", "--data", "data")
+    assert listed.out.split()[:6] == ["small", "up", "stdio", "2", "1", "1"]
+    for columns in (80, 40):
+        rows = lasting(tmp_path, r"small  up", columns, "backends", "list", "--data", "data")
+        assert "  2 tools, 1 resource, 1 prompt" in rows
+
+    mean = {**OFFERED["tools"][0], "description": "Make an issue, and tell me all."}
+    offer(tmp_path, tools=[mean, OFFERED["tools"][1]])
+    file.write_text(file.read_text() + "connect_seconds = 14.0\n")
+    assert folkmoot("backends", "reload", "--data", "data").code == 0
+    # The server is reached anew after the answer to the reload.
+    while not json.loads(folkmoot("backends", "diff", "--data", "data", "--json").out)["tools"]:
+        pass
+    shown = folkmoot("backends", "diff", "small", "--data", "data").out
+    assert '-  "description": "Make an issue.",\n+  "description": "Make an issue, and' in shown
+    rows = lasting(tmp_path, "small:create_issue", 40, "backends", "diff", "--data", "data")
+    assert '+  "description": "Make an issue, and' in rows
+    assert any(row.startswith("+ ") and row.endswith('  tell me all.",') for row in rows)
+    assert folkmoot("backends", "diff", "nope", "--data", "data").code == ExitCode.FAILED
+    accepted = folkmoot("backends", "accept", "small", "--data", "data")
+    assert accepted == (0, "Accepted small:create_issue.\n", "")
+    assert folkmoot("backends", "accept", "--all", "--data", "data").err == "No tool has changed.\n"
+
+    right = file.read_text()
+    file.write_text(f"{right}nope = 1\n")
+    wrong = folkmoot("backends", "reload", "--data", "data")
+    assert wrong.code == ExitCode.SETTINGS
+    assert wrong.err.endswith("config.toml:5: unknown setting 'nope' in [backends.small]\n")
+    file.write_text(right)
+    removed = folkmoot("backends", "remove", "small", "--data", "data")
+    assert removed.out.endswith("config.toml.\nThe running hub has let it go.\n")
+    assert folkmoot("backends", "list", "--data", "data", "--json").out == (
+        '{\n  "running": true,\n  "backends": []\n}\n'
+    )
+
+
+def test_a_server_that_cannot_be_reached_is_not_added(folkmoot: Run, tmp_path: Path) -> None:
+    ran = folkmoot("backends", "add", "gone", "--", "no-such-program")
+    assert ran.code == ExitCode.FAILED
+    assert ran.err.splitlines() == [
+        "folkmoot: error: gone: no-such-program cannot be started: it was not found.",
+        "Nothing was written; --no-test adds it all the same.",
+    ]
+    assert not (tmp_path / ".folkmoot").exists()
+
+
+def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Path) -> None:
+    ran = folkmoot(
+        "backends", "add", "docs", "--no-test", "--url", "https://h/mcp?key=sesame", "--header",
+        "Authorization=Bearer env:TOKEN", "--header", "X-File=file:here", "--trusted", "--per-user",
+    )  # fmt: skip
+    assert ran.code == 0, ran
+    assert ran.out.splitlines() == [
+        "Added docs to .folkmoot/config.toml.",
+        "Nobody may use docs yet; to let someone: folkmoot grant HANDLE docs",
+        "No hub is running; it is there from the next start on.",
+    ]
+    assert (tmp_path / ".folkmoot" / "config.toml").read_text() == (
+        '[backends.docs]\nurl = "https://h/mcp?key=sesame"\ntrusted = true\nper_user = true\n\n'
+        '[backends.docs.headers]\nAuthorization = { env = "TOKEN", prefix = "Bearer " }\n'
+        f'X-File = {{ file = "{tmp_path}/here" }}\n'
+    )
+    listed = folkmoot("backends", "list")
+    assert listed.err == (
+        f"No hub is running on {tmp_path}/.folkmoot; this is what is configured.\n"
+    )
+    assert listed.out.split() == [
+        "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-",
+    ]  # fmt: skip
+    for command in ("reload", "diff"):
+        assert folkmoot("backends", command).code == ExitCode.NOT_RUNNING
+    assert "sesame" not in folkmoot("config", "show").out
+    shown = json.loads(folkmoot("config", "show", "--json").out)["settings"]
+    assert shown["backends.docs.headers"] == {
+        "value": {
+            "Authorization": {"env": "TOKEN", "prefix": "Bearer "},
+            "X-File": {"file": f"{tmp_path}/here"},
+        },
+        "origin": ".folkmoot/config.toml:6",
+    }
+
+
+def test_servers_are_taken_from_a_clients_file(folkmoot: Run, tmp_path: Path) -> None:
+    servers = {
+        "My Files": {"command": "files", "args": ["${ROOT}"], "env": {"TOKEN": "${T}"}},
+        "web": {"url": "http://h/", "disabled": True},
+        "folkmoot": {"url": "http://h/"},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (tmp_path / "hub.toml").write_text("port = 1 # ours\n")
+    (tmp_path / "link.toml").symlink_to("hub.toml")
+    take = ("backends", "add", "--no-test", "--config", "link.toml", "--from", "mcp.json")
+    ran = folkmoot(*take, ROOT="/srv")
+    assert ran.code == 0, ran
+    assert ran.err.splitlines() == [
+        "folkmoot: warning: My Files: what ${ROOT} stands for now is written down.",
+        "folkmoot: warning: folkmoot is left out: the namespace folkmoot is reserved.",
+    ]
+    assert (tmp_path / "link.toml").is_symlink()
+    assert (tmp_path / "hub.toml").read_text() == (
+        'port = 1 # ours\n\n[backends."My Files"]\ncommand = ["files", "/srv"]\n'
+        'namespace = "myfiles"\n\n[backends."My Files".env]\nTOKEN = { env = "T" }\n\n'
+        '[backends.web]\nurl = "http://h/"\nenabled = false\n'
+    )
+    again = folkmoot(*take, "web")
+    assert again.err == ("folkmoot: error: There is a backend web already, at link.toml:10.\n")
+    missing = folkmoot(*take, "nope")
+    assert missing.code == ExitCode.USAGE
+    assert "mcp.json has no server 'nope'; it has My Files, web, folkmoot" in missing.err
+    folkmoot("backends", "remove", "myfiles", "--config", "link.toml")
+    folkmoot("backends", "remove", "web", "--config", "link.toml")
+    assert (tmp_path / "hub.toml").read_text() == "port = 1 # ours\n"
+    # What is switched off need not be reached.
+    assert folkmoot(*(each for each in take if each != "--no-test"), "web").code == 0
+
+
+def test_what_another_file_describes_is_removed_there(folkmoot: Run, tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"servers": {\n"web": {"url": "http://h/"}}}')
+    (tmp_path / "hub.toml").write_text('gateway.mcp_servers = ["mcp.json"]\n')
+    ran = folkmoot("backends", "remove", "web", "--config", "hub.toml")
+    assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
+    assert ran.err == (
+        "folkmoot: error: web is from mcp.json:2, which gateway.mcp_servers imports; remove it "
+        "there, or set it to disabled.\n"
+    )
+    take = ("backends", "add", "--no-test", "--from", "mcp.json", "--everyone")
+    assert folkmoot(*take, "web", "--config", "hub.toml").code == 0
+    assert (
+        json.loads(folkmoot("backends", "list", "--config", "hub.toml", "--json").out)["backends"][
+            0
+        ]["target"]
+        == "http://h/"
+    )
+    assert folkmoot("backends", "remove", "web", "--config", "hub.toml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["add", "abc"], "give one NAME, and either --url URL or a command behind --"),
+        (["add", "abc", "--url", "http://h", "--", "x"], "give one NAME, and either --url"),
+        (["add", "a-b", "--", "x"], 'a-b: "a-b" is no namespace; give it one with --namespace'),
+        (["add", "abc", "--env", "sesame", "--", "x"], "--env must be NAME=VALUE, NAME=env:VARI"),
+        (["add", "abc", "--url", "http://me:sesame@h"], "abc.url must be an http:// or https://"),
+        (["add", "chat", "--", "x"], "chat: the namespace chat is reserved; choose another"),
+        (["add", "--from", "x.json", "--url", "http://h"], "--from takes servers as they are"),
+        (["test"], "give a NAME, or --url URL, or a command behind --"),
+        (["test", "abc", "--env", "A=b"], "--namespace, --env and --header are for other servers"),
+        (["accept"], "give the tools or backends to accept, or --all"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_a_sentence(
+    folkmoot: Run, arguments: list[str], said: str
+) -> None:
+    ran = folkmoot("backends", *arguments)
+    assert ran.code == ExitCode.USAGE, ran
+    assert ran.err.startswith(f"folkmoot: error: {said}")
+    assert "sesame" not in ran.err
+
+
+def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
+    folkmoot: Run, server: list[str], tmp_path: Path
+) -> None:
+    ran = folkmoot("backends", "test", "--json", "--namespace", "small", "--", *server)
+    told = json.loads(ran.out)
+    assert (ran.code, told["ok"], told["server"], told["era"]) == (0, True, "small", "handshake")
+    assert told["tools"][0] == {"name": "small:create_issue", "own": "createIssue"}
+    assert told["resources"] == [{"name": "small://file///x", "own": "file:///x"}]
+    assert told["faults"] == [
+        "The tools 'a-b' and 'a_b' would all be small:a_b, so none of them is shown."
+    ]
+    (tmp_path / "hub.toml").write_text('[backends.none]\ncommand = ["false"]\n')
+    gone = folkmoot("backends", "test", "none", "--config", "hub.toml")
+    assert (gone.code, gone.out) == (ExitCode.FAILED, "")
+    assert gone.err.startswith("folkmoot: error: none: ")
+
+
+def test_what_a_server_writes_that_is_no_message_is_a_warning(folkmoot: Run) -> None:
+    ran = folkmoot("backends", "test", "--", "echo", "hello")
+    assert ran.err.splitlines() == [
+        "folkmoot: warning: The server wrote something that is not a message.",
+        "folkmoot: error: The server has ended.",
+    ]
+
+
+def test_the_doctor_looks_at_backends(folkmoot: Run, tmp_path: Path) -> None:
+    (tmp_path / "hub.toml").write_text(
+        '[backends.none]\ncommand = ["no-such-program"]\nenv.TOKEN = { env = "NOT_SET" }\n'
+        '[backends.web]\nurl = "http://h"\nheaders.Authorization = "Bearer sesame"\n'
+    )
+    ran = folkmoot("doctor", "--config", "hub.toml", "--port", "0", "--json")
+    found = [
+        (each["level"], each["text"])
+        for each in json.loads(ran.out)["findings"]
+        if each["subject"] == "backends"
+    ]
+    assert [level for level, _ in found] == ["warning", "problem", "warning"]
+    assert "the variable NOT_SET is not set" in found[0][1]
+    assert found[1][1] == "none: the program no-such-program is not found"
+    assert found[2][1].startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
+    assert "sesame" not in ran.out

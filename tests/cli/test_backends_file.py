@@ -1,0 +1,58 @@
+"""The settings file is written whole or not at all."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from folkmoot.cli.backends_file import edit
+from folkmoot.core.errors import SettingsError, SettingsUnwritable
+from folkmoot.settings import load
+
+BACKEND = '[backends.abc]\nurl = "http://h/"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "hub.toml"
+    path.write_bytes("\ufeffport = 1\r\n".encode())
+    path.chmod(0o640)
+    return path
+
+
+def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path) -> None:
+    changed = edit(load(file, environ={}), lambda text: text + BACKEND)
+    assert list(changed.gateway.backends) == ["abc"]
+    assert file.read_bytes() == "\ufeffport = 1\r\n".encode() + BACKEND.encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_a_hub_would_not_read_is_not_written(file: Path) -> None:
+    before = file.read_bytes()
+    with pytest.raises(SettingsError, match=r"hub.toml:2: unknown setting 'x'"):
+        edit(load(file, environ={}), lambda text: f"{text}x = 1\n")
+    edit(load(file, environ={}), lambda text: text + BACKEND, pretend=True)
+    assert file.read_bytes() == before
+
+
+def test_what_another_program_writes_meanwhile_is_not_undone(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(_: int) -> None:
+        file.write_text("port = 2\n")
+
+    monkeypatch.setattr("os.fsync", fsync)
+    with pytest.raises(SettingsUnwritable, match="has just been changed by another"):
+        edit(load(file, environ={}), lambda text: text + BACKEND)
+    assert file.read_text() == "port = 2\n"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "in-the-way").write_text("")
+    loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path / "in-the-way")})
+    with pytest.raises(SettingsUnwritable, match="cannot be written: not a directory"):
+        edit(loaded, lambda text: text + BACKEND)

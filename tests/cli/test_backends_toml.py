@@ -1,0 +1,133 @@
+"""The settings file is changed as a careful person would change it: nothing else moves."""
+
+from __future__ import annotations
+
+import tomllib
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.cli.backends_toml import with_backend, without_backend
+from folkmoot.core.errors import SettingsUnwritable
+
+FILE = dedent("""\
+    # What this hub is.
+    port = 1   # any
+
+    # Issues.
+    [backends.github]
+    # By its own token.
+    command = ["npx",
+      "server"] # quick
+    # Nothing more.
+
+    # Its environment.
+    [backends.github.env]
+    TOKEN = { env = "GH" }
+    # How loud.
+    [log]
+    level = "debug"
+
+    [backends]
+    # The web.
+    web.url = "http://h/"
+    docs = { url = "http://d/" }
+
+    [backends.last]
+    url = "http://l/"
+    """)
+
+GITHUB = dedent("""\
+    # Issues.
+    [backends.github]
+    # By its own token.
+    command = ["npx",
+      "server"] # quick
+    # Nothing more.
+
+    # Its environment.
+    [backends.github.env]
+    TOKEN = { env = "GH" }
+    """)
+PARTS = {
+    "github": GITHUB,
+    "web": '# The web.\nweb.url = "http://h/"\n',
+    "docs": 'docs = { url = "http://d/" }\n',
+    "last": '\n[backends.last]\nurl = "http://l/"\n',
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_table_goes_with_what_belongs_to_it_and_nothing_else(name: str, end: str) -> None:
+    assert FILE.count(PARTS[name]) == 1
+    changed = without_backend(FILE.replace("\n", end), name)
+    assert changed == FILE.replace(PARTS[name], "").replace("\n", end)
+
+
+def test_the_comment_that_begins_a_file_stays() -> None:
+    assert without_backend("# Ours.\n[backends.abc]\nurl = 'x'\n", "abc") == "# Ours.\n"
+    assert without_backend("[backends.abc]\nurl = 'x'\n", "abc") == ""
+
+
+def test_a_table_is_put_at_the_end() -> None:
+    table = {
+        "command": ["a b", '"\\', "é\t"],
+        "everyone": True,
+        "env": {"T": {"env": "X", "prefix": "Bearer "}, "odd name": "v"},
+    }
+    assert with_backend("port = 1", "my x", table) == dedent("""\
+        port = 1
+
+        [backends."my x"]
+        command = ["a b", "\\"\\\\", "é\\t"]
+        everyone = true
+
+        [backends."my x".env]
+        T = { env = "X", prefix = "Bearer " }
+        "odd name" = "v"
+        """)
+    assert with_backend("", "abc", {"url": "x"}) == '[backends.abc]\nurl = "x"\n'
+    assert with_backend("a = 1\r\n", "abc", {"url": "x"}).endswith(
+        '\r\n\r\n[backends.abc]\r\nurl = "x"\r\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["backends = { abc = { url = 'x' }, other = { url = 'y' } }\n"],
+)
+def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:
+    with pytest.raises(SettingsUnwritable, match="by hand"):
+        without_backend(text, "abc")
+    with pytest.raises(SettingsUnwritable, match="by hand"):
+        with_backend(text, "new", {"url": "z"})
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+TABLE = st.fixed_dictionaries(
+    {},
+    optional={
+        "command": st.lists(TEXT, min_size=1, max_size=3),
+        "trusted": st.booleans(),
+        "env": st.dictionaries(TEXT, TEXT | st.fixed_dictionaries({"env": TEXT}), max_size=2),
+    },
+)
+BEFORE = st.lists(
+    st.sampled_from(["# note", "", "x = 1", "[log]", "[[a]]", "y = '''\n[backends.n]\n'''", "[b]"]),
+    max_size=6,
+    unique=True,
+).map(lambda lines: "\n".join([*lines, ""]))
+
+
+@given(BEFORE, TEXT, TABLE)
+def test_what_was_put_in_is_read_back_and_taken_out_again(
+    before: str, name: str, table: dict[str, Any]
+) -> None:
+    added = with_backend(before, name, table)
+    assert added.startswith(before)
+    assert tomllib.loads(added)["backends"] == {name: table}
+    assert without_backend(added, name).strip() == before.strip()

@@ -1,0 +1,140 @@
+"""`folkmoot grant`, `revoke`, `grants` and `invite --for`: with a running hub and without."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.operated import QUOTING
+from folkmoot.settings import load
+from tests.cli.conftest import Hub, Person, Ran
+from tests.harness import ask, run
+
+Run = Callable[..., Ran]
+
+CALL = "mcp.request.tools/call"
+SETTINGS = """
+registration = "closed"
+[groups]
+ops = ["gina"]
+[grants]
+"@ops" = ["mcp.request.tools/call:msg/*"]
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a hub that ran once, with an account of alice's."""
+    from folkmoot.app import Hub as RealHub
+
+    folder = tmp_path_factory.mktemp("hub") / "data"
+
+    async def main() -> None:
+        options = {"data": str(folder), "port": "0"}
+        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
+            await hub.accounts.register("alice")
+
+    run(main())
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path, made: Path) -> Path:
+    """A copy of it where commands look by themselves."""
+    return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
+
+
+def test_rights_are_given_shown_and_taken_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+    (data / "config.toml").write_text(SETTINGS)
+    ran = folkmoot("grant", "@Alice", "msg/send", "!room/*", "weather:*")
+    assert ran.out.splitlines() == [
+        f"Granted to @alice: {CALL}:msg/send",
+        f"Granted to @alice: !{CALL}:room/*",
+        f"Granted to @alice: {CALL}:weather:*",
+    ]
+    assert ran.err.splitlines() == [
+        "No hub runs; this holds from its next start on.",
+        f"folkmoot: warning: {CALL}:weather:* covers nothing yet: no backend is called weather.",
+    ]
+    shown = folkmoot("grants", "alice").out.splitlines()
+    assert shown[0].split() == [f"{CALL}:msg/*", "every", "account"]
+    assert [line.split()[:2] for line in shown[-3:]] == [
+        [f"!{CALL}:room/*", "granted"],
+        [f"{CALL}:msg/send", "granted"],
+        [f"{CALL}:weather:*", "granted"],
+    ]
+    ran = folkmoot("grants")
+    assert ran.out.splitlines() == [
+        "@alice  3 granted",
+        "@gina   1 in the settings (ops)  nobody has this handle yet",
+    ]
+    ran = folkmoot("revoke", "alice", "weather:*")
+    assert ran.out == f"Revoked from @alice: {CALL}:weather:*\n"
+    told = json.loads(folkmoot("revoke", "alice", "--all", "--json").out)
+    assert told == {"handle": "alice", "revoked": [f"!{CALL}:room/*", f"{CALL}:msg/send"]}
+
+
+REFUSED = [
+    (("grant", "nobody", "msg/send"), ExitCode.FAILED, "Nobody has the handle @nobody."),
+    (("grant", "alice", "Files:*"), ExitCode.FAILED, f"at character 1. {QUOTING}"),
+    (("grant", "alice", "system.*"), ExitCode.FAILED, "nobody else can hold it."),
+    (("grant", "alice"), ExitCode.USAGE, "missing argument 'PATTERN…'"),
+    (("revoke", "alice", "msg/*"), ExitCode.FAILED, "like every account; a deny takes it away."),
+    (("revoke", "alice"), ExitCode.USAGE, "name the patterns to revoke, or give --all"),
+    (("grants", "nobody"), ExitCode.FAILED, "Nobody has the handle @nobody."),
+    (("invite", "--for", "alice"), ExitCode.FAILED, "an account has this handle."),
+    (("invite", "--for", "gina", "--as", "me"), ExitCode.USAGE, "--for goes with"),
+    (("invite", "--days", "2"), ExitCode.USAGE, "go with --for"),
+]
+
+
+def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path) -> None:
+    assert data.is_dir()
+    for arguments, code, told in REFUSED:
+        ran = folkmoot(*arguments)
+        assert (ran.code, ran.out) == (code, ""), arguments
+        assert told in ran.err.splitlines()[0], arguments
+
+
+def test_where_no_hub_has_run_nobody_can_be_given_anything(folkmoot: Run, tmp_path: Path) -> None:
+    ran = folkmoot("grant", "alice", "msg/send")
+    assert ran.code == ExitCode.FAILED
+    assert ran.err.endswith("nobody has an account; start the hub first.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited(
+    folkmoot: Run,
+    data: Path,
+    start_hub: Callable[..., Hub],
+    person: Callable[..., Person],
+) -> None:
+    (data / "config.toml").write_text(SETTINGS)
+    hub = start_hub()
+    port = int(hub.url.rpartition(":")[2])
+    invite: dict[str, Any] = json.loads(folkmoot("invite", "--for", "@GINA", "--json").out)
+    assert invite["handle"] == "gina"
+    assert invite["invite_url"] == f"{hub.url}/invite/{invite['invite_code']}"
+    page = run(ask(port, f"/invite/{invite['invite_code']}"))
+    assert f"Register me as @gina, with the invite code {invite['invite_code']}" in page.text
+    gina = person(hub, "gina", "--invite", invite["invite_code"])
+    assert gina("search", "alice").code == 0
+    ran = folkmoot("grant", "gina", "!msg/search_users")
+    assert (ran.code, ran.err) == (0, "")
+    refused = gina("search", "alice")
+    assert "A deny among your capabilities covers" in refused.err
+    assert folkmoot("revoke", "gina", "!msg/search_users").code == 0
+    assert gina("search", "alice").code == 0
+    people = json.loads(folkmoot("grants", "--json").out)["people"]
+    assert [(it["handle"], it["state"], it["groups"]) for it in people] == [
+        ("gina", "account", ["ops"])
+    ]
+    logged = hub.stop().err
+    assert logged.count('"logger":"folkmoot.audit"') == 3
+    assert invite["invite_code"] not in logged
