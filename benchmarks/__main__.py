@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, mail, proxy, rooms, store
+from benchmarks import core, gateway, mail, proxy, rooms, store
 
 QUICK = "--quick"
 
@@ -20,6 +20,7 @@ def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
         "mail": partial(mail.main, quick=quick),
         "rooms": partial(rooms.main, quick=quick),
         "proxy": partial(proxy.main, quick=quick),
+        "gateway": partial(gateway.main, quick=quick),
     }
 
 

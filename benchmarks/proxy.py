@@ -23,8 +23,8 @@ from benchmarks import proxy_flat
 from benchmarks.mail import processors
 from benchmarks.proxy_load import CALLERS, WINDOW, Subject
 from benchmarks.proxy_places import Cores, Places
-from benchmarks.proxy_rival import NotInstalled, installed
 from benchmarks.proxy_table import DIRECT, Round, Size, Way, compare
+from benchmarks.rivals import MCP_PROXY, NotInstalled, installed
 
 FLOOR, PIPE, RIVAL = "bare HTTP proxy", "pipe of bytes", "mcp-proxy"
 OURS, RECORDED, STATELESS = "folkmoot proxy", "folkmoot, recording", "folkmoot, stateless"
@@ -125,7 +125,7 @@ WAYS: tuple[tuple[Way, Callable[[Places, str], Subjects]], ...] = (
 def find_rival() -> str:
     """The other proxy's command; nothing, and why, if it cannot be had."""
     try:
-        return installed()
+        return installed(MCP_PROXY, "mcp-proxy")
     except NotInstalled as error:
         print(f"{RIVAL} not measured: {error}")
         return ""

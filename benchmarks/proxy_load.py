@@ -20,6 +20,8 @@ from benchmarks.mail_load import END_OF_HEAD, LENGTH, META, VERSION, cpu_of, len
 from benchmarks.proxy_peer import CHUNK, TEXT, write_all
 
 AGREED = "2025-11-25"
+ECHO = "echo"
+CALL, LIST = "tools/call", "tools/list"
 CALLERS = 16
 WINDOW = 128
 """Questions on pipes that are open at once."""
@@ -36,6 +38,32 @@ GREETING = {
     "capabilities": {},
     "clientInfo": {"name": "benchmark", "version": "1"},
 }
+
+
+class Words(NamedTuple):
+    """What callers say: where, and of which tool; without one they have all of them listed."""
+
+    path: str = "/mcp"
+    tool: str = ECHO
+
+    @property
+    def headers(self) -> list[str]:
+        """What the headers of the stateless era say."""
+        if not self.tool:
+            return [f"mcp-method: {LIST}"]
+        return [f"mcp-method: {CALL}", f"mcp-name: {self.tool}"]
+
+    def asking(self, session: str = "", version: str = AGREED) -> bytes:
+        """The request that is made again and again."""
+        meta = META if version == VERSION else None
+        if self.tool:
+            body = call(1, meta, self.tool)
+        else:
+            body = message(LIST, None if meta is None else {"_meta": meta}, 1)
+        return request(body, session, version, words=self)
+
+
+PLAIN = Words()
 
 
 class Seen(NamedTuple):
@@ -70,29 +98,32 @@ def message(method: str, params: dict[str, Any] | None = None, number: int | Non
     return json.dumps(told, separators=(",", ":")).encode()
 
 
-def call(number: int, meta: dict[str, Any] | None = None) -> bytes:
-    """A call of the one tool there is."""
-    params: dict[str, Any] = {"name": "echo", "arguments": {"message": TEXT}}
-    return message("tools/call", params | ({} if meta is None else {"_meta": meta}), number)
+def call(number: int, meta: dict[str, Any] | None = None, tool: str = ECHO) -> bytes:
+    """A call of a tool that says something again."""
+    params: dict[str, Any] = {"name": tool, "arguments": {"message": TEXT}}
+    return message(CALL, params | ({} if meta is None else {"_meta": meta}), number)
 
 
-def request(body: bytes, session: str = "", version: str = AGREED, method: str = "POST") -> bytes:
+def request(
+    body: bytes,
+    session: str = "",
+    version: str = AGREED,
+    method: str = "POST",
+    words: Words = PLAIN,
+) -> bytes:
     """A whole HTTP request."""
     head = [
-        f"{method} /mcp HTTP/1.1",
+        f"{method} {words.path} HTTP/1.1",
         "host: 127.0.0.1",
         "user-agent: benchmark",
         "accept: application/json, text/event-stream",
         "content-type: application/json",
         f"mcp-protocol-version: {version}",
         *([f"mcp-session-id: {session}"] if session else []),
-        *(["mcp-method: tools/call", "mcp-name: echo"] if version == VERSION else []),
+        *(words.headers if version == VERSION else []),
         f"content-length: {len(body)}\r\n\r\n",
     ]
     return "\r\n".join(head).encode() + body
-
-
-STATELESS_CALL = request(call(1, META), version=VERSION)
 
 
 class Caller(asyncio.Protocol):
@@ -132,11 +163,11 @@ class Caller(asyncio.Protocol):
         end = self._received.find(END_OF_HEAD)
         if end < 0:
             return
-        head = self._received[:end]
+        head, begin = self._received[:end], end + len(END_OF_HEAD)
         if LENGTH in head.lower():
-            whole = len(self._received) >= end + len(END_OF_HEAD) + length_in(head)
+            whole = len(self._received) >= begin + length_in(head)
         else:
-            whole = self._received.endswith(LAST_CHUNK)
+            whole = self._received.endswith(LAST_CHUNK, begin)
         if whole:
             self._take()
 
@@ -182,14 +213,14 @@ async def connected(port: int, requests: Iterator[bytes] = NOTHING) -> Caller:
     return caller
 
 
-async def greeted(caller: Caller) -> str:
+async def greeted(caller: Caller, words: Words = PLAIN) -> str:
     """Open a session; what it is called."""
     async with asyncio.timeout(ANSWER_SECONDS):
-        answer = await caller.ask(request(message("initialize", GREETING, 0)))
+        answer = await caller.ask(request(message("initialize", GREETING, 0), words=words))
         head = answer.split(END_OF_HEAD, 1)[0]
         at = head.lower().find(SESSION)
         session = head[at + len(SESSION) :].split(b"\r\n", 1)[0].decode() if at >= 0 else ""
-        await caller.ask(request(message("notifications/initialized"), session))
+        await caller.ask(request(message("notifications/initialized"), session, words=words))
     return session
 
 
@@ -197,18 +228,28 @@ class HttpSubject:
     """Someone who answers over HTTP, and callers who each have a session with them."""
 
     def __init__(
-        self, runner: asyncio.Runner, port: int, pids: Sequence[int], *, stateless: bool = False
+        self,
+        runner: asyncio.Runner,
+        port: int,
+        pids: Sequence[int],
+        *,
+        stateless: bool = False,
+        words: Words = PLAIN,
     ) -> None:
         self._runner = runner
         self._port = port
         self._pids = pids
+        self._words = words
         self._callers = runner.run(self._connected(stateless=stateless))
 
     async def _connected(self, *, stateless: bool) -> list[Caller]:
+        words = self._words
         callers = [await connected(self._port) for _ in range(CALLERS)]
         for caller in callers:
-            told = STATELESS_CALL if stateless else request(call(1), await greeted(caller))
-            caller.requests = cycle([told])
+            if stateless:
+                caller.requests = cycle([words.asking(version=VERSION)])
+            else:
+                caller.requests = cycle([words.asking(await greeted(caller, words))])
         return callers
 
     def alone(self, seconds: float) -> Seen:

@@ -1,8 +1,9 @@
 """Who stands behind a proxy that is measured, and the pipe beside it; the standard library alone.
 
-`python proxy_peer.py answer CORE` is a server on standard input and output that does next to
+`python proxy_peer.py answer CORE [ERA]` is a server on standard input and output that does next to
 nothing; `python proxy_peer.py pipe CORE COMMAND...` copies bytes to such a server and back, and
-looks at none of them. CORE is a processor, or `-` for any.
+looks at none of them. CORE is a processor, or `-` for any; ERA is `stateless`, if it is not said,
+or `handshake`.
 """
 
 from __future__ import annotations
@@ -18,26 +19,48 @@ CHUNK = 65_536
 TEXT = "All is well here, and the bread is in the oven; come by when you can. " * 3
 CALLED = b'{"jsonrpc":"2.0","id":'
 ANSWER = b'{"jsonrpc":"2.0","id":%%b,"result":%b}'
+UNKNOWN = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"Method not found"}}'
 MODERN = "2026-07-28"
-TOOL = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object"}}
-RESULTS: dict[str, Any] = {
-    "tools/list": {"tools": [TOOL]},
-    "server/discover": {
-        "supportedVersions": [MODERN, "2025-11-25"],
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "peer", "version": "1"},
-        "resultType": "complete",
-    },
-    "tools/call": {"content": [{"type": "text", "text": TEXT}], "resultType": "complete"},
+SCHEMA = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "What to say."}},
+    "required": ["message"],
 }
-ANSWERED = {
-    method: ANSWER % json.dumps(result, separators=(",", ":")).encode()
-    for method, result in RESULTS.items()
+STATELESS, HANDSHAKE = "stateless", "handshake"
+DISCOVERED: dict[str, Any] = {
+    "supportedVersions": [MODERN, "2025-11-25"],
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "peer", "version": "1"},
+    "resultType": "complete",
 }
+CALLED_RESULT: dict[str, Any] = {
+    "content": [{"type": "text", "text": TEXT}],
+    "resultType": "complete",
+}
+
+
+def answers(era: str = STATELESS, tools: int = 1) -> dict[str, bytes]:
+    """What a server of this era with so many tools says to each method."""
+    names = ["echo", *(f"echo_{number}" for number in range(1, tools))]
+    listed = [
+        {"name": name, "description": "Says it again.", "inputSchema": SCHEMA} for name in names
+    ]
+    results: dict[str, Any] = {"tools/list": {"tools": listed}, "tools/call": CALLED_RESULT}
+    if era == STATELESS:
+        results["tools/list"] |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        results["server/discover"] = DISCOVERED
+    told = {
+        method: ANSWER % json.dumps(result, separators=(",", ":")).encode()
+        for method, result in results.items()
+    }
+    return {"server/discover": UNKNOWN, **told}
+
+
+ANSWERED = answers()
 CALL = ANSWERED["tools/call"]
 
 
-def answer(line: bytes) -> bytes | None:
+def answer(line: bytes, answered: dict[str, bytes] = ANSWERED) -> bytes | None:
     """The answer to a message, if it wants one; a call that is written as ours are is not read."""
     if line.startswith(CALLED) and b'"method":"tools/call"' in line:
         return CALL % line[len(CALLED) : line.index(b",", len(CALLED))]
@@ -52,17 +75,18 @@ def answer(line: bytes) -> bytes | None:
             "serverInfo": {"name": "peer", "version": "1"},
         }
         return (ANSWER % json.dumps(agreed).encode()) % identity
-    return ANSWERED.get(method, ANSWER % b"{}") % identity
+    return answered.get(method, ANSWER % b"{}") % identity
 
 
-def serve() -> None:
+def serve(era: str = STATELESS) -> None:
     """Answer until nobody asks any more."""
+    answered = answers(era)
     rest = b""
     while chunk := os.read(0, CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
-        answers = [told for line in lines if (told := answer(line)) is not None]
-        if answers:
-            write_all(1, b"\n".join(answers) + b"\n")
+        said = [told for line in lines if (told := answer(line, answered)) is not None]
+        if said:
+            write_all(1, b"\n".join(said) + b"\n")
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -97,7 +121,7 @@ def main(what: str, core: str, *command: str) -> None:
     if what == "pipe":
         pipe(list(command))
     else:
-        serve()
+        serve(*command)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,15 @@ from typing import NamedTuple
 
 from benchmarks import proxy_peer
 from benchmarks.mail_servers import STOP_SECONDS, Running, started
-from benchmarks.proxy_load import HttpSubject, StdioSubject
+from benchmarks.proxy_load import PLAIN, HttpSubject, StdioSubject, Words
+from benchmarks.proxy_peer import STATELESS
 from benchmarks.proxy_servers import http_floor, http_server
 
 START_SECONDS = 20
 PAUSE_SECONDS = 0.05
 PEER = str(Path(proxy_peer.__file__))
+PORT = "{port}"
+PLACE = ("--host", "127.0.0.1", "--port", PORT)
 
 
 class Cores(NamedTuple):
@@ -50,18 +53,18 @@ class Places:
         """End everyone, the last first."""
         self._stack.close()
 
-    def server(self) -> Running:
+    def server(self, era: str = STATELESS, tools: int = 1) -> Running:
         """The server over HTTP."""
-        return self._stack.enter_context(http_server(self._cores.others))
+        return self._stack.enter_context(http_server(self._cores.others, era, tools))
 
     def floor(self, url: str) -> Running:
         """The bare HTTP proxy."""
         return self._stack.enter_context(http_floor(url, self._cores.measured))
 
-    def peer(self) -> list[str]:
+    def peer(self, era: str = STATELESS) -> list[str]:
         """The command of the server on standard input and output."""
         core = "-" if self._cores.others is None else str(self._cores.others)
-        return [sys.executable, "-S", "-E", PEER, "answer", core]
+        return [sys.executable, "-S", "-E", PEER, "answer", core, era]
 
     def pipe(self) -> list[str]:
         """The command of the pipe to it."""
@@ -82,9 +85,12 @@ class Places:
         command = self.command("--listen", "127.0.0.1:0", *arguments)
         return self._stack.enter_context(started(command, self._homes, self._cores.measured))
 
-    def over_http(self, running: Running, *, stateless: bool = False) -> HttpSubject:
+    def over_http(
+        self, running: Running, *, stateless: bool = False, words: Words = PLAIN
+    ) -> HttpSubject:
         """Callers of someone."""
-        subject = HttpSubject(self._runner, running.port, family(running.pid), stateless=stateless)
+        pids = family(running.pid)
+        subject = HttpSubject(self._runner, running.port, pids, stateless=stateless, words=words)
         self._stack.callback(subject.close)
         return subject
 
@@ -96,13 +102,16 @@ class Places:
         return subject
 
     def rival(self, command: str, *arguments: str) -> Running:
-        """Another proxy that is told its port."""
+        """`mcp-proxy`, in front of a command."""
+        return self.stranger(command, *PLACE, "--log-level", "ERROR", "--", *arguments)
+
+    def stranger(self, *command: str) -> Running:
+        """Somebody else's server, which is told its port; `{port}` stands for it."""
         port = free_port()
-        told = [command, "--host", "127.0.0.1", "--port", str(port), "--log-level", "ERROR"]
         ours = os.sched_getaffinity(0)
         os.sched_setaffinity(0, ours if self._cores.measured is None else {self._cores.measured})
         child = subprocess.Popen(
-            [*told, "--", *arguments],
+            [str(port) if word == PORT else word for word in command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The server behind the proxies, over HTTP; and the floor beside them, a proxy that only forwards.
 
-`python -m benchmarks.proxy_servers server` and `… floor URL` serve and print their port.
+`python -m benchmarks.proxy_servers server ERA TOOLS` and `… floor URL` serve and print their port.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import uvicorn
 import uvloop
 
 from benchmarks.mail_servers import Running, started
-from benchmarks.proxy_peer import answer
+from benchmarks.proxy_peer import STATELESS, answer, answers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -46,22 +46,28 @@ async def say(send: Send, status: int, headers: list[tuple[bytes, bytes]], body:
     await send({"type": "http.response.body", "body": body})
 
 
-async def server(scope: Scope, receive: Receive, send: Send) -> None:
+class Server:
     """A server that answers at once; whoever listens hears nothing."""
-    if scope["method"] == "GET":
-        await send({"type": "http.response.start", "status": 200, "headers": [EVENTS]})
-        await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        return
-    told = None
-    if scope["method"] == "POST":
-        body = await body_of(receive)
-        told = answer(body)
-        if b'"initialize"' in body and told is not None:
-            await say(send, 200, [JSON, (SESSION, uuid.uuid4().hex.encode())], told)
+
+    def __init__(self, era: str, tools: str) -> None:
+        self._answers = answers(era, int(tools))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["method"] == "GET":
+            await send({"type": "http.response.start", "status": 200, "headers": [EVENTS]})
+            await send({"type": "http.response.body", "body": b": \n\n", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
             return
-    await say(send, 202 if told is None else 200, [JSON], told or b"")
+        told = None
+        if scope["method"] == "POST":
+            body = await body_of(receive)
+            told = answer(body, self._answers)
+            if b'"initialize"' in body and told is not None:
+                await say(send, 200, [JSON, (SESSION, uuid.uuid4().hex.encode())], told)
+                return
+        await say(send, 202 if told is None else 200, [JSON], told or b"")
 
 
 class Floor:
@@ -100,9 +106,9 @@ async def serve(app: ASGIApp) -> None:
 
 
 @contextmanager
-def http_server(core: int | None) -> Iterator[Running]:
+def http_server(core: int | None, era: str = STATELESS, tools: int = 1) -> Iterator[Running]:
     """The server that everything is measured in front of."""
-    command = [sys.executable, "-m", "benchmarks.proxy_servers", "server"]
+    command = [sys.executable, "-m", "benchmarks.proxy_servers", "server", era, str(tools)]
     with started(command, {}, core) as running:
         yield running
 
@@ -116,5 +122,5 @@ def http_floor(url: str, core: int | None) -> Iterator[Running]:
 
 
 if __name__ == "__main__":
-    apps: dict[str, Any] = {"server": lambda: server, "floor": Floor}
+    apps: dict[str, Any] = {"server": Server, "floor": Floor}
     uvloop.run(serve(apps[sys.argv[1]](*sys.argv[2:])))
