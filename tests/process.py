@@ -82,7 +82,7 @@ class Process:
         self.signal(signal.SIGTERM)
         code, output = self.ended()
         assert code == 0, output
-        assert "Traceback" not in output
+        assert "Traceback" not in output, output
         return output
 
     async def held_request(self) -> asyncio.Task[Answer]:

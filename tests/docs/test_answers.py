@@ -16,7 +16,7 @@ def shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [shape(value[0])]
+        return [shape(each) for each in value[:1]]
     return type(value)
 
 
@@ -67,6 +67,8 @@ def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
                 "msg/contacts": {}, "msg/remove_contact": bobs, "msg/lookup": bobs,
                 "msg/search_users": {"query": "bob"}, "msg/block": bobs, "msg/invite": {},
                 "msg/set_profile": {"bio": ""},
+                "folkmoot/find_tool": {"query": "look up a profile", "limit": 1},
+                "folkmoot/call_tool": {"name": "msg/whoami", "arguments": {}},
                 "msg/delete_message": {"message_id": sent["message_id"]},
                 "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
                 "msg/delete_account": {"confirm": "alice_v2"},

@@ -21,7 +21,7 @@ from folkmoot.core.kinds import KNOWN_KINDS, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportType
-from folkmoot.settings import FIELDS, OTHER_VARIABLES
+from folkmoot.settings import BACKEND_FIELDS, FIELDS, OPEN_TABLES, OTHER_VARIABLES
 from folkmoot.tools import CATALOGUE
 from folkmoot.web.pages import PLACES as SERVED
 from tests.docs.pages import DOCS, ROOT, pages
@@ -40,6 +40,14 @@ def test_every_setting_and_variable_is_documented() -> None:
     variables = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
     assert variables <= said_in("reference/settings.md")
     assert {field.name for field in FIELDS.values()} <= said_in("reference/settings.md")
+
+
+def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documented() -> None:
+    said = said_in("reference/settings.md")
+    assert set(BACKEND_FIELDS) <= said
+    assert {"[backends.NAME]", "[groups]", "[grants]"} <= said
+    assert {"backends", "groups", "grants"} == set(OPEN_TABLES)
+    assert all(any(word.startswith(f"{{ {name} =") for word in said) for name in ("env", "file"))
 
 
 def test_every_command_and_option_is_documented() -> None:

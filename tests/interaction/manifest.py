@@ -28,7 +28,7 @@ PARTS = {
 }
 """Each part of the work, and what it builds."""
 
-BUILT = ("foundation", "mail", "rooms", "proxy")
+BUILT = ("foundation", "mail", "rooms", "proxy", "names")
 """The parts whose every entry must have a test."""
 
 ID = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+")

@@ -113,7 +113,7 @@ def test_a_query_that_means_nothing_is_refused(era: str, tmp_path: Path) -> None
             message, headers = modern("tools/list")
             for query, sentence in (
                 ("?names=kebab", "The query parameter names takes safe or canonical."),
-                ("?tools=some", "The query parameter tools takes all."),
+                ("?tools=some", "The query parameter tools takes all or search."),
                 ("?" + "&".join("abcdefghij" * 6), "The URL has too many query parameters."),
             ):
                 answer = await there.post(message, query=query, headers=headers)

@@ -136,7 +136,9 @@ def test_a_stopping_hub_ends_waits_and_streams(era: str, tmp_path: Path) -> None
     async def main() -> None:
         async with meeting(tmp_path, era, http={"shutdown_seconds": 60}) as there:
             bob = await there.person("bob")
-            waiting = asyncio.create_task(bob.call("msg/inbox", wait=55))
+            # Of a tool that it has not seen listed the client asks for the list, after the answer.
+            await bob.client.list_tools()
+            waiting = asyncio.create_task(bob.call("msg_inbox", wait=55))
             await until(lambda: someone_waits(there))
             there.hub.stop()
             answered.append(await waiting)

@@ -1,1 +1,1 @@
-"""The proxy between clients and servers that others wrote."""
+"""The proxy and the hub between clients and servers that others wrote."""

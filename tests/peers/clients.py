@@ -45,13 +45,13 @@ class Ears:
         self.notices.append(message.model_dump(by_alias=True, exclude_none=True))
         self._news.set()
 
-    async def until(self, method: str, seconds: float = SECONDS) -> Any:
-        """The first notification of a method, once there is one."""
+    async def until(self, method: str, seconds: float = SECONDS, *, count: int = 1) -> Any:
+        """The first notification of a method, once there is one, or so many."""
         async with asyncio.timeout(seconds):
             while True:
-                for each in self.notices:
-                    if each.get("method") == method:
-                        return each
+                found = [each for each in self.notices if each.get("method") == method]
+                if len(found) >= count:
+                    return found[0]
                 self._news.clear()
                 await self._news.wait()
 

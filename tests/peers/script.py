@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from mcp import Client
@@ -27,6 +28,12 @@ VOLATILE: Final = (
 
 async def everything_done(client: Client, ears: Ears) -> dict[str, Any]:
     """Use all that the server has, in one order; the results by what was done."""
+    did = await everything_used(client, ears)
+    return did | {name: normal(each) for name, each in (await listened(client, ears)).items()}
+
+
+async def everything_used(client: Client, ears: Ears) -> dict[str, Any]:
+    """Ask for all that the server has; what it says by itself is another matter."""
     did: dict[str, Any] = {
         "server": client.server_info,
         "capabilities": client.server_capabilities,
@@ -51,7 +58,7 @@ async def everything_done(client: Client, ears: Ears) -> dict[str, Any]:
     did["sampled"] = await call("trigger-sampling-request", {"prompt": "Hello", "maxTokens": 9})
     did["elicited"] = await call("trigger-elicitation-request", {})
     did["asked"] = ears.asked
-    did["roots"] = await call("get-roots-list", {})
+    did["roots"] = await refusal(call("get-roots-list", {}))
     did["unknown tool"] = await refusal(call("no-such-tool", {}))
     did["bad arguments"] = await refusal(call("get-sum", {"a": "x"}))
     did["resources"] = await client.list_resources()
@@ -62,7 +69,6 @@ async def everything_done(client: Client, ears: Ears) -> dict[str, Any]:
     did["prompt"] = await client.get_prompt("args-prompt", {"city": "Oslo", "state": "none"})
     did["completed"] = await completion(client)
     did["ping"] = await client.send_ping()
-    did |= await listened(client, ears)
     return {name: normal(value) for name, value in did.items()}
 
 
@@ -108,6 +114,28 @@ async def listened(client: Client, ears: Ears) -> dict[str, Any]:
     did["unsubscribed"] = await session.unsubscribe_resource(RESOURCE)
     # The last thing the server says: the SDK's client does not like to hear more as it leaves.
     await ears.until(LOGGED)
+    return did
+
+
+async def files_used(client: Client, folder: Path) -> list[Any]:
+    """What a client does with server-filesystem, and what it gets."""
+    inside, outside = str(folder / "a.txt"), str(folder.parent / "b.txt")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_allowed_directories", {}),
+        ("write_file", {"path": inside, "content": "Grüße\nzweite Zeile\n"}),
+        ("read_text_file", {"path": inside, "head": 1}),
+        ("edit_file", {"path": inside, "edits": [{"oldText": "zweite", "newText": "dritte"}]}),
+        ("list_directory_with_sizes", {"path": str(folder)}),
+        ("directory_tree", {"path": str(folder)}),
+        ("search_files", {"path": str(folder), "pattern": "*.txt"}),
+        ("read_text_file", {"path": outside}),
+        ("write_file", {"path": outside, "content": "x"}),
+        ("move_file", {"source": inside, "destination": str(folder / "c.txt")}),
+        ("read_multiple_files", {"paths": [str(folder / "c.txt"), inside]}),
+    ]
+    did = [normal(await client.list_tools())]
+    for name, arguments in calls:
+        did.append(normal(await refusal(client.call_tool(name, arguments))))
     return did
 
 

@@ -18,7 +18,7 @@ from folkmoot.relay.assemble import Server, assembled
 from tests.conformance.node import node_or_skip
 from tests.harness import run
 from tests.peers.clients import MODERN, Ears, client_of, command_of
-from tests.peers.script import RESOURCE, everything_done, normal, refusal
+from tests.peers.script import RESOURCE, everything_done, files_used, normal
 from tests.peers.servers import Place, Transport, everything, filesystem_command
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -123,29 +123,6 @@ def text_of(result: Any) -> str:
     return text
 
 
-async def files_done(place: Place, folder: Path) -> list[Any]:
-    """What a client does with server-filesystem, and what it gets."""
-    inside, outside = str(folder / "a.txt"), str(folder.parent / "b.txt")
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("list_allowed_directories", {}),
-        ("write_file", {"path": inside, "content": "Grüße\nzweite Zeile\n"}),
-        ("read_text_file", {"path": inside, "head": 1}),
-        ("edit_file", {"path": inside, "edits": [{"oldText": "zweite", "newText": "dritte"}]}),
-        ("list_directory_with_sizes", {"path": str(folder)}),
-        ("directory_tree", {"path": str(folder)}),
-        ("search_files", {"path": str(folder), "pattern": "*.txt"}),
-        ("read_text_file", {"path": outside}),
-        ("write_file", {"path": outside, "content": "x"}),
-        ("move_file", {"source": inside, "destination": str(folder / "c.txt")}),
-        ("read_multiple_files", {"paths": [str(folder / "c.txt"), inside]}),
-    ]
-    async with client_of(place) as client:
-        did = [normal(await client.list_tools())]
-        for name, arguments in calls:
-            did.append(normal(await refusal(client.call_tool(name, arguments))))
-    return did
-
-
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("proxy.passes-everything")
@@ -156,7 +133,8 @@ def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_
     async def done(place: Place) -> list[Any]:
         folder.mkdir()
         try:
-            return await files_done(place, folder)
+            async with client_of(place) as client:
+                return await files_used(client, folder)
         finally:
             shutil.rmtree(folder)
 

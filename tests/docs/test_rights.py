@@ -1,0 +1,60 @@
+"""The page about rights: its settings are read, and its patterns open what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from folkmoot.accounts import RESERVED
+from folkmoot.core.capability import MAX_CAPABILITIES, capability
+from folkmoot.core.kinds import parse
+from folkmoot.gateway.granting import MOST_GRANTS
+from folkmoot.gateway.patterns import full_pattern
+from folkmoot.gateway.settled import Settled
+from folkmoot.settings import load
+from tests.docs.pages import DOCS
+
+PAGE = (DOCS / "operations" / "rights.md").read_text("utf-8")
+ROWS = re.findall(r"^\| `([^`]+)` \| (.+) \|$", PAGE, re.MULTILINE)
+
+OPENS = {
+    "mcp.request.tools/call:files:read_file": "mcp.request.tools/call:files:read_file",
+    "mcp.request.tools/call:files:read_*": "mcp.request.tools/call:files:read_text",
+    "mcp.request.tools/call:files:*": "mcp.request.tools/call:files:anything",
+    "mcp.request.prompts/get:files:*": "mcp.request.prompts/get:files:summary",
+    "mcp.request.resources/*:files://*": "mcp.request.resources/subscribe:files://a/b",
+    "mcp.request.resources/read:files://notes/*": "mcp.request.resources/read:files://notes/1",
+    "mcp.request.*": "mcp.request.tools/call:later:tool",
+    "!mcp.request.tools/call:files:delete_*": "mcp.request.tools/call:files:delete_all",
+}
+
+
+def test_every_pattern_of_the_page_speaks_of_what_it_says() -> None:
+    patterns = [pattern for pattern, _ in ROWS if "mcp." in pattern]
+    assert patterns == list(OPENS)
+    for pattern, kind in OPENS.items():
+        assert capability(pattern).matches(parse(kind)), pattern
+
+
+def test_every_short_form_of_the_page_stands_for_what_it_says() -> None:
+    shorts = {short: full.strip("`") for short, full in ROWS if full.startswith("`mcp.")}
+    assert len(shorts) == 3
+    for short, full in shorts.items():
+        assert full_pattern(short) == full
+
+
+@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(block)
+    settled = Settled(load(file, environ={}).gateway)
+    assert "gina" in settled.named
+    assert settled.of("gina")
+
+
+def test_names_and_limits_of_the_page_are_the_hubs() -> None:
+    assert all(f"`{name}`" in PAGE for name in RESERVED)
+    assert f"{MAX_CAPABILITIES:,} capabilities" in PAGE
+    assert f"{MOST_GRANTS:,} grants" in PAGE

@@ -1,0 +1,128 @@
+"""A server made with FastMCP, which takes notes; run by an environment of FastMCP's own.
+
+It listens on a free port of this machine, and says on standard error on which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import Any
+
+import mcp_types as types
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import ToolError
+
+PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+STATELESS = "2026-07-28"
+
+server: FastMCP[Any] = FastMCP("notebook", version="4", instructions="Take notes.")
+
+
+@server.tool(annotations={"readOnlyHint": True})
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(name="showAll")
+async def show_all() -> list[Any]:
+    """Everything that a result can hold."""
+    note = types.TextResourceContents(uri="note://today", text="Rain.")
+    return [
+        types.TextContent(type="text", text="see note://today"),
+        types.ImageContent(type="image", data=PIXEL, mime_type="image/gif"),
+        types.AudioContent(type="audio", data="AAAA", mime_type="audio/wav"),
+        types.ResourceLink(type="resource_link", uri="note://tomorrow", name="tomorrow"),
+        types.EmbeddedResource(type="resource", resource=note),
+    ]
+
+
+@server.tool
+async def work(ctx: Context, steps: int) -> str:
+    """Say how it goes."""
+    for step in range(steps):
+        await ctx.report_progress(step + 1, steps, f"step {step + 1}")
+        await ctx.info(f"did {step + 1}")
+    return "done"
+
+
+@server.tool
+async def failing() -> str:
+    """Fail, in words."""
+    raise ToolError("There is no ink.")
+
+
+@server.tool
+async def greet(ctx: Context) -> Any:
+    """Greet whoever answers with what a model makes of it."""
+    answers = ctx.input_responses or {}
+    if "who" not in answers:
+        form = types.ElicitRequestFormParams(
+            message="Who are you?",
+            requested_schema={"type": "object", "properties": {"name": {"type": "string"}}},
+        )
+        said = types.TextContent(type="text", text="Rhyme.")
+        rhyme = types.CreateMessageRequestParams(
+            messages=[types.SamplingMessage(role="user", content=said)], max_tokens=50
+        )
+        return types.InputRequiredResult(
+            input_requests={
+                "who": types.ElicitRequest(params=form),
+                "rhyme": types.CreateMessageRequest(params=rhyme),
+            },
+            request_state="greeting",
+        )
+    name = answers["who"].content["name"]
+    return f"{ctx.request_state}: Hello, {name}: {answers['rhyme'].content.text}"
+
+
+@server.tool
+async def visit(ctx: Context, url: str) -> Any:
+    """Lead someone to a page."""
+    answers = ctx.input_responses or {}
+    if "page" not in answers:
+        page = types.ElicitRequestURLParams(
+            message="Please look.", url=url, elicitation_id="theirs"
+        )
+        return types.InputRequiredResult(
+            input_requests={"page": types.ElicitRequest(params=page)}, request_state=url
+        )
+    return f"{answers['page'].action} {ctx.request_state}"
+
+
+@server.resource("note://today", mime_type="text/plain")
+async def today() -> str:
+    """The note of today."""
+    return "Rain."
+
+
+@server.resource("note://{name}")
+async def note(name: str) -> str:
+    """Any note."""
+    return f"About {name}."
+
+
+@server.prompt
+async def summarise(topic: str) -> str:
+    """Ask for a summary."""
+    return f"Summarise {topic}."
+
+
+@server.completion()
+async def complete(ref: Any, argument: Any, context: Any) -> types.Completion:
+    """The beginning again, and of what it is."""
+    where = getattr(ref, "uri", None) or getattr(ref, "name", "")
+    return types.Completion(values=[f"{argument.value}…", where])
+
+
+async def main() -> None:
+    """Listen until we are ended."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sys.stderr.write(f"listens on {listener.getsockname()[1]} now\n")
+        await server.run_http_async(show_banner=False, sockets=[listener], log_level="error")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,272 @@
+"""Two people who share one link to a server: nothing of one's reaches the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import LOG_LEVEL_META_KEY
+
+from tests.faults.backends import flawed
+from tests.harness import run
+from tests.mcp_harness import ERAS, Meeting, both_eras
+from tests.peers.clients import Ears
+from tests.peers.gateway import backend, fronted, guest, token_of
+from tests.peers.script import LOGGED
+from tests.peers.sdk_server import Notebook, notebook_http
+from tests.peers.servers import Place
+from tests.transports.mcp.gateway_support import payload, wired
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.timeout(120),
+]
+
+FORM = {"message": "Your secret?", "requestedSchema": {"type": "object", "properties": {}}}
+ASK = {"method": "elicitation/create", "params": FORM}
+EVERY_LOG = {LOG_LEVEL_META_KEY: "debug"}
+SECRET = "shared://flaw//secret"
+
+
+class Two:
+    """Ann and Bob, each with a client and with ears."""
+
+    def __init__(self, there: Meeting, folder: Path, clients: list[Client], ears: list[Ears]):
+        self.there = there
+        self.folder = folder
+        self.ann, self.bob = clients
+        self.anns, self.bobs = ears
+
+    def done(self) -> list[str]:
+        """What the server did."""
+        file = self.folder / "done"
+        return [line.split()[0] for line in file.read_text().splitlines()] if file.exists() else []
+
+    async def until_done(self, what: str, times: int = 1) -> None:
+        """Wait until the server did something."""
+        while self.done().count(what) < times:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0.01)
+
+    @asynccontextmanager
+    async def waiting(self, client: Client) -> AsyncIterator[None]:
+        """While entered, the server has a call of someone's that it does not answer."""
+        before = self.done()
+        calling = asyncio.ensure_future(client.call_tool("shared_hang", {}, meta=EVERY_LOG))
+        await self.until_done("hang", before.count("hang") + 1)
+        try:
+            yield
+        finally:
+            calling.cancel()
+            await asyncio.wait([calling])
+        await self.until_done("cancelled", before.count("cancelled") + 1)
+
+    async def ask(self, client: Client) -> Any:
+        """What the server gets when it asks something during a call of someone's."""
+        result = await client.call_tool("shared_ask", ASK)
+        return json.loads(result.content[0].text)
+
+
+@asynccontextmanager
+async def two(folder: Path, era: str, **spec: Any) -> AsyncIterator[Two]:
+    """Two people at a hub before one server of the handshake era."""
+    shared = flawed("shared", folder / "shared", **spec)
+    async with fronted(folder / "hub", shared, era=era) as there:
+        tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
+        ears = [Ears(), Ears()]
+        async with (
+            guest(there, tokens[0], ears[0]) as ann,
+            guest(there, tokens[1], ears[1]) as bob,
+        ):
+            if era == "handshake":
+                for client in (ann, bob):
+                    await client.session.set_logging_level("debug")
+            yield Two(there, folder / "shared", [ann, bob], ears)
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
+def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with two(tmp_path, era) as at:
+            assert (await at.ask(at.ann))["result"]["action"] == "accept"
+            assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
+            async with at.waiting(at.bob):
+                refused = (await at.ask(at.ann))["error"]
+                assert "cannot be tied to one call" in refused["message"]
+            # Bob has left, and what the server asks now may still be for him.
+            assert "error" in await at.ask(at.ann)
+            assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
+            # What Bob left behind does not keep him from being asked.
+            assert (await at.ask(at.bob))["result"]["action"] == "accept"
+            assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 1)
+
+    run(main())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
+def test_people_with_links_of_their_own_are_asked_each_by_their_own(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with two(tmp_path, era, per_user=True) as at, at.waiting(at.bob), at.waiting(at.ann):
+            answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
+            assert [each["result"]["action"] for each in answers] == ["accept"] * 3
+            assert (len(at.anns.asked), len(at.bobs.asked)) == (2, 1)
+            processes = [
+                json.loads((await client.call_tool("shared_echo", {})).content[0].text)[2]
+                for client in (at.ann, at.bob, at.ann)
+            ]
+            assert processes[0] == processes[2] != processes[1]
+
+    run(main())
+
+
+def heard(ears: Ears) -> list[str]:
+    """What someone was told of logs."""
+    return [each["params"]["data"] for each in ears.notices if each["method"] == LOGGED]
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link")
+def test_a_log_message_that_may_be_anothers_reaches_nobody(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two(tmp_path, era) as at:
+            await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
+            await at.anns.until(LOGGED)
+            assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
+            async with at.waiting(at.bob):
+                await at.ann.call_tool("shared_log", {"data": "whose?"}, meta=EVERY_LOG)
+            await at.ann.call_tool("shared_log", {"data": "of bob, who left?"}, meta=EVERY_LOG)
+            assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
+
+    run(main())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link")
+def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two(tmp_path, era) as at, at.waiting(at.ann):
+            if era == "handshake":
+                await at.bob.session.subscribe_resource(SECRET)
+                await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
+                updated = await at.bobs.until("notifications/resources/updated")
+                assert updated["params"]["uri"] == SECRET
+                await at.bob.session.unsubscribe_resource(SECRET)
+            else:
+                async with at.bob.listen(resource_subscriptions=[SECRET]) as news:
+                    await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
+                    assert (await anext(aiter(news))).uri == SECRET
+            await at.until_done("resources/unsubscribe")
+            # The server logs whatever is watched, while Ann has the only call and hears logs.
+            await at.ann.call_tool("shared_echo", {}, meta=EVERY_LOG)
+            assert "secret" not in str(at.anns.notices)
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.shared-link")
+def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with notebook_http(Notebook()) as url:
+            notes = backend("notes", Place("http", url=url))
+            shared = flawed("shared", tmp_path / "shared")
+            async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
+                tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
+                can = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}}
+                ann, bob = [await wired(there, token) for token in tokens]
+                bobs = await wired(there, tokens[1], "handshake")
+                for tool, arguments in (
+                    ("notes_visit", {"url": "https://example.org/x"}),
+                    ("shared_ask", ASK),
+                ):
+                    call = {"name": tool, "arguments": arguments}
+                    asked = (await ann.ask("tools/call", call, meta=can))["result"]
+                    assert asked["resultType"] == "input_required"
+                    given = {key: {"action": "accept"} for key in asked["inputRequests"]}
+                    state = {"requestState": asked["requestState"], "inputResponses": given}
+                    for wire, stolen in (
+                        (bob, {**call, **state}),
+                        (bobs, {**call, **state}),
+                        (ann, {**call, **state, "name": "notes_greet", "arguments": {}}),
+                        (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
+                        (ann, {**call, **state, "requestState": "made up"}),
+                    ):
+                        told = (await wire.ask("tools/call", stolen, meta=can))["result"]
+                        assert payload(told)["code"] == "input_state_invalid"
+                    if tool == "shared_ask":
+                        # Ann's call is still in flight there, while she thinks.
+                        refused = (await bob.ask("tools/call", call, meta=can))["result"]
+                        assert "cannot be tied to one call" in refused["content"][0]["text"]
+                    done = (await ann.ask("tools/call", {**call, **state}, meta=can))["result"]
+                    assert "accept" in done["content"][0]["text"]
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.shared-link")
+def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        shared = flawed("shared", tmp_path / "shared")
+        async with fronted(tmp_path / "hub", shared) as there:
+            tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
+            can = {"elicitation": {"form": {}}}
+            ann, bob = [await wired(there, token, capabilities=can) for token in tokens]
+            call = ann.message("tools/call", {"name": "shared_ask", "arguments": ASK}, 7, None)
+            async with ann.streamed(call) as events:
+                question = await anext(events)
+                answer = {"jsonrpc": "2.0", "id": question["id"]}
+                cancelled = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+                await bob.post({**answer, "result": {"action": "decline"}})
+                await bob.post({"jsonrpc": "2.0", **cancelled})
+                told = await ann.post({**answer, "result": {"action": "accept"}})
+                assert told.status == 202
+                result = (await anext(events))["result"]
+                assert '"accept"' in result["content"][0]["text"]
+
+    run(main())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.no-caller-credentials")
+def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_path: Path) -> None:
+    headers = {
+        "Cookie": "session=caller",
+        "X-Api-Key": "caller-key",
+        "Proxy-Authorization": "Basic caller",
+        "X-Forwarded-For": "203.0.113.7",
+        "User-Agent": "caller-agent",
+    }
+
+    async def main() -> None:
+        book = Notebook()
+        async with notebook_http(book) as url:
+            place = Place("http", url=url)
+            given = {"X-Of-The-Hub": "yes"}
+            spec = backend("notes", place, headers=given)
+            async with fronted(tmp_path, spec, era=era) as there:
+                token = await token_of(there, "ann")
+                shown = {**headers, "Authorization": f"Bearer {token}"}
+                async with httpx2.AsyncClient(headers=shown, verify=False) as http:
+                    transport = streamable_http_client(there.url, http_client=http)
+                    async with Client(transport, mode=ERAS[era]) as client:
+                        result = await client.call_tool("notes_note_headers", {})
+                        assert result.content[0].text == "noted"
+        [seen] = book.headers
+        assert seen["x-of-the-hub"] == "yes"
+        for value in (token, "caller", "203.0.113.7", "ann"):
+            assert value not in str(seen)
+        assert not {"authorization", "cookie", "x-api-key", "mcp-session-id"} & seen.keys()
+
+    run(main())

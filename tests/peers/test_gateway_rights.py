@@ -1,0 +1,168 @@
+"""Who may use what of a server behind the hub, from the outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from folkmoot.control.grants import GRANT, REVOKE
+from tests.faults.backends import operator
+from tests.harness import run
+from tests.mcp_harness import both_eras, until
+from tests.peers.clients import Ears
+from tests.peers.gateway import backend, fronted, guest, token_of
+from tests.peers.sdk_server import Notebook, notebook_http
+from tests.peers.servers import Place
+from tests.transports.mcp.gateway_support import Wire, payload, wired
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+CALLS = "mcp.request.tools/call:notes:"
+LONG = "note_" + "very_" * 16 + "long"
+UNUSUAL = {"mcp-nobody-knows": "1"}
+"""A header that has the SDK read a request which the fast way would take."""
+
+
+async def said_to(wire: Wire, name: str, headers: dict[str, str]) -> list[Any]:
+    """What is answered to the call of a tool, by itself and inside another."""
+    told = []
+    for params in (
+        {"name": name, "arguments": {}},
+        {"name": "folkmoot_call_tool", "arguments": {"name": name, "arguments": {}}},
+        {"name": "folkmoot/call_tool", "arguments": {"name": name}},
+    ):
+        answer = await wire.ask("tools/call", params, headers=headers)
+        refused = answer.get("result", {})
+        told.append(payload(refused) if refused.get("isError") else answer)
+    return told
+
+
+@both_eras
+@pytest.mark.requirement(
+    "gateway.rights-by-effective-kind",
+    "wire-name.resolved-first",
+    "wire-name.resolved-inside-call-tool",
+    "wire-name.shortened",
+)
+def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        book = Notebook()
+        async with notebook_http(book) as url:
+            spec = backend("notes", Place("http", url=url), everyone=False)
+            async with fronted(tmp_path, spec, era=era) as there:
+                wire = await wired(there, await token_of(there, "ann"))
+                patterns = [f"{CALLS}*", f"!{CALLS}note_*"]
+                await operator(there.hub, GRANT, handle="ann", patterns=patterns)
+                learn = {"name": "notes_learn", "arguments": {"name": LONG}}
+                assert (await wire.ask("tools/call", learn))["result"]["content"]
+                names = await until_known(there.hub, f"notes:{LONG}")
+                assert len(names[1]) <= 64
+                for query in ("", "?names=canonical", "?tools=all"):
+                    listed = (await wire.ask("tools/list", query=query))["result"]["tools"]
+                    shown = {tool["_meta"]["folkmoot/name"] for tool in listed}
+                    assert "notes:add" in shown
+                    assert not [name for name in shown if name.startswith("notes:note_")]
+                find = {"name": "folkmoot_find_tool", "arguments": {"query": "note headers long"}}
+                found = payload((await wire.ask("tools/call", find))["result"])
+                assert not [each for each in found["tools"] if "note_" in each["name"][6:]]
+                for name in ("notes_note_headers", "notes:note_headers", *names):
+                    for headers in ({}, UNUSUAL):
+                        for told in await said_to(wire, name, headers):
+                            assert told["code"] == "capability_denied", (name, told)
+                            assert told["attempted_kind"].startswith(f"{CALLS}note_")
+                for name in ("NOTES_NOTE_HEADERS", "notes/note_headers", "notes__note_headers"):
+                    for told in await said_to(wire, name, {}):
+                        assert "noted" not in str(told)
+                assert book.headers == []
+                assert min(there.hub.mcp.answered.values()) > 0
+
+    run(main())
+
+
+async def until_known(hub: Any, canonical: str) -> list[str]:
+    """Both spellings of a tool, once the hub has read of it."""
+
+    async def known() -> bool:
+        return canonical in hub.behind.gateway.catalogue.tools
+
+    await until(known)
+    names = hub.behind.gateway.catalogue.names
+    return [canonical, names.spell(canonical, "safe")]
+
+
+@both_eras
+@pytest.mark.requirement("gateway.rights-by-effective-kind")
+def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_told(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        book = Notebook()
+        async with notebook_http(book) as url:
+            spec = backend("notes", Place("http", url=url), everyone=False)
+            async with fronted(tmp_path, spec, era=era) as there:
+                token, ears = await token_of(there, "ann"), Ears()
+                async with guest(there, token, ears) as ann:
+
+                    async def may() -> bool:
+                        called = await ann.call_tool("notes_add", {"a": 1, "b": 2})
+                        listed = {tool.name for tool in (await ann.list_tools()).tools}
+                        # What may be called is what is listed.
+                        assert called.is_error is not ("notes_add" in listed)
+                        if called.is_error:
+                            said = json.loads(called.content[0].text)
+                            assert said["code"] == "capability_denied"
+                        return not called.is_error
+
+                    async def may_read() -> bool:
+                        listed = [each.uri for each in (await ann.list_resources()).resources]
+                        try:
+                            await ann.read_resource("notes://note//today")
+                        except MCPError:
+                            assert "notes://note//today" not in listed
+                            return False
+                        assert "notes://note//today" in listed
+                        return True
+
+                    patterns = [f"{CALLS}add", "mcp.request.resources/*:notes://*"]
+                    assert not await may()
+                    assert not await may_read()
+                    async with hearing(ann, ears, era) as told:
+                        await operator(there.hub, GRANT, handle="ann", patterns=patterns)
+                        assert await may()
+                        assert await may_read()
+                        await told()
+                        await operator(there.hub, REVOKE, handle="ann", patterns=patterns)
+                        assert not await may()
+                        assert not await may_read()
+                        await told()
+
+    run(main())
+
+
+@asynccontextmanager
+async def hearing(client: Any, ears: Ears, era: str) -> AsyncIterator[Any]:
+    """Waits for being told that the tools are others."""
+    if era == "handshake":
+
+        async def told() -> None:
+            notice = await ears.until("notifications/tools/list_changed")
+            ears.notices.remove(notice)
+
+        ears.notices.clear()
+        yield told
+        return
+    async with client.listen(tools_list_changed=True) as news:
+        events = aiter(news)
+
+        async def told() -> None:
+            await anext(events)
+
+        yield told

@@ -1,0 +1,36 @@
+"""What the control socket tells of changed tools fits into its answer, and says what does not."""
+
+from __future__ import annotations
+
+import msgspec
+
+from folkmoot.control.backends import told
+from folkmoot.control.wire import MAX_ANSWER
+from folkmoot.gateway.pindiff import PinDiff
+
+
+def changed(number: int, *lines: str) -> PinDiff:
+    return PinDiff(
+        namespace="abc",
+        name=f"tool{number}",
+        canonical=f"abc:tool{number}",
+        pinned={},
+        changed={},
+        changed_hash="0",
+        since=1,
+        lines=list(lines),
+    )
+
+
+def test_as_many_differences_are_told_as_fit() -> None:
+    tools = told([changed(number, "+" * 100_000) for number in range(30)])
+    assert 1 < len(tools) < 30
+    assert len(msgspec.json.encode(tools)) < MAX_ANSWER
+
+
+def test_one_that_is_too_long_is_cut_and_says_so() -> None:
+    (tool,) = told([changed(1, "+ first", "+ " + "\x01" * 2_000_000, "+ never")])
+    assert tool["lines"][0] == "+ first"
+    assert tool["lines"][-1].startswith("… the rest is too long to be shown")
+    assert "+ never" not in tool["lines"]
+    assert len(msgspec.json.encode(tool)) < MAX_ANSWER
