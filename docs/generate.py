@@ -27,6 +27,7 @@ from docs.pages import (
     kinds,
     messages,
     metrics,
+    naming,
     requirements,
     rest,
     rooms,
@@ -54,6 +55,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     **kinds.BLOCKS,
     **messages.BLOCKS,
     **metrics.BLOCKS,
+    **naming.BLOCKS,
     **requirements.BLOCKS,
     **rooms.BLOCKS,
 }

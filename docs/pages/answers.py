@@ -140,5 +140,22 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "threads": [THREAD],
     },
     **ROOM_ANSWERS,
+    "folkmoot/find_tool": {
+        "tools": [
+            {
+                "name": "msg_lookup",
+                "description": "Look up a user's public profile by handle.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "handle": {"type": "string", "description": "Handle to look up"}
+                    },
+                    "required": ["handle"],
+                },
+                "annotations": {"readOnlyHint": True, "openWorldHint": False},
+            },
+        ]
+    },
+    "folkmoot/call_tool": {**OWN_PROFILE, "created_at": TIME},
 }
 """One answer of each tool."""

@@ -12,6 +12,7 @@ from folkmoot.store import StoreStats
 from folkmoot.store.stats import BATCH_BOUNDS
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
+    backend_families,
     bus_families,
     mcp_families,
     room_families,
@@ -34,6 +35,7 @@ def families() -> list[Metric]:
     sizes = {"batch_sizes": [0 for _ in BATCH_BOUNDS]}
     metrics.watch(lambda: store_families({**empty, **sizes}, BATCH_BOUNDS))
     metrics.watch(lambda: bus_families(0))
+    metrics.watch(lambda: backend_families(()))
     metrics.watch(lambda: mcp_families({"lane": 0}, 0))
     metrics.watch(lambda: tool_families({("msg/send", "ok"): 0}))
     metrics.watch(lambda: room_families(0, 0, 0))

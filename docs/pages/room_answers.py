@@ -43,6 +43,7 @@ ROOM = {
     "last_seq": 2,
     "created_at": MOMENT,
     "grants": {},
+    "backends": [],
 }
 MESSAGE = {
     "seq": 3,

@@ -11,6 +11,7 @@ from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
 from folkmoot.ratelimits import DAY
 from folkmoot.rooms.access import STRANGERS_COME_IN, STRANGERS_KNOW
+from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.guests import INVITATION_SECONDS, MOST_GUESTS
 from folkmoot.rooms.history import MEMORY_BYTES
 from folkmoot.rooms.live import STALL_SECONDS
@@ -20,6 +21,7 @@ from folkmoot.rooms.machine.model import RoomBounds, RoomSettings
 from folkmoot.rooms.machine.requests import CANCELLED, MAX_ID, PROGRESS
 from folkmoot.rooms.machine.rights import MAX_BYTES, MAX_REASON, MOST_AT_ONCE
 from folkmoot.rooms.model import ACCESS
+from folkmoot.rooms.serving import MOST_CALLS, PROGRESS_SECONDS
 from folkmoot.transports.rooms.rates import BURST_SECONDS
 from folkmoot.transports.rooms.wish import FORMS, ROOM
 
@@ -43,7 +45,7 @@ STRANGERS: Final = {True: "yes", False: "no"}
 
 DOES: Final = {
     "mcp.request": "Opens a request, and fulfils the proposal that it correlates. To `gateway`, it "
-    "is answered by the room.",
+    "is answered by the room; to a backend, by the hub.",
     "mcp.response": "Closes the request.",
     "mcp.proposal": "Opens a proposal.",
     "mcpx.withdraw": "Closes one's own proposal.",
@@ -135,7 +137,9 @@ def access() -> str:
 
 def rights() -> str:
     """What each role may do where the room says nothing else."""
-    rows = ([role.value, ", ".join(map(source, DEFAULT_RIGHTS[role]))] for role in Role)
+    rows = (
+        [role.value, ", ".join(map(source, DEFAULT_RIGHTS[role])) or "nothing"] for role in Role
+    )
     return table(["Role", "Holds by default"], rows)
 
 
@@ -243,6 +247,13 @@ def bounds() -> Sequence[Sequence[str]]:
         ["capabilities in one grant or revocation", str(MOST_AT_ONCE), "`payload_invalid`"],
         ["characters of a `reason` in those", f"{MAX_REASON:,}", "`payload_invalid`"],
         ["guests of a room, with those who did not come yet", f"{MOST_GUESTS:,}", "refused"],
+        ["backends of a room", str(MOST_BACKENDS), "refused"],
+        ["requests of a room that a backend answers at once", str(MOST_CALLS), "`backend_busy`"],
+        [
+            "progress of one request to a backend",
+            f"once in {PROGRESS_SECONDS:g} seconds",
+            "the latest is told then",
+        ],
         [
             "time until an invitation is used",
             f"{INVITATION_SECONDS // DAY:g} days",

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from docs.pages.markdown import document, table
-from folkmoot.settings import FIELDS, OTHER_VARIABLES, SECTIONS
+from folkmoot.settings import BACKEND_FIELDS, FIELDS, OTHER_VARIABLES, SECTIONS, BackendSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,10 @@ level = "debug"
 
 [http]
 allowed_hosts = ["hub.example.org"]
-```"""
+```
+
+A hub reads the file at its start. What stands behind it, `[backends]`, `[groups]`, `[grants]` and
+`gateway.mcp_servers`, is followed while it runs."""
 
 ENVIRONMENT = """\
 ## The environment
@@ -59,13 +62,70 @@ and Docker make for a service called `folkmoot` are ignored: `FOLKMOOT_SERVICE_H
 `FOLKMOOT_SERVICE_PORT`, `FOLKMOOT_PORT_8420_TCP` and the like, and `FOLKMOOT_PORT` when it is
 something like `tcp://10.0.0.1:8420`.
 
-Three more variables are no settings:"""
+Other variables with that beginning are no settings:"""
 
 SECRETS = """\
 ## Secrets
 
 `master_key` is a secret. It is taken from the environment alone, never from a file or an option,
-and is shown as `***`."""
+and is shown as `***`. Secrets of backends are [referred to](#references)."""
+
+BACKENDS = """\
+## `[backends.NAME]`
+
+{described}
+
+There are as many tables as servers; [Servers behind the hub](../operations/gateway.md) tells how
+they are used. A running hub follows changes of these tables, of `[groups]` and of `[grants]`;
+variables and options set nothing in them.
+
+```toml
+[backends.github]
+command = ["npx", "-y", "@modelcontextprotocol/server-github"]
+env = {{ GITHUB_PERSONAL_ACCESS_TOKEN = {{ env = "GITHUB_TOKEN" }} }}
+
+[backends.our-docs]
+namespace = "docs"
+url = "https://docs.example.org/mcp"
+headers = {{ Authorization = {{ file = "docs-token", prefix = "Bearer " }} }}
+everyone = true
+```"""
+
+REFERENCES = """\
+### References
+
+A value in `env` or `headers` is text, or it refers to a secret, which is read whenever the server
+is reached:"""
+
+REFERENCE_ROWS = {
+    '{ env = "NAME" }': "What the variable `NAME` of the hub's environment holds.",
+    '{ file = "PATH" }': "What a file holds, without the end of its last line. A relative path is "
+    "taken from the settings file.",
+    '{ env = "NAME", prefix = "Bearer " }': "The same with text before it; `suffix` puts text "
+    "behind it.",
+}
+
+OPEN_SECRETS = """\
+A value that looks like a secret and stands in the file itself is allowed. It is noted at the start,
+by `folkmoot config check` and by `folkmoot doctor`."""
+
+PEOPLE = """\
+## `[groups]` and `[grants]`
+
+`[groups]` has lists of handles by the name of a group: a lower-case letter and up to 31 lower-case
+letters, digits, hyphens and underscores. `[grants]` has lists of
+[capabilities](capabilities.md) by handle, or by `@` and a group's name. A capability is a pattern,
+or a table with `kind` and `payload`. [Rights at the hub](../operations/rights.md) tells what they
+open.
+
+```toml
+[groups]
+ops = ["gina", "tom"]
+
+[grants]
+"@ops" = ["mcp.request.tools/call:github:*"]
+gina = ["mcp.request.tools/call:files:read_*"]
+```"""
 
 
 def page() -> str:
@@ -84,6 +144,15 @@ def page() -> str:
         "## At the top of the file",
         rows_of(""),
         *sections(),
+        BACKENDS.format(described=(BackendSpec.__doc__ or "").strip()),
+        backend_rows(),
+        REFERENCES,
+        table(
+            ["Written", "Stands for"],
+            ([f"`{written}`", meaning] for written, meaning in REFERENCE_ROWS.items()),
+        ),
+        OPEN_SECRETS,
+        PEOPLE,
     )
 
 
@@ -99,6 +168,21 @@ def rows_of(section: str) -> str:
     """The table of one section's settings."""
     fields = [field for field in FIELDS.values() if field.section == section]
     return table(["Setting", "Default", "Meaning", "Must be"], map(row, fields))
+
+
+def backend_rows() -> str:
+    """The table of what one backend's table may hold."""
+    needed = {"namespace": "the key", "command": "", "url": ""}
+    rows = (
+        [
+            f"`{field.name}`",
+            needed[field.name] if field.name in needed else f"`{json.dumps(field.default)}`",
+            field.description,
+            field.must_be,
+        ]
+        for field in BACKEND_FIELDS.values()
+    )
+    return table(["Setting", "Default", "Meaning", "Must be"], rows)
 
 
 def row(field: Field) -> list[str]:

@@ -131,3 +131,5 @@ def remarks(tool: Tool) -> Iterator[str]:
         yield f"A client with the Apps extension shows its result in `{tool.app}`."
     if tool.app_only:
         yield "For the app alone: listed to clients with the Apps extension, or with `?tools=all`."
+    if tool.finder:
+        yield "Listed with `?tools=search`, in place of all others; it can be called always."
