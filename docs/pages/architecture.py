@@ -26,6 +26,7 @@ from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
 from folkmoot.rooms.machine.model import RoomBounds
 from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
+from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
 from folkmoot.transports.mcp.clients import MOST_CLIENTS
 
@@ -79,6 +80,11 @@ def bounds() -> str:
             ["parsed kinds", f"{kinds:,}", "the least recently used is forgotten"],
             ["compiled globs", f"{globs:,}", "the least recently used is forgotten"],
             ["verdicts of one principal", str(MAX_CACHED), "all are forgotten"],
+            [
+                "texts known to hold no secret",
+                f"{MOST_HARMLESS:,}, of {LONGEST_HARMLESS} characters at most",
+                "all are forgotten",
+            ],
             ["spans that wait for the collector", f"{QUEUE:,}", "further ones are dropped"],
             ["tokens that are known", f"{MOST_KNOWN:,}", "the least recently used is asked for"],
             ["shared keys of pairs", f"{MOST_PAIRS:,}", "the least recently used is made anew"],

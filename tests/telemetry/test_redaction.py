@@ -5,8 +5,17 @@ import time
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from folkmoot.telemetry.redaction import MASK, Redactor, is_secret_name
+from folkmoot.telemetry.redaction import (
+    BY_FORM,
+    LONGEST_HARMLESS,
+    MASK,
+    MOST_HARMLESS,
+    Redactor,
+    is_secret_name,
+)
 
 TOKEN = "sk_" + "0a1b2c3d" * 8
 HEX = TOKEN[3:]
@@ -181,3 +190,27 @@ def test_no_text_makes_masking_slow(hostile: str) -> None:
     started = time.process_time()
     Redactor().redact(hostile)
     assert time.process_time() - started < 1.0
+
+
+def test_a_text_that_was_harmless_is_masked_once_its_value_is_hidden() -> None:
+    redactor = Redactor()
+    assert redactor.redact("it is swordfish") == "it is swordfish"
+    redactor.hide("swordfish")
+    assert redactor.redact("it is swordfish") == f"it is {MASK}"
+
+
+def test_no_more_texts_are_remembered_than_are_kept() -> None:
+    redactor = Redactor()
+    for number in range(2 * MOST_HARMLESS):
+        redactor.redact(f"text {number}")
+    redactor.redact("long " * LONGEST_HARMLESS)
+    assert 0 < len(redactor.harmless) <= MOST_HARMLESS
+    assert all(len(text) <= LONGEST_HARMLESS for text in redactor.harmless)
+
+
+@given(st.lists(st.sampled_from(["AB2", "ab2", "K9", "01", "-", "-", " ", "\\n", "_", "%2d"])))
+def test_codes_are_found_wherever_they_could_be(parts: list[str]) -> None:
+    text = "".join(parts)
+    for form in BY_FORM:
+        if form.first is not None and not any(hint in text for hint in ("%", "\\u")):
+            assert bool(form.first.search(text)) is bool(form.pattern.search(text))

@@ -46,7 +46,8 @@ class LineWriter:
     def _begin(self) -> None:
         self._process = os.getpid()
         # Reentrant: a record may be logged by whatever the collector ends while this is held.
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._queue: deque[bytes] = deque()
         self._size = 0
         self._lost = 0
@@ -60,7 +61,7 @@ class LineWriter:
             # After a fork: the thread and what it holds stayed with the parent.
             self._begin()
         data = line.encode("utf-8", "backslashreplace")
-        with self._changed:
+        with self._lock:
             if self._size + len(data) > QUEUE_BYTES:
                 self._drop(1)
                 return
