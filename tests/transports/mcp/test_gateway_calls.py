@@ -132,7 +132,7 @@ def test_the_lane_and_the_sdk_make_the_same_of_a_request(era: str, tmp_path: Pat
                 ("tools/call", {"name": "DEMO_echo"}, "sdk"),
                 ("tools/call", {"name": "demo__echo"}, "sdk"),
                 ("prompts/get", {"name": "demo_greet", "arguments": {"who": "x"}}, "lane"),
-                ("prompts/get", {"name": "demo_nothing"}, "lane"),
+                ("prompts/get", {"name": "demo_nothing"}, "sdk"),
                 ("resources/read", {"uri": "demo://notes//a/b"}, "lane"),
                 ("resources/read", {"uri": "demo://notes//a/../b"}, "lane"),
                 ("resources/read", {"uri": "demo://notes//%61/b"}, "lane"),

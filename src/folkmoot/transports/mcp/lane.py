@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from folkmoot.core.errors import FolkmootError, UnknownTool
+from folkmoot.core.errors import FolkmootError, PromptUnknown, UnknownTool
 from folkmoot.proxy.eras.wire import SERVER_KEY
 from folkmoot.tools.finder import CALL_TOOL, inner_call
 from folkmoot.transports.mcp.heads import (
@@ -215,7 +215,8 @@ class Lane:
             return False
         try:
             params = self._passage.settle(request, exchange)
-        except UnknownTool:
+        except (UnknownTool, PromptUnknown):
+            # The SDK tells it, or has one of its own.
             return False
         except FolkmootError as error:
             await self._passage.refuse(exchange, request, error, send)
