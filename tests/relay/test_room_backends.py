@@ -367,7 +367,7 @@ def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path: Path) -> None
                         await owner.call("github", f"github:{name}")
                 here.hub.behind.gateway.lost("github", "It went away.")
                 for method in ("tools/list", "ping"):
-                    with pytest.raises(RequestFailed, match="github is not there now: It went"):
+                    with pytest.raises(RequestFailed, match="github is not available: It went"):
                         await owner.request("github", method)
                 assert "github" in owner.participants
 

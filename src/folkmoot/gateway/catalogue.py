@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, Final, get_args
 
 from folkmoot.core.capability import Rights
+from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.kinds import Kind
 from folkmoot.gateway.mapping import canonical_uri, own_uri
 from folkmoot.gateway.meanings import has_other_spelling, hidden_deny
@@ -131,6 +132,14 @@ class Catalogue:
             return
         if (denied := hidden_deny(rights, kind)) is not None:
             raise denied
+
+    def check_there(self, namespace: str) -> None:
+        """Raise why a backend is away, if it is: to find nothing of it would not be true."""
+        why = self.absent.get(namespace)
+        if why is not None:
+            raise BackendUnavailable(
+                f"The backend {namespace} is not available: {why}", backend=namespace
+            )
 
     def nearest(self, wire: str, rights: Rights) -> str | None:
         """The canonical name, among tools one may call, that is most like this one."""

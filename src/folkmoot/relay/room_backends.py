@@ -34,7 +34,7 @@ from folkmoot.gateway.asking import (
 )
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import OF_A_BACKEND
-from folkmoot.relay.room_lists import LISTS, check_there, listed
+from folkmoot.relay.room_lists import LISTS, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -106,7 +106,7 @@ class RoomBackends:
         request, catalogue = asked.request, self._gateway.catalogue
         params = request.params if isinstance(request.params, dict) else {}
         if request.method == PING:
-            check_there(catalogue, asked.namespace)
+            catalogue.check_there(asked.namespace)
             return Response(id=request.id, result={})
         if request.method in LISTS:
             what = LISTS[request.method]
@@ -145,7 +145,7 @@ class RoomBackends:
             self._gateway.audit.refused(principal, request, verdict.error, asked.room)
             raise CapabilityDenied(f"{shown(kind.context)} {NEEDS}", attempted_kind=str(kind))
         if named is None:
-            check_there(catalogue, namespace)
+            catalogue.check_there(namespace)
         return kind
 
     def _context(self, room: str, tell: TellProgress | None) -> MessageContext:

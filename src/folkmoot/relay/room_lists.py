@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import ArgumentInvalid, BackendUnavailable
+from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.cursors import make_cursor, read_cursor
 from folkmoot.gateway.listing import MEMBERS, is_app_only, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
@@ -38,7 +38,7 @@ def listed(
     """A page of a list: its first, or the one a cursor of an earlier page leads to."""
     if cursor is not None and not isinstance(cursor, str):
         raise ArgumentInvalid("cursor must be a string.", field="cursor")
-    check_there(catalogue, namespace)
+    catalogue.check_there(namespace)
     part = catalogue.parts.get(namespace)
     rows = () if part is None else part.rows[what]
     start = 0
@@ -68,10 +68,3 @@ def shown_here(entry: Entry) -> Definition:
     if isinstance(entry, PromptEntry):
         return {**entry.definition, "name": entry.canonical}
     return entry.definition
-
-
-def check_there(catalogue: Catalogue, namespace: str) -> None:
-    """Say so where a backend is away: a list of nothing would not be true."""
-    why = catalogue.absent.get(namespace)
-    if why is not None:
-        raise BackendUnavailable(f"{namespace} is not there now: {why}", backend=namespace)

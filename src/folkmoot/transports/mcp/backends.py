@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
     AuthenticationRequired,
-    BackendUnavailable,
     PolicyError,
     PromptUnknown,
     UnknownTool,
@@ -118,9 +117,7 @@ class Backends:
             return None
         # Whoever may not call a tool is not told whether there is one.
         self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
-        why = self._catalogue.absent.get(namespace)
-        if why is not None:
-            raise BackendUnavailable(f"{namespace} is not there now: {why}", backend=namespace)
+        self._catalogue.check_there(namespace)
         raise self.unknown_tool(name, exchange)
 
     def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
@@ -133,9 +130,7 @@ class Backends:
         namespace = self._catalogue.namespace_of(name)
         if namespace is not None:
             self.check(GET, {"name": canonical_of(name, namespace)}, exchange)
-            why = self._catalogue.absent.get(namespace)
-            if why is not None:
-                raise BackendUnavailable(f"{namespace} is not there now: {why}", backend=namespace)
+            self._catalogue.check_there(namespace)
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
