@@ -289,8 +289,10 @@ class Hub:
                 self.accounts,
                 self.clock,
             ),
+            policy=self.behind.policy,
         )
         self.accounts.watch(self.rooms.recheck)
+        self.behind.rights.watch(self.rooms.rights_changed)
         self.metrics.watch(
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)
         )
@@ -370,6 +372,7 @@ class Hub:
         return RestApi(
             version=__version__,
             rooms=self.rooms,
+            policy=self.behind.policy,
             limits=self._limits,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),

@@ -362,3 +362,8 @@ def test_plain_contexts_are_looked_up() -> None:
     undecided = rights._cache["mcp.request.tools/call"]
     assert isinstance(undecided, module._Undecided)
     assert not undecided._allows
+
+
+def test_rights_know_whether_they_deny_anything() -> None:
+    assert Rights(["*", "!chat.*"]).has_denies
+    assert not Rights(["*"]).has_denies

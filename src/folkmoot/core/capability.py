@@ -183,6 +183,11 @@ class Rights:
         for held in self.capabilities:
             self._index.setdefault(_index_key(held), []).append(held)
 
+    @property
+    def has_denies(self) -> bool:
+        """Whether any of the capabilities denies something."""
+        return self._denying
+
     def __iter__(self) -> Iterator[Source]:
         """The capabilities as they were written."""
         return (held.source for held in self.capabilities)

@@ -82,13 +82,16 @@ def fault_at(text: str) -> int:
 def covers_nothing(asked: Capability, namespaces: Iterable[str]) -> str | None:
     """Why a capability speaks of nothing that can be asked of this hub, if it does not."""
     here = sorted(namespaces)
+    named = _NAMESPACE.match(asked.context.pattern)
+    if asked.denies and (named is None or named[1] in here):
+        # Inside rooms a deny of the hub's holds for any kind of message.
+        return None
     there_is = [
         *DEFAULTS,
         *(pattern.format(namespace) for namespace in here for pattern in OF_A_BACKEND),
     ]
     if any(asked.intersects(capability(each)) for each in there_is):
         return None
-    named = _NAMESPACE.match(asked.context.pattern)
     if named is None or named[1] in here:
         return f"{asked.source} speaks of nothing that can be asked of this hub."
     near = difflib.get_close_matches(named[1], here, 1)

@@ -38,7 +38,8 @@ NOBODY_MAY: Final = Rights(
         *FINDERS,
     ]
 )
-NO_RIGHTS: Final = Rights()
+NO_RIGHTS: Final = Rights(["!*"])
+"""Everything is denied, inside rooms too."""
 
 
 class Known(NamedTuple):
@@ -99,23 +100,20 @@ class HubRights:
         """Who calls as policy knows them, and what they may do."""
         if account is None:
             return NOBODY, NOBODY_MAY
-        known = self._known.get(account.id)
-        if (
-            known is not None
-            and known.handle == account.handle
-            and (known.until is None or self._clock.now() < known.until)
-        ):
+        known = self._ready(account.id, account.handle)
+        if known is not None:
             return known.answer
-        return self._make(account)
+        type_ = PrincipalType(account.account_type)
+        return self._make(Principal(account.id, account.handle, type_))
+
+    def of_principal(self, principal: Principal) -> Rights:
+        """What someone may do who has an account, as a room or another part knows them."""
+        known = self._ready(principal.account_id, principal.name)
+        return (self._make(principal) if known is None else known.answer)[1]
 
     def held(self, account: Account) -> list[Held]:
         """Everything an account holds, and where each of it is from."""
-        held = [*self._settled.everyone, *self._settled.of(account.handle)]
-        for handle in self._leading_to(account.id):
-            held += self._settled.of(handle)
-        for pattern, at in self._granted.get(account.id, {}).items():
-            held.append(Held(capability(pattern), "granted", at=at))
-        return held
+        return self._held(account.id, account.handle)
 
     async def configure(self, spec: GatewaySpec) -> None:
         """Go by other settings from now on, or raise a `SettingsError` and change nothing.
@@ -166,21 +164,35 @@ class HubRights:
             self._known.pop(account_id, None)
         self._tell(frozenset({account_id}))
 
-    def _make(self, account: Account) -> tuple[Principal, Rights]:
-        principal = Principal(account.id, account.handle, PrincipalType(account.account_type))
-        redirects = self._leading_to(account.id)
+    def _ready(self, account_id: str, handle: str) -> Known | None:
+        known = self._known.get(account_id)
         if (
-            account.handle in self._settled.named
-            or redirects
-            or self._granted.get(account.id) is not None
+            known is not None
+            and known.handle == handle
+            and (known.until is None or self._clock.now() < known.until)
         ):
-            rights = self._intern(account)
+            return known
+        return None
+
+    def _held(self, account_id: str, handle: str) -> list[Held]:
+        held = [*self._settled.everyone, *self._settled.of(handle)]
+        for former in self._leading_to(account_id):
+            held += self._settled.of(former)
+        for pattern, at in self._granted.get(account_id, {}).items():
+            held.append(Held(capability(pattern), "granted", at=at))
+        return held
+
+    def _make(self, principal: Principal) -> tuple[Principal, Rights]:
+        account_id, handle = principal.account_id, principal.name
+        redirects = self._leading_to(account_id)
+        if handle in self._settled.named or redirects or self._granted.get(account_id) is not None:
+            rights = self._intern(account_id, handle)
         else:
             rights = self._common
         if len(self._known) >= MOST_KNOWN or len(self._interned) >= MOST_KNOWN:
             self._forget_everyone()
         until = min(redirects.values(), default=None)
-        self._known[account.id] = Known(account.handle, until, (principal, rights))
+        self._known[account_id] = Known(handle, until, (principal, rights))
         return principal, rights
 
     def _leading_to(self, account_id: str) -> dict[str, int]:
@@ -191,9 +203,9 @@ class HubRights:
         now = self._clock.now()
         return {handle: until for handle, until in redirects.items() if until > now}
 
-    def _intern(self, account: Account) -> Rights:
+    def _intern(self, account_id: str, handle: str) -> Rights:
         try:
-            each = distinct(self.held(account))
+            each = distinct(self._held(account_id, handle))
             key = frozenset(each)
             rights = self._interned.get(key)
             if rights is None:
@@ -202,7 +214,7 @@ class HubRights:
             # Some of it may be a deny: to leave anything out could allow what was denied.
             logger.error(  # noqa: TRY400 - there is nothing to trace
                 "someone was given more than one can hold, and may do nothing",
-                extra={"handle": account.handle, "reason": error.message},
+                extra={"handle": handle, "reason": error.message},
             )
             return NO_RIGHTS
         return rights

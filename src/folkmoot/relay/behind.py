@@ -16,6 +16,7 @@ from folkmoot.gateway.gateway import Gateway
 from folkmoot.gateway.grant_views import GrantViews
 from folkmoot.gateway.granting import Granting
 from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
@@ -43,6 +44,7 @@ class Behind:
 
     gateway: Gateway
     rights: HubRights
+    policy: HubPolicy
     service: GatewayService
 
     def __init__(
@@ -65,6 +67,7 @@ class Behind:
         """Read what is stored of rights and pins; raises the `SettingsError` of wrong settings."""
         clock = self._clock
         self.rights = await HubRights.open(store, clock, accounts)
+        self.policy = HubPolicy(self.rights)
         pins = Pins(store, clock)
         await pins.load()
         self.gateway = Gateway(

@@ -38,7 +38,7 @@ from folkmoot.rooms.machine import (
     Tell,
 )
 from folkmoot.rooms.model import RoomId, Visitor
-from folkmoot.rooms.ports import Backends, Crowd, Outlet
+from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.serving import Serving, Show
 
 logger = logging.getLogger("folkmoot.rooms")
@@ -64,6 +64,7 @@ class Surroundings(Struct, frozen=True):
     backends: Backends | None = None
     show: Show | None = None
     """Shows what a backend says to the interceptors, before the room has it."""
+    policy: Policy | None = None
 
 
 class LiveRoom:

@@ -15,7 +15,7 @@ from folkmoot.rooms import queries, queries_backends, queries_messages
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
-from folkmoot.rooms.machine import Absent, Known, Room, RoomBounds, Used
+from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, PeekingStore
@@ -45,6 +45,8 @@ class LiveRooms:
         self._live: dict[RoomId, LiveRoom] = {}
         self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
         self._stopping = False
+        policy = surroundings.policy
+        self._hub_check: HubCheck | None = None if policy is None else policy.check_message
 
     def stop(self) -> None:
         """From now on no room is used; whoever is disconnected has not left."""
@@ -102,7 +104,7 @@ class LiveRooms:
     async def _fresh(self, room_id: RoomId) -> LiveRoom:
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
-        machine = Room(settings, new_id, absent=self._absent(room_id))
+        machine = Room(settings, new_id, absent=self._absent(room_id), hub_check=self._hub_check)
         history = MemoryHistory(self._options.kept_messages(record), machine.trim)
         live = self._live_room(record, backends, machine, history)
         live.journal = MemoryJournal(
@@ -126,6 +128,7 @@ class LiveRooms:
                 first_seq=record.first_seq,
                 older=self._older(room_id),
                 absent=self._absent(room_id),
+                hub_check=self._hub_check,
             )
             return record, backends, machine, snapshot.seq
 

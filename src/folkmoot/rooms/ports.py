@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from folkmoot.accounts import Account
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
+from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Unit
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.model import Visitor
@@ -108,6 +110,20 @@ class Backends(Protocol):
         Whether they hold the hub's, too, is judged here. Whatever keeps it from answering is
         raised; to cancel this cancels the request.
         """
+        ...
+
+
+class Policy(Protocol):
+    """The hub's policy, as rooms ask it; what it refuses is raised as a `PolicyError`."""
+
+    def check(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
+        """Refuse an operation, such as `room/join`, that someone may not do."""
+        ...
+
+    def check_message(
+        self, principal: Principal, room: str, kind: Kind, message: McpxMessage
+    ) -> None:
+        """Refuse a message in a room that the hub denies, by its effective kind."""
         ...
 
 

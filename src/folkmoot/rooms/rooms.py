@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -18,8 +18,11 @@ from folkmoot.core.errors import (
     ArgumentInvalid,
     AuthenticationRequired,
     FolkmootError,
+    KindError,
     PayloadInvalid,
+    PolicyError,
 )
+from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Tx
 from folkmoot.core.transport import TransportContext
@@ -40,14 +43,18 @@ from folkmoot.rooms.model import (
     Visitor,
 )
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore
+from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.views import proposal_view
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
-from folkmoot.rooms.visits import Visits
+from folkmoot.rooms.visits import Visit, Visits
 
 logger = logging.getLogger("folkmoot.rooms")
 
+JOIN: Final = "room/join"
+READ: Final = "room/read"
+CONNECTED: Final = (JOIN, READ)
+"""The operations that a connection is: whoever has one is here, and hears what is said."""
 MOST_READ = 500
 MOST_WAIT = 55.0
 """Seconds; the same as for mail."""
@@ -74,11 +81,13 @@ class Rooms(Directory):
         options: RoomOptions | None = None,
         intercept: Intercept | None = None,
         backends: Backends | None = None,
+        policy: Policy | None = None,
     ) -> None:
         options = options or RoomOptions()
         surroundings = Surroundings(
-            clock, self._spawn, self._answer_invite, self._dropped, backends, self._show
+            clock, self._spawn, self._answer_invite, self._dropped, backends, self._show, policy
         )
+        self._policy = policy
         live = LiveRooms(store, options, surroundings, crowd, epoch)
         super().__init__(store, clock, accounts, options, live, epoch, backends)
         if backends is not None:
@@ -160,6 +169,12 @@ class Rooms(Directory):
         guest, credential = await self._inviter.exchange(name, token)
         return guest_visitor(guest, credential.hash), credential.text
 
+    def check_connection(self, visitor: Visitor, name: str) -> None:
+        """Refuse someone whom the hub denies to join rooms, or to hear what is said in them."""
+        if self._policy is not None:
+            for operation in CONNECTED:
+                self._policy.check(visitor.principal, operation, {"room": name})
+
     async def enter(self, visitor: Visitor, name: str) -> Admission:
         """Let someone come in; an account that was not a member of an open room becomes one."""
         record, membership = await self.find(visitor, name)
@@ -228,6 +243,12 @@ class Rooms(Directory):
         return next(one.data for one in effects if type(one) is Append)
 
     async def _post(self, visitor: Visitor, name: str, message: McpxMessage) -> list[Any]:
+        if self._policy is not None:
+            # Before anyone comes in: what is denied leaves no trace. What is wrong with the message
+            # itself is told by the room, once it is known to be there.
+            with suppress(KindError):
+                kind = check(message.kind, message.payload, message.to, message.correlation_id)
+                self._policy.check_message(visitor.principal, name, kind, message)
         live, role = await self.enter(visitor, name)
         self._visits.touch(live.room_id, visitor.principal.account_id)
         if self.intercept is not None:
@@ -341,6 +362,28 @@ class Rooms(Directory):
             live = self._live.get(record.id)
             if live is not None and not STRANGERS_COME_IN[record.access]:
                 live.remove(account, CloseCode.NOT_ALLOWED)
+
+    def rights_changed(self, accounts: frozenset[str] | None) -> None:
+        """End the connections of those, or of everyone, whom the hub denies to be here now."""
+        if self._policy is None:
+            return
+        for live in self._live:
+            for outlet, visitor in list(live.outlets.items()):
+                account = visitor.principal.account_id
+                if accounts is not None and account not in accounts:
+                    continue
+                if self._is_denied(visitor, JOIN, live.name):
+                    live.remove(account, CloseCode.NOT_ALLOWED)
+                elif not isinstance(outlet, Visit) and self._is_denied(visitor, READ, live.name):
+                    outlet.close(CloseCode.NOT_ALLOWED)
+
+    def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
+        try:
+            if self._policy is not None:
+                self._policy.check(visitor.principal, operation, {"room": name})
+        except PolicyError:
+            return True
+        return False
 
     async def recheck(self, account_id: str) -> None:
         """An account changed: connections of a token that is no longer good end, names follow."""

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.kinds import Kind
+from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import MINUTE, Limit
@@ -44,6 +46,9 @@ class Known(NamedTuple):
 
 Absent: TypeAlias = Callable[[str], Known | None]
 """Looks up by name who may come in and is not here: also they can be put out."""
+
+HubCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
+"""Raises the refusal of what the hub denies someone to say in the room of this name."""
 
 CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
 

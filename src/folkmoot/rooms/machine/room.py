@@ -36,6 +36,7 @@ from folkmoot.rooms.machine.model import (
     Close,
     ConnectionId,
     Effect,
+    HubCheck,
     Role,
     RoomSettings,
     Tell,
@@ -66,8 +67,9 @@ class Room:
         *,
         older: Older | None = None,
         absent: Absent | None = None,
+        hub_check: HubCheck | None = None,
     ) -> None:
-        self._state = State(settings, new_id, older, absent)
+        self._state = State(settings, new_id, older, absent, hub_check)
 
     @classmethod
     def rebuild(
@@ -82,6 +84,7 @@ class Room:
         first_seq: int | None = None,
         older: Older | None = None,
         absent: Absent | None = None,
+        hub_check: HubCheck | None = None,
     ) -> Room:
         """A room from its stored messages, in order; with a snapshot, from what came after it.
 
@@ -90,7 +93,7 @@ class Room:
         the snapshot says. Whoever was here counts as here for the settings' `return_seconds`, so
         that a restart disturbs nobody.
         """
-        room = cls(settings, new_id, older=older, absent=absent)
+        room = cls(settings, new_id, older=older, absent=absent, hub_check=hub_check)
         replay(room._state, messages, now, snapshot=snapshot, ids=ids, first_seq=first_seq)
         return room
 
@@ -285,6 +288,8 @@ class Room:
         if len(to) > 1 and len({*to}) < len(to):
             raise RecipientInvalid("A recipient is named twice.")
         kind = check(message.kind, payload, to, message.correlation_id)
+        if state.hub_check is not None:
+            state.hub_check(member.principal, state.settings.name, kind, message)
         act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
         if not member.rights.allows(kind, payload):
             denied = judge(member.principal, member.rights, kind, payload).error

@@ -16,7 +16,7 @@ from folkmoot.rooms.machine.chat import ChatRates
 from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.ids import Ids, Older
 from folkmoot.rooms.machine.members import Member, Members
-from folkmoot.rooms.machine.model import GATEWAY, Absent, Append, Role, RoomSettings, Tell
+from folkmoot.rooms.machine.model import GATEWAY, Absent, Append, HubCheck, Role, RoomSettings, Tell
 from folkmoot.rooms.machine.proposals import Proposals
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
@@ -32,6 +32,7 @@ class State:
         new_id: Callable[[], str],
         older: Older | None = None,
         absent: Absent | None = None,
+        hub_check: HubCheck | None = None,
     ) -> None:
         bounds = settings.bounds
         self.settings = settings
@@ -46,6 +47,7 @@ class State:
         self.rates = ChatRates()
         self.ids = Ids(bounds.ids, older)
         self.absent: Absent = absent or (lambda _name: None)
+        self.hub_check = hub_check
         self._stamper = Stamper()
 
     def append(

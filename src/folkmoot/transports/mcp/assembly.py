@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import KindError
+from folkmoot.core.errors import CapabilityDenied, KindError
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Decision, decide
+from folkmoot.gateway.operations import HubPolicy
 from folkmoot.transports.mcp.backends import SUBSCRIBE, Backends
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.changes import Changes
@@ -65,7 +66,8 @@ class Parts:
         self.open_calls = OpenCalls()
         accounts.watch(self.open_calls.recheck)
         self.lists = Lists(catalogue, rights, gateway, info)
-        self._notices = Notices(bus, accounts)
+        self._policy = policy = HubPolicy(rights)
+        self._notices = Notices(bus, accounts, self._may_hear)
         self._hearers = Hearers(accounts, rights, self._may_hear)
         backends = unusual = None
         self._watches: Watches | None = None
@@ -78,6 +80,7 @@ class Parts:
         entrance = Entrance(clients, self._hearers)
         resources = Resources(
             entrance=entrance,
+            policy=policy,
             mail=mail,
             deliveries=self.deliveries,
             notices=self._notices,
@@ -86,13 +89,14 @@ class Parts:
             unusual=unusual,
             watches=self._watches,
         )
-        listener = Listener(entrance, self._hearers, self._notices, backends, self._watches)
+        listener = Listener(entrance, policy, self._hearers, self._notices, backends, self._watches)
         self.server = McpServer(
             version=version,
             catalogue=catalogue,
             calls=calls,
             deliveries=self.deliveries,
             entrance=entrance,
+            policy=policy,
             lists=self.lists,
             resources=resources,
             listener=listener,
@@ -157,6 +161,10 @@ class Parts:
     def _may_hear(self, account: Account, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
         if what == INBOX:
+            try:
+                self._policy.check_request(account, SUBSCRIBE, {"uri": what})
+            except CapabilityDenied:
+                return False
             return True
         uri = None if self._gateway is None else self._gateway.catalogue.canonical_uri(what)
         if uri is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import AuthenticationRequired, CapabilityDenied, FolkmootError
 from folkmoot.core.message import MessageId, Request, Response
+from folkmoot.core.policy import decide
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
@@ -42,9 +43,18 @@ class Calls:
         request = Request(id=message_id, method=METHOD, params=params)
         try:
             answer: ToolResult = await self._run(request, exchange, version)
+            if tool.is_waiting(arguments):
+                self._judge_again(request, exchange)
         except FolkmootError as error:
             return failure(error)
         return answer
+
+    def _judge_again(self, request: Request, exchange: Exchange) -> None:
+        """Refuse the answer of a call that waited, if it was denied meanwhile."""
+        principal, rights = self._rights.of(exchange.caller.account)
+        error = decide(principal, rights, request).error
+        if error is not None:
+            raise error
 
     async def ask(
         self, request: Request, exchange: Exchange, version: str, extras: CallExtras

@@ -18,6 +18,7 @@ from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
+    from folkmoot.gateway.operations import HubPolicy
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.entrance import Context, Entrance
     from folkmoot.transports.mcp.exchange import Exchange
@@ -38,12 +39,14 @@ class Listener:
     def __init__(
         self,
         entrance: Entrance,
+        policy: HubPolicy,
         hearers: Hearers,
         notices: Notices,
         backends: Backends | None,
         watches: Watches | None,
     ) -> None:
         self._entrance = entrance
+        self._policy = policy
         self._hearers = hearers
         self._notices = notices
         self._backends = backends
@@ -64,6 +67,8 @@ class Listener:
         # What is named beyond what may be watched is not even looked at: there may be thousands.
         uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))[: MOST_WATCHED + 1]
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
+        if INBOX in uris and not self._may_hear(exchange):
+            uris.remove(INBOX)
         chosen = frozenset(method for method, is_wanted in lists.items() if is_wanted)
         hearer = StreamHearer(account.id if account is not None else "", exchange.holder, chosen)
         self._hearers.join(hearer, account)
@@ -79,6 +84,13 @@ class Listener:
             if self._watches is not None:
                 self._watches.remove_all(hearer)
         return types.SubscriptionsListenResult(_meta=meta)
+
+    def _may_hear(self, exchange: Exchange) -> bool:
+        try:
+            self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": INBOX})
+        except FolkmootError:
+            return False
+        return True
 
     async def _tell(
         self, ctx: Context, hearer: StreamHearer, what: str, meta: dict[str, Any]

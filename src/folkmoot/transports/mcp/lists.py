@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 
 from folkmoot.core.errors import KindError
 from folkmoot.gateway.listing import Listings, tool_shown
+from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.part import kind_of
 from folkmoot.gateway.search import Search
 from folkmoot.names import STYLES
@@ -51,6 +52,7 @@ class Lists:
     ) -> None:
         self._own = catalogue
         self._rights = rights
+        self._policy = HubPolicy(rights)
         self._gateway = gateway
         self._listings = (
             gateway.listings
@@ -76,7 +78,11 @@ class Lists:
     def result(
         self, method: str, exchange: Exchange, *, apps: bool, cursor: str | UnsetType | None = None
     ) -> Raw:
-        """A page of a list, for the one who asks; a bad cursor is an `ArgumentInvalid`."""
+        """A page of a list, for the one who asks.
+
+        A bad cursor is an `ArgumentInvalid`, and a list that is denied a `CapabilityDenied`.
+        """
+        self._policy.check_request(exchange.caller.account, method, {})
         what, stateless = WHAT[method], exchange.session is None
         if what == "tools" and exchange.search:
             return self._finders[exchange.names, stateless]

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.ports import Missed
+from folkmoot.gateway.operations import INBOX
 from folkmoot.mail import subject_of_mailbox
 from folkmoot.tools.patience import unless
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Accounts
+    from folkmoot.accounts import Account, Accounts
     from folkmoot.core.ports import Bus, Event, Subscription
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")
 
-INBOX = "mmp://mailboxes/inbox"
+__all__ = ["INBOX", "Listening", "Notices"]
 
 Notify: TypeAlias = Callable[[], Awaitable[None]]
 """Sends one change notice to a client."""
@@ -33,9 +34,16 @@ Notify: TypeAlias = Callable[[], Awaitable[None]]
 class Notices:
     """Carries what the bus says of a mailbox to those who may hear it."""
 
-    def __init__(self, bus: Bus, accounts: Accounts) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        accounts: Accounts,
+        permitted: Callable[[Account, str], bool] = lambda _account, _uri: True,
+    ) -> None:
         self._bus = bus
         self._accounts = accounts
+        self._permitted = permitted
+        """Whether someone may still hear of their mailbox."""
         self._tasks: asyncio.TaskGroup | None = None
         self._of_session: dict[str, asyncio.Task[None]] = {}
 
@@ -113,7 +121,8 @@ class Notices:
             await subscription.close()
 
     async def _is_valid(self, holder: str) -> bool:
-        return await self._accounts.authenticate_hash(holder) is not None
+        account = await self._accounts.authenticate_hash(holder)
+        return account is not None and self._permitted(account, INBOX)
 
 
 class Listening:

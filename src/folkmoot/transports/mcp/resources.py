@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 import msgspec
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.core.errors import FolkmootError
+from folkmoot.gateway.asking import READ
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.backends import SUBSCRIBE
 from folkmoot.transports.mcp.entrance import account_of, refusal
 from folkmoot.transports.mcp.notices import INBOX
 
 if TYPE_CHECKING:
+    from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mail import Mail
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.deliveries import Deliveries
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.watches import Watches
 
 
+OWN: Final = (INBOX, INBOX_APP)
+
+
 class Resources:
     """Reads them, and has sessions told of their changes."""
 
@@ -33,6 +38,7 @@ class Resources:
         self,
         *,
         entrance: Entrance,
+        policy: HubPolicy,
         mail: Mail,
         deliveries: Deliveries,
         notices: Notices,
@@ -42,6 +48,7 @@ class Resources:
         watches: Watches | None,
     ) -> None:
         self._entrance = entrance
+        self._policy = policy
         self._mail = mail
         self._deliveries = deliveries
         self._notices = notices
@@ -53,6 +60,7 @@ class Resources:
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Any:
         """The digest of the caller's mailbox, the app's page, or what a backend has."""
         exchange, uri = self._entrance.enter(ctx), str(params.uri)
+        self._check(READ, exchange, uri)
         if uri == INBOX:
             account = account_of(exchange)
             await self._deliveries.settled(account.id)
@@ -76,6 +84,7 @@ class Resources:
         if uri != INBOX:
             await self._watch(ctx, exchange, uri)
             return types.EmptyResult()
+        self._check(SUBSCRIBE, exchange, uri)
         account = account_of(exchange)
         if exchange.session is not None:
             notify = ctx.session.send_resource_updated
@@ -98,6 +107,14 @@ class Resources:
         elif session is not None:
             self._notices.unsubscribe(session)
         return types.EmptyResult()
+
+    def _check(self, method: str, exchange: Exchange, uri: str) -> None:
+        """Refuse a resource of the hub's own that is denied."""
+        if uri in OWN:
+            try:
+                self._policy.check_request(exchange.caller.account, method, {"uri": uri})
+            except FolkmootError as error:
+                raise refusal(error) from None
 
     async def _watch(self, ctx: Context, exchange: Exchange, uri: str) -> None:
         canonical = self._canonical(exchange, uri)

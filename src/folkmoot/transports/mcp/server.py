@@ -22,6 +22,7 @@ from folkmoot.transports.mcp.questions import answered, question
 if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
+    from folkmoot.gateway.operations import HubPolicy
     from folkmoot.tools import Catalogue, Tool
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.calls import Calls
@@ -76,6 +77,7 @@ class McpServer:
         calls: Calls,
         deliveries: Deliveries,
         entrance: Entrance,
+        policy: HubPolicy,
         lists: Lists,
         resources: Resources,
         listener: Listener,
@@ -86,6 +88,7 @@ class McpServer:
         self._calls = calls
         self._deliveries = deliveries
         self._entrance = entrance
+        self._policy = policy
         self._lists = lists
         self._backends = backends
         self._unusual = unusual
@@ -183,6 +186,7 @@ class McpServer:
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Any:
         """A prompt of a backend's; the hub has none of its own."""
         exchange = self._entrance.enter(ctx)
+        self._check(ctx, exchange)
         result = await self._unusual.ask(ctx, exchange) if self._unusual is not None else None
         if result is None:
             raise refusal(PromptUnknown(f"Unknown prompt: {shown(params.name)}."))
@@ -191,6 +195,7 @@ class McpServer:
     async def complete(self, ctx: Context, _: types.CompleteRequestParams) -> Any:
         """What an argument could be, as far as a backend knows."""
         exchange = self._entrance.enter(ctx)
+        self._check(ctx, exchange)
         result = await self._unusual.ask(ctx, exchange) if self._unusual is not None else None
         return result or {"completion": {"values": []}}
 
@@ -200,6 +205,13 @@ class McpServer:
         if exchange.session is not None:
             exchange.session.log_level = params.level
         return types.EmptyResult()
+
+    def _check(self, ctx: Context, exchange: Exchange) -> None:
+        """Refuse a request that is denied, also where nothing has what it names."""
+        try:
+            self._policy.check_request(exchange.caller.account, ctx.method, dict(ctx.params or {}))
+        except FolkmootError as error:
+            raise refusal(error) from None
 
     def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
         if self._backends is None:

@@ -16,6 +16,7 @@ from folkmoot.transports.rest.resource import Resource, Waiting
 from folkmoot.transports.rest.table import OPERATIONS
 
 if TYPE_CHECKING:
+    from folkmoot.gateway.operations import HubPolicy
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.guard import Hosts
@@ -34,6 +35,7 @@ class RestApi:
         *,
         version: str,
         rooms: Rooms,
+        policy: HubPolicy,
         limits: RateLimits,
         hosts: Hosts,
         addresses: Addresses,
@@ -41,7 +43,9 @@ class RestApi:
         allowed_origins: Sequence[str] = (),
     ) -> None:
         described = msgspec.json.encode(document(version=version, url=public_url))
-        self._services = Services(rooms=rooms, limits=limits, document=Raw(described))
+        self._services = Services(
+            rooms=rooms, policy=policy, limits=limits, document=Raw(described)
+        )
         self._hosts = hosts
         self._addresses = addresses
         self._origins = tuple(allowed_origins)

@@ -13,6 +13,7 @@ from folkmoot.core.strict import Limits
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
+    from folkmoot.gateway.operations import HubPolicy
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms.model import Visitor
     from folkmoot.rooms.rooms import Rooms
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 Schema: TypeAlias = dict[str, Any]
 
+ENVELOPE: Final = "Envelope"
+"""The schema of a room's message."""
 BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 """How much a body may ask of us; what is said in a room has the limits of rooms instead."""
 
@@ -28,6 +31,7 @@ class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with."""
 
     rooms: Rooms
+    policy: HubPolicy
     limits: RateLimits
     document: Raw
     """The OpenAPI document."""
@@ -76,6 +80,12 @@ class Call(Struct, kw_only=True, eq=False):
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """All that was given, as the operation's tool takes it."""
+        given = {**self.query, **(self.body if self.raw else {})}
+        return {**given, "room": self.room} if self.room else given
+
+    @property
     def body(self) -> dict[str, Any]:
         """The JSON object of the request."""
         return strict.decode_object(self.raw, BODY)
@@ -99,6 +109,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """One row of the table."""
 
     id: str
+    name: str
+    """The operation that policy judges, as the call of a tool of this name."""
     method: Method
     path: str
     summary: str
@@ -111,6 +123,11 @@ class Operation(Struct, frozen=True, kw_only=True):
     """What it may refuse with, beside what every operation of its form may."""
     public: bool = False
     """Whether it works without a token."""
+
+    @property
+    def is_message(self) -> bool:
+        """Whether its body is a room's message, which the room has judged by what it says."""
+        return self.body is not None and self.body.schema == ENVELOPE
 
     @property
     def in_room(self) -> bool:

@@ -12,6 +12,7 @@ from folkmoot.core.errors import (
     BatchRefused,
     BodyTimeout,
     BodyTooLarge,
+    CapabilityDenied,
     DatabaseLocked,
     DatabaseUnwritable,
     DiskFailed,
@@ -61,7 +62,7 @@ ALWAYS: Final = (
     StoreOverloaded,
 )
 """What any request may be refused with."""
-WITH_TOKEN: Final = (AuthenticationRequired,)
+WITH_TOKEN: Final = (AuthenticationRequired, CapabilityDenied)
 IN_ROOM: Final = (RoomForbidden, RoomUnavailable)
 WITH_BODY: Final = (
     InvalidUtf8,

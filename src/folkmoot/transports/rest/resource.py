@@ -128,12 +128,19 @@ class Resource:
         )
         if operation.body is not None:
             check_media_type(scope)
+        self._judge(operation, call)
         if not query.get("wait"):
             return answered(operation, await operation.handler(call))
         async with self._waiting.watched(call, receive):
             done = await operation.handler(call)
             await self._confirm(call.visitor, token)
+            self._judge(operation, call)
         return answered(operation, done)
+
+    def _judge(self, operation: Operation, call: Call) -> None:
+        """Refuse what the caller may not do at the hub, as its tool would be refused."""
+        if not operation.public and not operation.is_message:
+            self._services.policy.check(call.visitor.principal, operation.name, call.arguments)
 
     async def _visitor(self, token: str) -> Visitor:
         if not token:

@@ -34,7 +34,7 @@ from folkmoot.rooms import MOST_READ, MOST_WAIT
 from folkmoot.rooms.directory import MOST_LISTED
 from folkmoot.rooms.machine import State
 from folkmoot.transports.rest import handlers
-from folkmoot.transports.rest.model import Body, Operation, Parameter, Reply, Schema
+from folkmoot.transports.rest.model import ENVELOPE, Body, Operation, Parameter, Reply, Schema
 from folkmoot.transports.rest.paging import LONGEST_CURSOR
 from folkmoot.transports.rest.schemas import LARGEST_SEQ, ROOM_NAME
 
@@ -77,6 +77,7 @@ SAID: Final = tuple(
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         id="listRooms",
+        name="room/list",
         method="GET",
         path="/v1/rooms",
         summary="List the rooms you may know of",
@@ -88,6 +89,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="createRoom",
+        name="room/create",
         method="POST",
         path="/v1/rooms",
         summary="Make a room",
@@ -107,6 +109,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="getRoom",
+        name="room/show",
         method="GET",
         path="/v1/rooms/{name}",
         summary="Read how a room is set",
@@ -115,6 +118,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="changeRoom",
+        name="room/change",
         method="PATCH",
         path="/v1/rooms/{name}",
         summary="Set a room anew",
@@ -126,6 +130,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="deleteRoom",
+        name="room/delete",
         method="DELETE",
         path="/v1/rooms/{name}",
         summary="Delete a room with everything that was said in it",
@@ -135,6 +140,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="listParticipants",
+        name="room/participants",
         method="GET",
         path="/v1/rooms/{name}/participants",
         summary="List who is here now",
@@ -145,6 +151,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="readMessages",
+        name="room/read",
         method="GET",
         path="/v1/rooms/{name}/messages",
         summary="Read what was said",
@@ -167,6 +174,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="postMessage",
+        name="room/post",
         method="POST",
         path="/v1/rooms/{name}/messages",
         summary="Say something",
@@ -176,7 +184,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         handler=handlers.post_message,
         body=Body(
-            "Envelope",
+            ENVELOPE,
             {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Good morning!"}},
         ),
         reply=Reply(201, "The message as everyone gets it.", "Message"),
@@ -184,6 +192,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="listProposals",
+        name="room/proposals",
         method="GET",
         path="/v1/rooms/{name}/proposals",
         summary="List proposals and what came of them",
@@ -202,6 +211,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="invite",
+        name="room/invite",
         method="POST",
         path="/v1/rooms/{name}/invites",
         summary="Invite someone",
@@ -224,6 +234,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="exchangeInvitation",
+        name="room/enter_as_guest",
         method="POST",
         path="/v1/rooms/{name}/guests",
         summary="Come in as a guest",
@@ -239,6 +250,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         id="describe",
+        name="folkmoot/openapi",
         method="GET",
         path="/v1/openapi.json",
         summary="Read this document",

@@ -68,9 +68,12 @@ class RoomDoor:
                 visitor, credential = await rooms.exchange(wish.room, token)
         else:
             visitor = await rooms.authenticate(token)
+        rooms.check_connection(visitor, wish.room)
         live, role = await rooms.enter(visitor, wish.room)
 
         def enter(link: Link) -> RoomOutlet:
+            # Again, since the hub may have denied it while the room was loaded.
+            rooms.check_connection(visitor, wish.room)
             outlet = RoomOutlet(link, live.left, self._rate)
             outlet.listen(rooms.receiver(live, outlet, visitor))
             live.join(

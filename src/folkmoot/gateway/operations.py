@@ -1,0 +1,162 @@
+"""Operations: what can be asked of the hub, each judged by one kind whichever way it is asked.
+
+A tool, a REST request, a WebSocket and a message in a room that do the same thing are one
+operation, and policy judges all of them as the call of a tool of that name:
+
+    room/say    the tool, POST /v1/rooms/NAME/messages, and chat on a WebSocket
+    room/join   the tool, and opening a WebSocket
+
+So what an account is denied at the hub it is denied everywhere. Inside a room the hub's denies hold
+as well, by the effective kind of each message; what the hub allows widens no room's rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core import chat
+from folkmoot.core.errors import CapabilityDenied, KindError
+from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.message import Request, members
+from folkmoot.core.policy import PrincipalType, decide
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+    from folkmoot.core.capability import Rights
+    from folkmoot.core.kinds import Kind
+    from folkmoot.core.mcpx import McpxMessage
+    from folkmoot.core.policy import Principal
+    from folkmoot.gateway.rights import HubRights
+
+CALL: Final = "tools/call"
+JOIN: Final = "room/join"
+READ: Final = "room/read"
+SAY: Final = "room/say"
+PROPOSE: Final = "room/propose"
+DECIDE: Final = "room/decide"
+POST: Final = "room/post"
+"""Any message in a room that no other operation stands for."""
+
+OPERATIONS: Final[Mapping[str, str]] = {
+    "chat": SAY,
+    f"mcp.notification.{chat.METHOD}": SAY,
+    f"mcp.request.tools/call:{chat.TOOL}": SAY,
+    "mcp.proposal": PROPOSE,
+    "mcpx.withdraw": DECIDE,
+    "mcpx.reject": DECIDE,
+    "room.invite": "room/invite",
+    "room.kick": "room/kick",
+    "capability.grant": "room/grant",
+    "capability.revoke": "room/revoke",
+}
+"""The operation that a message in a room is, by its kind or the beginning of it."""
+
+INBOX: Final = "mmp://mailboxes/inbox"
+SAME_AS_TOOL: Final[Mapping[str, str]] = {INBOX: "msg/digest"}
+"""Resources of the hub's own, and the tools that answer the same."""
+
+WITH_ACCOUNT: Final = frozenset((PrincipalType.PERSON, PrincipalType.AGENT))
+"""Those whom the hub knows; a guest has one room and nothing at the hub that could be denied."""
+
+
+class HubPolicy:
+    """The hub's rights, asked in the same words by every way in."""
+
+    def __init__(self, rights: HubRights) -> None:
+        self._rights = rights
+
+    def check(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
+        """Raise a `PolicyError` if someone may not do an operation."""
+        if principal.type in WITH_ACCOUNT:
+            request = call_of(operation, arguments)
+            verdict = decide(principal, self._rights.of_principal(principal), request)
+            if verdict.error is not None:
+                raise verdict.error
+
+    def check_request(self, account: Account | None, method: str, params: dict[str, Any]) -> None:
+        """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.
+
+        Lists and resources of the hub's are for everyone who is not denied them. A resource that
+        says what a tool says is denied with the tool.
+        """
+        rights = self._rights.of(account)[1]
+        if rights.has_denies:
+            check_denies(rights, Request(id=0, method=method, params=params))
+            if params.get("uri") in SAME_AS_TOOL:
+                check_denies(rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
+
+    def check_message(
+        self, principal: Principal, room: str, kind: Kind, message: McpxMessage
+    ) -> None:
+        """Raise `CapabilityDenied` if the hub denies someone what they say in a room."""
+        if principal.type not in WITH_ACCOUNT:
+            return
+        rights = self._rights.of_principal(principal)
+        if not rights.has_denies:
+            return
+        if rights.denies(kind, message.payload):
+            raise denied(kind, kind)
+        operation = operation_of(kind, message)
+        check_denies(rights, call_of(operation, arguments_of(operation, room, message)), kind)
+
+
+def check_denies(rights: Rights, request: Request, attempted: Kind | None = None) -> None:
+    """Raise `CapabilityDenied` if a deny speaks of a request, or of what was `attempted` by it."""
+    try:
+        kind = kind_of(request)
+    except KindError:
+        # What no right can speak of is refused elsewhere, in words of its own.
+        return
+    if kind is not None and rights.denies(kind, members(request)):
+        raise denied(kind, attempted or kind)
+
+
+def denied(kind: Kind, attempted: Kind) -> CapabilityDenied:
+    """The refusal of what a deny at the hub covers."""
+    return CapabilityDenied(f"A deny at the hub covers {kind}.", attempted_kind=str(attempted))
+
+
+def call_of(operation: str, arguments: dict[str, Any]) -> Request:
+    """An operation as the call that policy judges."""
+    return Request(id=0, method=CALL, params={"name": operation, "arguments": arguments})
+
+
+def operation_of(kind: Kind, message: McpxMessage) -> str:
+    """The operation that a message in a room is, by its effective kind.
+
+    A request that names what it correlates with fulfils a proposal.
+    """
+    for name in (kind.text, kind.base, kind.root, kind.protocol):
+        if name in OPERATIONS:
+            return OPERATIONS[name]
+    return DECIDE if kind.root == "mcp.request" and message.correlation_id else POST
+
+
+def arguments_of(operation: str, room: str, message: McpxMessage) -> dict[str, Any]:
+    """A message in a room as the arguments of its operation's tool."""
+    payload = message.payload if type(message.payload) is dict else {}
+    made = ARGUMENTS.get(operation)
+    return {**(payload if made is None else made(message, payload)), "room": room}
+
+
+def _said(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
+    spelled = chat.spellings(message.kind, payload)
+    return dict(spelled[0][1]["params"]) if spelled else payload
+
+
+def _proposed(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
+    return {**payload, "to": message.to[0]} if message.to else payload
+
+
+def _decided(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
+    decision = {"withdraw": "withdraw", "reject": "reject"}.get(message.kind.operation, "fulfil")
+    proposal = message.correlation_id[0] if message.correlation_id else ""
+    return {**_proposed(message, payload), "proposal": proposal, "decision": decision}
+
+
+ARGUMENTS: Final[Mapping[str, Callable[[McpxMessage, dict[str, Any]], dict[str, Any]]]] = {
+    SAY: _said,
+    PROPOSE: _proposed,
+    DECIDE: _decided,
+}

@@ -1,0 +1,425 @@
+"""What the operator denies an account holds on every way into the hub.
+
+Each way is a row: how it is tried, and the kinds it is judged by. For every deny the expected
+verdict is computed from those kinds, so a way that asks policy nothing, or asks with another kind,
+fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from folkmoot.app import Hub
+from folkmoot.core.capability import Rights
+from folkmoot.core.kinds import parse
+from folkmoot.settings import GatewaySpec
+from folkmoot.tools import CATALOGUE
+from folkmoot.transports.rest.table import OPERATIONS
+from tests.harness import run
+from tests.interaction.room_client import (
+    ROOM,
+    Message,
+    Seat,
+    chat,
+    fulfilment,
+    grant,
+    joined,
+    message,
+    notice,
+    proposal,
+    say,
+    turned_away,
+)
+from tests.mcp_harness import meeting, modern, settings, until
+
+TOOL = "mcp.request.tools/call"
+INBOX = "mmp://mailboxes/inbox"
+DENIED = "capability_denied"
+NOT_ALLOWED = 4403
+
+DENIES = [
+    "!mcp.request.*",
+    "!*",
+    f"!{TOOL}:room/*",
+    f"!{TOOL}:room/say",
+    f"!{TOOL}:room/join",
+    f"!{TOOL}:room/read",
+    f"!{TOOL}:room/decide",
+    f"!{TOOL}:room/show",
+    f"!{TOOL}:msg/*",
+    "!mcp.request.resources/*",
+    "!mcp.request.resources/read",
+    "!mcp.request.prompts/*",
+    "!chat.*",
+    "!mcp.notification.notifications/chat/message",
+    "!mcp.proposal.*",
+    "!reasoning.*",
+]
+
+
+class Way(NamedTuple):
+    """One way in: the kinds it is judged by, and whether trying it was denied."""
+
+    name: str
+    kinds: tuple[str, ...]
+    is_denied: Callable[[Visit], Awaitable[bool]]
+    connected: bool = False
+    """Whether it needs a WebSocket, which a deny may have closed."""
+
+
+class Visit:
+    """Bob at a hub where ann has a room."""
+
+    def __init__(self, hub: Hub, http: httpx2.AsyncClient, token: str, ann: str) -> None:
+        self.hub = hub
+        self.ann = ann
+        self.http = http
+        self.token = token
+        self.port = int(hub.base_url.rpartition(":")[2])
+        self.seat: Seat | None = None
+
+    async def change(self, command: str, pattern: str) -> None:
+        """What the operator does with `folkmoot grant` and `folkmoot revoke`."""
+        commands = self.hub.behind.commands(self.hub.base_url)
+        await commands[command]({"handle": "bob", "patterns": [pattern]}, lambda _: None)
+
+    async def mcp(self, method: str, **params: Any) -> Any:
+        """What a request to `/mcp` answers."""
+        sent, headers = modern(method, **params)
+        if "uri" in params:
+            headers["mcp-name"] = params["uri"]
+        answer = await self.http.post(
+            "/mcp",
+            content=json.dumps(sent),
+            headers={
+                **headers,
+                "authorization": f"Bearer {self.token}",
+                "content-type": "application/json",
+                "accept": "application/json, text/event-stream",
+            },
+        )
+        return answer.json()
+
+    async def tool_denied(self, name: str) -> bool:
+        answer = await self.mcp("tools/call", name=name, arguments={})
+        if "error" in answer:
+            return bool(answer["error"]["data"]["code"] == DENIED)
+        told = json.loads(answer["result"]["content"][0]["text"])
+        return told.get("code") == DENIED
+
+    async def request_denied(self, method: str, **params: Any) -> bool:
+        answer = await self.mcp(method, **params)
+        return "error" in answer and (answer["error"].get("data") or {}).get("code") == DENIED
+
+    async def rest_denied(self, method: str, path: str, body: Any) -> bool:
+        answer = await self.http.request(
+            method,
+            path.replace("{name}", ROOM),
+            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
+            content=None if body is None else json.dumps(body),
+        )
+        if answer.status_code == 403 and answer.json()["error"]["code"] == DENIED:
+            # A room's own refusal tells what one holds there; ours names the hub or our rights.
+            return "hub" in answer.text or "A deny among" in answer.text
+        return False
+
+    async def said_denied(self, sent: Message) -> bool:
+        assert self.seat is not None
+        await self.seat.send(sent)
+        told = await self.seat.outcome(sent["id"])
+        if told["kind"] != "system.error":
+            return False
+        return told["payload"]["error"] == DENIED and "hub" in told["payload"]["message"]
+
+
+def tool(name: str) -> str:
+    return f"{TOOL}:{name}"
+
+
+def tools() -> Iterator[Way]:
+    for row in CATALOGUE.tools:
+        yield Way(f"tool {row.name}", (tool(row.name),), lambda v, n=row.name: v.tool_denied(n))
+
+
+def routes() -> Iterator[Way]:
+    for row in OPERATIONS:
+        if row.public or row.is_message or row.id == "deleteRoom":
+            continue
+        body = None if row.body is None else dict(row.body.example)
+        kinds: tuple[str, ...] = (tool(row.name),)
+        if row.id == "invite":
+            kinds += ("room.invite",)
+        yield Way(
+            f"{row.method} {row.path}",
+            kinds,
+            lambda v, r=row, b=body: v.rest_denied(r.method, r.path, b),
+        )
+    # Last, since ann's room must stand until here; bob may not delete it anyway.
+    gone = next(row for row in OPERATIONS if row.id == "deleteRoom")
+    yield Way(
+        "DELETE",
+        (tool(gone.name),),
+        lambda v: v.rest_denied("DELETE", gone.path, None),
+    )
+
+
+def messages() -> Iterator[tuple[str, Callable[[], Message], tuple[str, ...]]]:
+    """Messages of a room: what each is called, how it is made, and the kinds it is judged by."""
+    both = ("chat.message", "mcp.notification.notifications/chat/message")
+    asked = proposal("mow")
+    call = f"{TOOL}:mow"
+    yield "chat", chat, (*both, tool("room/say"))
+    yield "chat as a notification", notice, (*both, tool("room/say"))
+    yield "chat.say", say, (*both, f"{TOOL}:chat.say", tool("room/say"))
+    yield (
+        "a proposal",
+        lambda: proposal("mow"),
+        ("mcp.proposal.tools/call:mow", tool("room/propose")),
+    )
+    yield "a fulfilment", lambda: fulfilment(asked, "ann"), (call, tool("room/decide"))
+    for verb in ("withdraw", "reject"):
+        made = f"mcpx.{verb}.proposal"
+        yield (
+            verb,
+            lambda k=made: message(k, {"reason": "no"}, correlation_id=["p-1"]),
+            (made, tool("room/decide")),
+        )
+    yield (
+        "a kick",
+        lambda: message("room.kick", {"participant": "ann"}),
+        ("room.kick", tool("room/kick")),
+    )
+    yield "a grant", lambda: grant("ann", "chat.*"), ("capability.grant", tool("room/grant"))
+    yield (
+        "a thought",
+        lambda: message("reasoning.thought", {}),
+        ("reasoning.thought", tool("room/post")),
+    )
+    yield "another protocol", lambda: message("garden.mow", {}), ("garden.mow", tool("room/post"))
+
+
+def said() -> Iterator[Way]:
+    for name, make, kinds in messages():
+        yield Way(f"WebSocket: {name}", kinds, lambda v, m=make: v.said_denied(m()), connected=True)
+        yield Way(
+            f"POST: {name}",
+            kinds,
+            lambda v, m=make: v.rest_denied("POST", "/v1/rooms/{name}/messages", m()),
+        )
+
+
+def protocol() -> Iterator[Way]:
+    def request(method: str, **params: Any) -> Callable[[Visit], Awaitable[bool]]:
+        return lambda visit: visit.request_denied(method, **params)
+
+    for listed in ("tools", "prompts", "resources", "resources/templates"):
+        yield Way(listed, (f"mcp.request.{listed}/list",), request(f"{listed}/list"))
+    read = f"mcp.request.resources/read:{INBOX}"
+    yield Way("inbox", (read, tool("msg/digest")), request("resources/read", uri=INBOX))
+    app = "ui://mmp-inbox"
+    yield Way("app", (f"mcp.request.resources/read:{app}",), request("resources/read", uri=app))
+    yield Way("prompt", ("mcp.request.prompts/get:no",), request("prompts/get", name="no"))
+    completed = {
+        "ref": {"type": "ref/prompt", "name": "no"},
+        "argument": {"name": "a", "value": ""},
+    }
+    yield Way(
+        "completion",
+        ("mcp.request.completion/complete:no",),
+        request("completion/complete", **completed),
+    )
+
+
+WAYS = (*protocol(), *said(), *tools(), *routes())
+
+
+@asynccontextmanager
+async def visit(folder: Path) -> AsyncIterator[Visit]:
+    async with (
+        Hub(settings(folder)).running() as hub,
+        httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
+    ):
+        ann = (await hub.accounts.register("ann")).token
+        bob = (await hub.accounts.register("bob")).token
+        made = await http.post(
+            "/v1/rooms",
+            headers={"authorization": f"Bearer {ann}"},
+            # Whatever the hub does not deny, the room allows.
+            json={"name": ROOM, "capabilities": ["*"]},
+        )
+        assert made.status_code == 201
+        yield Visit(hub, http, bob, ann)
+
+
+@pytest.mark.requirement("hub.deny-everywhere", "hub.deny-in-rooms", "rest.policy")
+@pytest.mark.parametrize("deny", DENIES)
+def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        rights = Rights([deny])
+
+        def covers(*kinds: str) -> bool:
+            return any(rights.denies(parse(kind), {}) for kind in kinds)
+
+        async with visit(tmp_path) as there:
+            await there.change("grants.grant", deny)
+            shut = covers(tool("room/join"), tool("room/read"))
+            wrong: list[str] = []
+            if shut:
+                assert await turned_away(there.port, there.token) == NOT_ALLOWED
+                wrong = await astray(there, covers, connected=False)
+            else:
+                async with joined(there.port, there.token) as there.seat:
+                    wrong = await astray(there, covers, connected=True)
+            assert not wrong
+
+    run(main())
+
+
+async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) -> list[str]:
+    """The ways on which the verdict is not the one that the deny has."""
+    wrong: list[str] = []
+    for way in WAYS:
+        if way.connected and not connected:
+            continue
+        expected = covers(*way.kinds)
+        if await way.is_denied(there) != expected:
+            wrong.append(f"{way.name}: {'passed' if expected else 'was denied'}")
+    return wrong
+
+
+@pytest.mark.requirement("hub.deny-everywhere")
+def test_without_a_deny_every_way_is_open(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there, joined(there.port, there.token) as there.seat:
+            assert not await astray(there, lambda *_: False, connected=True)
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.deny-at-once")
+@pytest.mark.parametrize("deny", [f"!{TOOL}:room/join", f"!{TOOL}:room/read", "!mcp.request.*"])
+def test_a_deny_ends_open_connections_at_once(deny: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
+            await there.change("grants.grant", deny)
+            assert await seat.closed() == NOT_ALLOWED
+            await there.change("grants.revoke", deny)
+            async with joined(there.port, there.token) as again:
+                await again.said(chat())
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.deny-at-once")
+def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
+            await seat.said(chat())
+            await there.change("grants.grant", "!room/say")
+            for sent in (chat(), notice(), say()):
+                told = await seat.refused(sent)
+                assert told["error"] == DENIED
+                assert told["attempted_kind"].startswith(sent["kind"])
+            await seat.said(message("reasoning.thought", {}))
+            await there.change("grants.revoke", "!room/say")
+            await seat.said(chat())
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.deny-at-once")
+def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there:
+            bearer = {"authorization": f"Bearer {there.token}"}
+            arguments = {"room": ROOM, "wait": 30}
+            waiting = (
+                there.http.get(f"/v1/rooms/{ROOM}/messages?wait=30", headers=bearer),
+                there.mcp("tools/call", name="room/read", arguments=arguments),
+            )
+            answers = [asyncio.ensure_future(each) for each in waiting]
+
+            async def both_wait() -> bool:
+                return sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers)
+
+            await until(both_wait)
+            await there.change("grants.grant", f"!{TOOL}:room/read")
+            ann = {"authorization": f"Bearer {there.ann}"}
+            spoken = await there.http.post(f"/v1/rooms/{ROOM}/messages", headers=ann, json=chat())
+            assert spoken.status_code == 201
+            rest, tool_result = [await each for each in answers]
+            assert (rest.status_code, rest.json()["error"]["code"]) == (403, DENIED)
+            assert json.loads(tool_result["result"]["content"][0]["text"])["code"] == DENIED
+
+    run(main())
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.requirement("hub.deny-everywhere")
+def test_no_more_is_heard_of_a_mailbox_that_is_denied(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            ann, bob = await there.people("ann", "bob")
+            await bob.client.subscribe_resource(INBOX)
+            assert there.hub.mcp._parts._notices._of_session
+            command = there.hub.behind.commands("")["grants.grant"]
+            await command({"handle": "bob", "patterns": ["!msg/digest"]}, lambda _: None)
+            await ann.call("msg/send", to="bob", body="Tea at four?")
+
+            async def ended() -> bool:
+                return not there.hub.mcp._parts._notices._of_session
+
+            await until(ended)
+            with pytest.raises(MCPError, match="A deny at the hub"):
+                await bob.client.subscribe_resource(INBOX)
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.deny-in-rooms")
+def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there:
+            bearer = {"authorization": f"Bearer {there.token}"}
+            await there.http.post("/v1/rooms", headers=bearer, json={"name": "tea"})
+            deny = {
+                "kind": f"!{TOOL}:room/*",
+                "payload": {"params": {"arguments": {"room": ROOM}}},
+            }
+            async with joined(there.port, there.token) as here:
+                await there.hub.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
+                assert await here.closed() == NOT_ALLOWED
+            assert await turned_away(there.port, there.token) == NOT_ALLOWED
+            assert await there.rest_denied("GET", "/v1/rooms/{name}/messages", None)
+            assert await there.rest_denied("POST", "/v1/rooms/{name}/messages", chat())
+            async with joined(there.port, there.token, "tea") as tea:
+                await tea.said(chat())
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.deny-in-rooms")
+def test_what_the_hub_allows_widens_no_right_in_a_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with visit(tmp_path) as there:
+            cyd = (await there.hub.accounts.register("cyd")).token
+            await there.http.post(
+                "/v1/rooms",
+                headers={"authorization": f"Bearer {cyd}"},
+                json={"name": "quiet", "capabilities": ["reasoning.*"]},
+            )
+            await there.change("grants.grant", "*")
+            async with joined(there.port, there.token, "quiet") as seat:
+                assert (await seat.refused(chat()))["error"] == DENIED
+                await seat.said(message("reasoning.thought", {}))
+
+    run(main())
