@@ -122,14 +122,13 @@ def test_a_constraint_covers_a_narrower_one(wide: Any, narrow: Any, covers: bool
     assert Constraint(wide).covers(Constraint(narrow)) is covers
 
 
-@pytest.mark.parametrize("if_too_long", [True, False])
-def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_too_long: bool) -> None:
+@pytest.mark.parametrize("if_unclear", [True, False])
+def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_unclear: bool) -> None:
     constraint = Constraint({"text": "*x*"})
     assert (
-        constraint.matches({"text": "y" * MAX_SEARCHED + "x"}, if_too_long=if_too_long)
-        is if_too_long
+        constraint.matches({"text": "y" * MAX_SEARCHED + "x"}, if_unclear=if_unclear) is if_unclear
     )
-    assert not constraint.matches({"text": "y" * MAX_SEARCHED}, if_too_long=if_too_long)
+    assert not constraint.matches({"text": "y" * MAX_SEARCHED}, if_unclear=if_unclear)
 
 
 def test_a_constraint_keeps_what_it_was_given() -> None:

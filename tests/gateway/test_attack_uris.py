@@ -71,3 +71,37 @@ def test_a_deny_holds_for_what_a_uri_means_with_its_escapes_read(uri: str, denie
     kind = parse(f"mcp.request.resources/read:{uri}")
     assert rights.allows(kind)
     assert (hidden_deny(rights, kind) is not None) is denied
+
+
+@pytest.mark.requirement("uri.meaning-denied")
+@pytest.mark.parametrize(
+    ("uri", "denied"),
+    [
+        ("files://x/notes//secret1", True),
+        ("files://x//notes/secret1", True),
+        ("files://x/notes///secret1", True),
+        ("files://x/notes%2F%2Fsecret1", True),
+        ("files://x/notes/%2Fsecret1", True),
+        ("files://x\\notes\\secret1", True),
+        ("files:///x/notes/secret1", True),
+        ("files://x/notes/open1", False),
+        ("files://x//notes//open1", False),
+        ("files://x/notes/open1?of=notes/secret1", False),
+    ],
+)
+def test_a_deny_holds_for_a_uri_with_doubled_slashes(uri: str, denied: bool) -> None:
+    rights = Rights(["mcp.*", "!mcp.request.resources/*:files://x/notes/secret*"])
+    kind = parse(f"mcp.request.resources/read:{uri}")
+    assert rights.allows(kind)
+    assert (hidden_deny(rights, kind) is not None) is denied
+
+
+@pytest.mark.requirement("uri.meaning-denied")
+@pytest.mark.parametrize(
+    "uri", ["files://x/diary/", "files://x/diary?", "files://x/diary#top", "files://x/diary//?a=b"]
+)
+def test_a_deny_of_one_resource_holds_whatever_follows_its_path(uri: str) -> None:
+    rights = Rights(["mcp.*", "!mcp.request.resources/read:files://x/diary"])
+    kind = parse(f"mcp.request.resources/read:{uri}")
+    assert rights.allows(kind)
+    assert hidden_deny(rights, kind) is not None

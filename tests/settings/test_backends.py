@@ -404,3 +404,34 @@ def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
         assert name == spec.namespace
         assert bool(spec.command) is not bool(spec.url)
         msgspec.json.encode(msgspec.structs.asdict(spec))
+
+
+@pytest.mark.requirement("capability.path-loose")
+@pytest.mark.parametrize(
+    ("arguments", "member"),
+    [
+        ('path = "notes/*"', "path"),
+        ('targetDir = ["a", "b/*"]', "targetDir"),
+        ('path = { under = "notes/" }', None),
+        ('path = "notes/a"', None),
+        ('title = "draft*"', None),
+    ],
+)
+def test_a_path_that_is_compared_as_text_is_noted_and_allowed(
+    arguments: str, member: str | None
+) -> None:
+    constraint = f"payload = {{ params = {{ arguments = {{ {arguments} }} }} }}"
+    text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
+    notes = load_text(text).notes
+    assert len(notes) == (member is not None)
+    for note in notes:
+        assert note.startswith(f"hub.toml:2: grants.gina: {member} is compared as text")
+        assert f'{member} = {{ under = "FOLDER/" }}' in note
+
+
+@pytest.mark.requirement("capability.path-under")
+def test_a_folder_that_is_none_is_refused() -> None:
+    constraint = 'payload = { params = { arguments = { path = { under = "notes/*" } } } }'
+    text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
+    (problem,) = problems(text)
+    assert "one folder" in problem

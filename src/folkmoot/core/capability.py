@@ -57,7 +57,7 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
             and self.context.matches(kind.context or "")
             and kind.protocol != "system"
             and (
-                self.constraint is None or self.constraint.matches(payload, if_too_long=self.denies)
+                self.constraint is None or self.constraint.matches(payload, if_unclear=self.denies)
             )
         )
 
@@ -298,7 +298,7 @@ class _Undecided:
     def allows(self, context: str, payload: Any) -> bool:
         for matches, constraint in self._denies:
             if matches(context) and (
-                constraint is None or constraint.matches(payload, if_too_long=True)
+                constraint is None or constraint.matches(payload, if_unclear=True)
             ):
                 return False
         if context in self._deny_names or context.startswith(self._deny_begins):

@@ -123,12 +123,14 @@ class Catalogue:
         return uri in self.resources or uri in self.templates
 
     def check_meaning(self, rights: Rights, kind: Kind | None) -> None:
-        """Refuse a request for a URI that is not listed and whose escapes hide one that is denied.
+        """Refuse a request for a URI that is not listed and may mean one that is denied.
 
         To be asked once policy has let it pass.
         """
         context = None if kind is None else kind.context
-        if kind is None or context is None or "%" not in context or self.lists(context):
+        if kind is None or context is None or "://" not in context or self.lists(context):
+            return
+        if not rights.has_denies and "%" not in context:
             return
         if (denied := hidden_deny(rights, kind)) is not None:
             raise denied

@@ -1,7 +1,8 @@
 """What a server may take a URI for, whatever it looks like: no spelling slips past a right.
 
 A URI that is listed means itself. Any other is passed on only in its plain spelling, and only if
-nothing speaks against what is left of it once its escapes are read.
+nothing speaks against what it may mean: with its escapes read, doubled slashes as one, backslashes
+as slashes, and without what follows `?` or `#`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ _FILE: Final = re.compile(r"[a-z0-9]+://file/[/:]", re.IGNORECASE)
 _PLAIN_FILE: Final = re.compile(
     r"[a-z0-9]+://file//(?!localhost/)[^/?#]*(?:/(?!/)[^?#]*)?", re.IGNORECASE
 )
+_BEGINS: Final = (
+    re.compile(r"[a-z0-9]+://"),
+    re.compile(r"[a-z0-9]+://[A-Za-z][A-Za-z0-9+.-]*//"),
+)
+"""What stands before the path of a URI: of the backend's own scheme, and of another one."""
+_SLASHES: Final = re.compile("/{2,}")
+_END: Final = re.compile(r"(?<=[^:/])/*(?:[?#].*)?$", re.DOTALL)
 _NOT_IN_FILE: Final = re.compile(r"(?<=.)//|%2f|%5c", re.IGNORECASE)
 
 
@@ -44,11 +52,11 @@ def has_other_spelling(uri: str) -> bool:
 
 
 def hidden_deny(rights: Rights, kind: Kind) -> CapabilityDenied | None:
-    """The refusal of a request whose URI means something denied once its escapes are read."""
+    """The refusal of a request whose URI means something denied once it is read as servers do."""
     try:
         denied = any(
             rights.denies(parse(f"{kind.base}:{meaning}"))
-            for meaning in _readings(kind.context or "")[1:]
+            for meaning in _meanings(kind.context or "")
         )
     except KindError:
         # What no right can speak of, such as a line break, nobody has a right to.
@@ -63,6 +71,21 @@ def _readings(uri: str) -> list[str]:
     while len(found) <= MOST_DEEP and (read := unquote(found[-1])) != found[-1]:
         found.append(read)
     return found
+
+
+def _meanings(uri: str) -> list[str]:
+    """What else a server may take a URI for."""
+    found: dict[str, None] = {}
+    for read in _readings(uri):
+        slashed = read.replace("\\", "/")
+        for whole in (slashed, _END.sub("", slashed)):
+            found[whole] = None
+            for begin in _BEGINS:
+                if (begun := begin.match(whole)) is not None:
+                    rest = _SLASHES.sub("/", whole[begun.end() :])
+                    found[f"{begun[0]}{rest}"] = found[f"{begun[0]}{rest.lstrip('/')}"] = None
+    found.pop(uri, None)
+    return list(found)
 
 
 def _climbs(uri: str) -> bool:

@@ -88,6 +88,7 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
     """The capabilities of one holder."""
     # Compiling is for those who have grants; most settings have none.
     from folkmoot.core.capability import capability
+    from folkmoot.core.constraint import loose_paths
 
     if not isinstance(given, list) or len(given) > MOST_PATTERNS:
         place.refuse(
@@ -98,9 +99,16 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
         return ()
     for each in given:
         try:
-            capability(each)
+            constraint = capability(each).constraint
         except FolkmootError as error:
             place.refuse((name,), f"{place.name(name)}: {error.message.rstrip('.')}")
+            continue
+        for member in loose_paths(constraint.source) if constraint else ():
+            place.note(
+                (name,),
+                f"{place.name(name)}: {bare(member)} is compared as text, and paths such as a/../b "
+                f'or a//b get around it; write {bare(member)} = {{ under = "FOLDER/" }}',
+            )
     return tuple(given)
 
 

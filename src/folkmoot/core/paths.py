@@ -1,0 +1,150 @@
+"""Paths: whether a value names something in a folder, however it is spelled.
+
+A server may read one value in several ways: as it is written, with its percent escapes read, with
+backslashes as slashes. `Folder.holds` answers yes if the value is in the folder in every reading,
+no if it is in none, and None where that cannot be told: it climbs out, begins somewhere else than
+the folder does, or is spelled so that servers may differ. Upper and lower case are different.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from folkmoot.core.errors import ConstraintSyntax
+
+MAX_PATH: Final = 4096
+"""Characters of a value that is looked at; a longer one is unclear."""
+MAX_ESCAPED: Final = 3
+"""How often escapes within escapes are read; a value with more of them is unclear."""
+
+ABSOLUTE: Final = "/"
+RELATIVE: Final = ""
+LOCAL: Final = frozenset(("", "localhost"))
+DOTS: Final = frozenset((".", ".."))
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd]")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?#]*)([^?#]*)(.*)")
+_UNCLEAR = re.compile(r"//|~|[A-Za-z]:")
+"""How a path begins that is another one on other systems, or of another person."""
+_NOT_IN_FOLDER = re.compile(r"[*%\\?#]|(?:^|/)\.\.(?:/|$)")
+
+
+class Place(NamedTuple):
+    """Where a path begins, and the names from there on."""
+
+    anchor: str
+    """Empty for a relative path, `/` for an absolute one, `scheme://authority` for a URL."""
+    names: tuple[str, ...]
+    climbs: bool = False
+    """Whether `..` stood in it, which a link may lead elsewhere than it looks."""
+
+
+class Folder:
+    """One folder, written as a path or a URI."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, text: str) -> None:
+        place = None
+        if text and _NOT_IN_FOLDER.search(text) is None and _CONTROL.search(text) is None:
+            place = _place(text)
+        if place is None:
+            raise ConstraintSyntax(
+                '"under" takes the path or URI of one folder, such as "notes/", without '
+                r'"..", "*", "%", "?", "#" and "\", and not from "~".'
+            )
+        self.place = place
+
+    def contains(self, other: Folder) -> bool:
+        """Whether everything in the other folder is in this one."""
+        return self._has(other.place)
+
+    def holds(self, value: str) -> bool | None:
+        """Whether a value names the folder or something in it; None if that cannot be told."""
+        readings = _readings(value)
+        if readings is None:
+            return None
+        answers = {self._judge(_place(reading)) for reading in readings}
+        return answers.pop() if len(answers) == 1 else None
+
+    def _has(self, place: Place) -> bool:
+        own = self.place
+        return place.anchor == own.anchor and place.names[: len(own.names)] == own.names
+
+    def _judge(self, place: Place | None) -> bool | None:
+        if place is None:
+            return None
+        if self._has(place):
+            return True
+        if place.climbs or not _apart(self.place.anchor, place.anchor):
+            return None
+        return False
+
+
+def _apart(folder: str, value: str) -> bool:
+    """Whether it is certain that two paths which differ name different things."""
+    if folder == value:
+        return True
+    if "://" not in folder:
+        # Nobody here knows where a relative path begins; a URL is no path of a file.
+        return "://" in value
+    return "://" in value and _host(folder) != _host(value)
+
+
+def _host(anchor: str) -> str:
+    """The host of a URL, without its port and whoever is named before it."""
+    authority = anchor.partition("://")[2]
+    return authority.rpartition("@")[2].partition(":")[0].rstrip(".")
+
+
+def _readings(value: str) -> set[str] | None:
+    """Every way in which a value may be read; None if there are too many."""
+    if not 0 < len(value) <= MAX_PATH:
+        return None
+    found = [value]
+    try:
+        while (read := unquote(found[-1], errors="strict")) != found[-1]:
+            if len(found) > MAX_ESCAPED:
+                return None
+            found.append(read)
+    except UnicodeDecodeError:
+        return None
+    if any(_CONTROL.search(reading) for reading in found):
+        return None
+    return {*found, *(reading.replace("\\", "/") for reading in found)}
+
+
+def _place(text: str) -> Place | None:
+    """What a path or URI names, or None where servers may differ about it."""
+    url = _URL.fullmatch(text)
+    if url is not None:
+        scheme, authority, path, rest = url[1].lower(), url[2].lower(), url[3], url[4]
+        if scheme != "file":
+            return _walk(f"{scheme}://{authority}", path)
+        return _walk(ABSOLUTE, path) if authority in LOCAL and path and not rest else None
+    if text[:5].lower() == "file:":
+        text = text[5:]
+        if not text.startswith("/"):
+            return None
+    if _UNCLEAR.match(text) is not None:
+        return None
+    return _walk(ABSOLUTE if text.startswith("/") else RELATIVE, text)
+
+
+def _walk(anchor: str, path: str) -> Place | None:
+    """Follow a path name by name; None if it climbs above where it begins."""
+    names: list[str] = []
+    climbs = False
+    for name in path.split("/"):
+        if name == "..":
+            if not names:
+                return None
+            climbs = True
+            names.pop()
+        elif name not in ("", "."):
+            if name.partition(";")[0] in DOTS:
+                return None
+            names.append(name)
+    return Place(anchor, tuple(names), climbs)

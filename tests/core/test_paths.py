@@ -1,0 +1,288 @@
+"""Paths in constraints: where a value leads, however it is spelled."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folkmoot.core.capability import Rights, covers
+from folkmoot.core.constraint import Constraint, loose_paths
+from folkmoot.core.errors import ConstraintSyntax
+from folkmoot.core.kinds import parse
+from folkmoot.core.paths import MAX_PATH, Folder
+
+PIECES = st.sampled_from(
+    [
+        "notes",
+        "secret",
+        "a",
+        "/",
+        "//",
+        ".",
+        "..",
+        "../",
+        "/..",
+        "\\",
+        "..\\",
+        "%2e",
+        "%2F",
+        "%252e",
+        "%5C",
+        "~",
+        ";",
+        "..;",
+        "%",
+        "%00",
+        " ",
+        "é",
+        ":",
+        "C:",
+        "file:",
+        "file://",
+        "localhost",
+        "?",
+    ]
+)
+PATHS = st.lists(PIECES, max_size=8).map("".join)
+
+
+@pytest.mark.requirement("capability.path-under")
+@pytest.mark.parametrize(
+    ("folder", "value", "holds"),
+    [
+        ("notes/", "notes/a", True),
+        ("notes/", "notes", True),
+        ("notes", "notes/a", True),
+        ("./notes/", "notes//a/./b", True),
+        ("notes/", "notes/a/../b", True),
+        ("notes/", "notes/50%.txt", True),
+        ("notes/", "notes/a%20b", True),
+        ("notes/", "notebook/a", False),
+        ("notes/", "Notes/a", False),
+        ("notes/", "other/a", False),
+        ("notes/", "notes/../other/a", None),
+        ("notes/", "notes/../../etc/passwd", None),
+        ("notes/", "../notes/a", None),
+        ("notes/", "notes/%2e%2e/%2e%2e/etc/passwd", None),
+        ("notes/", "notes/%252e%252e/other", None),
+        ("notes/", "notes/%25252525252e/a", None),
+        ("notes/", "notes/%ff", None),
+        ("notes/", "notes/..\\..\\etc", None),
+        ("notes/", "notes\\a", None),
+        ("notes/", "notes/..;/a", None),
+        ("notes/", "notes/.;x/a", None),
+        ("notes/", "notes/a\x00.txt", None),
+        ("notes/", "notes/a%00.txt", None),
+        ("notes/", "notes/a\nb", None),
+        ("notes/", "/srv/notes/a", None),
+        ("notes/", "~/notes/a", None),
+        ("notes/", "C:/notes/a", None),
+        ("notes/", "//notes/a", None),
+        ("notes/", "", None),
+        ("notes/", "notes/" + "a" * MAX_PATH, None),
+        ("notes/", "https://example.com/notes/a", False),
+        ("notes/", "x://../../etc/passwd", None),
+        ("notes/secret", "notes//secret", True),
+        ("notes/secret", "notes/%73ecret", None),
+        (".", "anything/at/all", True),
+        (".", "../up", None),
+        ("/", "/etc/passwd", True),
+        ("/", "etc/passwd", None),
+        ("/srv/notes", "/srv/notes/a", True),
+        ("/srv/notes", "/srv/./notes//a", True),
+        ("/srv/notes", "/srv/notes/../../etc", None),
+        ("/srv/notes", "/../srv/notes", None),
+        ("/srv/notes", "/etc/passwd", False),
+        ("/srv/notes", "notes/a", None),
+        ("/srv/notes", "file:///srv/notes/a", True),
+        ("/srv/notes", "FILE://localhost/srv/notes/a", True),
+        ("/srv/notes", "file:/srv/notes/a", True),
+        ("/srv/notes", "file:srv/notes/a", None),
+        ("/srv/notes", "file://elsewhere/srv/notes/a", None),
+        ("/srv/notes", "file:///srv/notes/a?x", None),
+        ("/srv/notes", "file://localhost", None),
+        ("file:///srv/notes/", "/srv/notes/a", True),
+        ("file:///srv/notes/", "file:///srv/notes/%2e%2e/a", None),
+        ("https://example.com/docs/", "https://example.com/docs/a?b=../c", True),
+        ("https://example.com/docs/", "HTTPS://EXAMPLE.com/docs/a", True),
+        ("https://example.com/docs/", "https://example.com/docs/../a", None),
+        ("https://example.com/docs/", "https://example.com/other", False),
+        ("https://example.com/docs/", "https://example.org/docs/", False),
+        ("https://example.com/docs/", "https://example.com:8443/docs/", None),
+        ("https://example.com/docs/", "http://example.com/docs/", None),
+        ("https://example.com/docs/", "https://example.com@evil.org/docs/", False),
+        ("https://example.com/docs/", "https://me@example.com./docs/", None),
+        ("https://example.com/docs/", "docs/a", None),
+    ],
+)
+def test_a_path_is_in_a_folder_where_it_leads_there(
+    folder: str, value: str, holds: bool | None
+) -> None:
+    assert Folder(folder).holds(value) is holds
+    # An allow takes what is certain, and a deny whatever is not certain to be elsewhere.
+    constraint = Constraint({"path": {"under": folder}})
+    assert constraint.matches({"path": value}) is (holds is True)
+    assert constraint.matches({"path": value}, if_unclear=True) is (holds is not False)
+
+
+@pytest.mark.requirement("capability.path-under")
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "",
+        "notes/*",
+        "../up",
+        "a/../b",
+        "a%2Fb",
+        "a\\b",
+        "~/notes",
+        "C:/notes",
+        "//host/a",
+        "a\nb",
+        "https://example.com/a?b",
+        "file:notes",
+        "file://elsewhere/a",
+    ],
+)
+def test_a_folder_is_written_plainly(folder: str) -> None:
+    for under in (folder, ["notes/", folder]):
+        with pytest.raises(ConstraintSyntax, match="one folder"):
+            Constraint({"path": {"under": under}})
+
+
+@pytest.mark.requirement("capability.path-under")
+@pytest.mark.parametrize(
+    ("value", "allows", "denies"),
+    [
+        (["notes/a", "drafts/b"], True, True),
+        (["notes/a", "other/b"], False, True),
+        (["other/a", "other/b"], False, False),
+        ([], False, False),
+        (["notes/a", 1], False, True),
+        (["other", ["notes"]], False, True),
+        (None, False, True),
+        (1, False, True),
+        ({"under": "notes/"}, False, True),
+    ],
+)
+def test_a_list_of_paths_and_what_is_no_path(value: Any, allows: bool, denies: bool) -> None:
+    constraint = Constraint({"paths": {"under": ["notes/", "drafts/"]}})
+    assert constraint.matches({"paths": value}) is allows
+    assert constraint.matches({"paths": value}, if_unclear=True) is denies
+    assert not constraint.matches({}, if_unclear=True)
+
+
+def test_an_object_of_more_members_is_read_member_by_member() -> None:
+    for source in ({"a": {"under": 1}}, {"a": {"under": "x", "b": 1}}, {"a": {"under": []}}):
+        assert Constraint(source).matches({"a": {"under": 1}}) is (source["a"]["under"] == 1)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "wanted"),
+    [
+        ({"under": "notes/"}, {"under": "notes/a"}, True),
+        ({"under": "notes/a"}, {"under": "notes/"}, False),
+        ({"under": ["notes/", "drafts/"]}, {"under": ["drafts/x", "notes/y"]}, True),
+        ({"under": "notes/"}, {"under": ["notes/a", "drafts/"]}, False),
+        ({"under": "notes/"}, "notes/a", True),
+        ({"under": "notes/"}, ["notes/a", {"under": "notes/b"}], True),
+        ({"under": "notes/"}, "notes/*", False),
+        ({"under": "notes/"}, "notes/../a", False),
+        ({"under": "notes/"}, {"other": "notes/a"}, False),
+        ({"under": "notes/"}, 1, False),
+        ("*", {"under": "notes/"}, False),
+        ({"other": 1}, {"under": "notes/"}, False),
+    ],
+)
+def test_a_folder_covers_what_is_in_it(wide: Any, narrow: Any, wanted: bool) -> None:
+    kind = "mcp.request.tools/call:read"
+    allowed, asked = ({"kind": kind, "payload": {"path": it}} for it in (wide, narrow))
+    assert covers(allowed, asked) is wanted
+    assert covers(allowed, allowed)
+
+
+@pytest.mark.requirement("capability.path-under")
+@given(PATHS)
+def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
+    if Folder("notes/").holds(value) is not True:
+        return
+    read = value
+    for _ in range(6):
+        for reading in (read, read.replace("\\", "/")):
+            normal = posixpath.normpath(reading)
+            assert normal == "notes" or normal.startswith("notes/"), value
+            assert "\x00" not in reading
+        read = unquote(read)
+
+
+@pytest.mark.requirement("capability.path-under")
+@given(PATHS, st.sampled_from(["notes/", "/srv", "https://a.example/b"]))
+def test_no_spelling_of_something_denied_is_taken_for_something_else(
+    value: str, folder: str
+) -> None:
+    denied = Folder(folder)
+    inside = f"{folder.rstrip('/')}/{value}"
+    if posixpath.normpath(inside).startswith(posixpath.normpath(folder)):
+        assert denied.holds(inside) is not False
+        assert denied.holds(quote(inside, safe="/:")) is not False
+
+
+@given(PATHS)
+def test_a_place_is_the_same_when_it_is_written_plainly(value: str) -> None:
+    try:
+        once = Folder(value).place
+    except ConstraintSyntax:
+        return
+    if "://" in once.anchor or once.climbs:
+        return
+    plain = once.anchor + "/".join(once.names)
+    if plain:
+        assert Folder(plain).place == once
+        assert Folder(plain).holds(value) is True
+
+
+@pytest.mark.requirement("capability.path-under")
+def test_rights_ask_where_a_path_leads() -> None:
+    def call(path: str) -> dict[str, Any]:
+        return {"params": {"arguments": {"path": path}}}
+
+    kind = "mcp.request.tools/call:files:read_file"
+    rights = Rights(
+        [
+            {"kind": kind, "payload": call({"under": "notes/"})},  # type: ignore[arg-type]
+            {"kind": f"!{kind}", "payload": call({"under": "notes/secret"})},  # type: ignore[arg-type]
+        ]
+    )
+    assert rights.has_denies
+    assert not Rights([kind]).has_denies
+    for path, allowed in {
+        "notes/a": True,
+        "notes//b": True,
+        "notes/../../etc/passwd": False,
+        "notes/secret/1": False,
+        "notes//secret": False,
+        "notes/./secret/1": False,
+        "notes/a/../secret": False,
+    }.items():
+        assert rights.allows(parse(kind), call(path)) is allowed, path
+
+
+@pytest.mark.requirement("capability.path-loose")
+@pytest.mark.parametrize(
+    ("source", "members"),
+    [
+        ({"params": {"arguments": {"path": "notes/*"}}}, ["path"]),
+        ({"params": {"arguments": {"source_path": ["a", "b/*"]}}}, ["source_path"]),
+        ({"a": {"targetDir": "x*"}, "b": [{"uri": "x://*"}]}, ["targetDir", "uri"]),
+        ({"URL": "https://x/*", "a": {"URL": "*y"}}, ["URL"]),
+        ({"path": "notes/a", "file": {"under": "notes/"}, "uri": "*"}, []),
+        ({"profile": "a*", "name": "read_*", "": "x*"}, []),
+    ],
+)
+def test_paths_that_are_compared_as_text_are_found(source: Any, members: list[str]) -> None:
+    assert loose_paths(source) == members
