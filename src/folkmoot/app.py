@@ -383,7 +383,7 @@ class Hub:
     def _mcp_app(self) -> ASGIApp:
         """`/mcp`, which tells browsers of the pages that may use it."""
         origins = self.settings.http.allowed_origins
-        tapped = self._passing.tapped(self.mcp)
+        tapped = self._passing.tapped(self.mcp, self.mcp.stopped)
         if not origins:
             return tapped
         return CORSMiddleware(

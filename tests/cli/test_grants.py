@@ -138,3 +138,25 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
     logged = hub.stop().err
     assert logged.count('"logger":"folkmoot.audit"') == 3
     assert invite["invite_code"] not in logged
+
+
+@pytest.mark.requirement("audit.offline")
+def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(
+    folkmoot: Run, data: Path, start_hub: Callable[..., Hub]
+) -> None:
+    assert data.is_dir()
+    assert folkmoot("grant", "alice", "msg/send", "!room/*").code == 0
+    assert folkmoot("grant", "alice", "msg/send").code == 0
+    assert folkmoot("revoke", "alice", "msg/send").code == 0
+    invite: dict[str, Any] = json.loads(folkmoot("invite", "--for", "gina", "--json").out)
+    first = start_hub().stop().err
+    lines = [json.loads(line) for line in first.splitlines() if "folkmoot.audit" in line]
+    assert [(it["message"], it["by"], it["about"], it["detail"]) for it in lines] == [
+        ("hub.grant", "operator", "alice", f"{CALL}:msg/send"),
+        ("hub.grant", "operator", "alice", f"!{CALL}:room/*"),
+        ("hub.revoke", "operator", "alice", f"{CALL}:msg/send"),
+        ("account.invited", "operator", "gina", None),
+    ]
+    assert all(it["at"][:19] <= it["ts"][:19] for it in lines)
+    assert invite["invite_code"] not in first
+    assert "folkmoot.audit" not in start_hub().stop().err

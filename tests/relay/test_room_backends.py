@@ -543,6 +543,7 @@ class Censor:
         return CONTINUE
 
 
+@pytest.mark.requirement("audit.withheld")
 def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -560,5 +561,5 @@ def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_room(
         run(main())
     (line,) = [one for one in caplog.records if one.getMessage() == "backend.call"]
     assert vars(line)["room"] == "plaza"
-    assert (vars(line)["by"], vars(line)["outcome"]) == ("ann", "ok")
+    assert (vars(line)["by"], vars(line)["outcome"]) == ("ann", "withheld")
     assert vars(line)["about"] == f"mcp.request.tools/call:{TOOL}"

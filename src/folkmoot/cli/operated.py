@@ -63,7 +63,7 @@ class Operated:
             clock = SystemClock()
             accounts = Accounts(store, clock, vault, policy="closed")
             rights = await HubRights.open(store, clock, accounts, self._loaded.gateway)
-            granting = Granting(rights, store, clock, accounts)
+            granting = Granting(rights, store, clock, accounts, offline=True)
             views = GrantViews(rights, granting, store, clock)
             tls = bool(settings.tls.certificate)
             url = settings.public_url or base_url(settings.host, settings.port, tls=tls)

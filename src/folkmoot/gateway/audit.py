@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.telemetry.records import PlainRecord
 
@@ -25,6 +26,8 @@ ArgumentsPolicy: TypeAlias = Literal["hash", "record", "none"]
 audit_logger = logging.getLogger("folkmoot.audit")
 
 ACTION: Final = "backend.call"
+OWN: Final = "hub.call"
+"""The action of a call of a tool of the hub's own."""
 HASH_BYTES: Final = 16
 MOST_RECORDED: Final = 16 * 1024
 """Bytes of arguments that are written as they are; longer ones are hashed."""
@@ -47,6 +50,7 @@ class Audit:
         outcome: str,
         seconds: float,
         room: str = "",
+        action: str = ACTION,
     ) -> None:
         """Tell of one call; `what` is its effective kind, `room` where it was made if in a room."""
         if not audit_logger.isEnabledFor(logging.INFO):
@@ -61,7 +65,7 @@ class Audit:
         if room:
             extra["room"] = room
         extra.update(self._told(arguments))
-        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, ACTION, extra))
+        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, action, extra))
 
     def refused(
         self, principal: Principal, request: Request, error: FolkmootError, room: str = ""
@@ -71,6 +75,19 @@ class Audit:
             params = request.params if isinstance(request.params, dict) else {}
             arguments = params.get("arguments", params)
             self.note(principal, str(kind_of(request)), arguments, error.code, 0.0, room)
+
+    def stopped(
+        self, principal: Principal, request: Request, outcome: str, *, own: bool = False
+    ) -> None:
+        """Tell of a call that a rule stopped, or whose answer it kept back; `own` of the hub's."""
+        if principal.account_id:
+            params = request.params if isinstance(request.params, dict) else {}
+            try:
+                what = str(kind_of(request))
+            except KindError:
+                what = f"mcp.request.{request.method}"
+            arguments = params.get("arguments", params)
+            self.note(principal, what, arguments, outcome, 0.0, action=OWN if own else ACTION)
 
     def _told(self, arguments: Any) -> dict[str, Any]:
         if self._arguments == "none":

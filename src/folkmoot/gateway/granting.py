@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,6 +18,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.offline_audit import Line, keep
 from folkmoot.gateway.patterns import compiled, covers_nothing, spelled_out
 from folkmoot.gateway.settled import distinct, key_of
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.rights import HubRights
 
 T = TypeVar("T")
-
-audit_logger = logging.getLogger("folkmoot.audit")
 
 OPERATOR: Final = "operator"
 MOST_GRANTS: Final = 100_000
@@ -53,9 +51,21 @@ class Revoked(Struct, frozen=True):
 
 
 class Granting:
-    """Changes and shows what people were granted; a change is on the disk before it holds."""
+    """Changes and shows what people were granted; a change is on the disk before it holds.
 
-    def __init__(self, rights: HubRights, store: Store, clock: Clock, accounts: Accounts) -> None:
+    Where no hub runs (`offline`) the audit lines are stored with the change, for the hub to log.
+    """
+
+    def __init__(
+        self,
+        rights: HubRights,
+        store: Store,
+        clock: Clock,
+        accounts: Accounts,
+        *,
+        offline: bool = False,
+    ) -> None:
+        self._offline = offline
         self._rights = rights
         self._store = store
         self._clock = clock
@@ -81,7 +91,10 @@ class Granting:
     async def invite(self, handle: str, seconds: int) -> HandleInvite:
         """Make an invite for a handle that nobody has."""
         made = await self._accounts.invite_for(handle, seconds)
-        self._audit("account.invited", made.handle)
+        lines = [self._line("account.invited", made.handle)]
+        if self._offline:
+            await self._store.write(lambda tx: keep(tx, lines))
+        self._log(lines)
         return made
 
     async def find(self, tx: Tx, handle: str) -> Account:
@@ -125,12 +138,13 @@ class Granting:
                         f"A hub holds at most {MOST_GRANTS:,} grants; give to a group in the "
                         "settings what many have in common."
                     )
+                if self._offline:
+                    await keep(tx, self._lines("hub.grant", account, new))
                 return new
 
             new = await self._store.write(unit)
             await self._rights.refresh(account.id)
-        for pattern in new:
-            self._audit("hub.grant", account.handle, account.id, pattern)
+        self._log(self._lines("hub.grant", account, new))
         here = self._rights.settled.namespaces
         warnings = [covers_nothing(each, here) for each in wanted.values()]
         return Granted(
@@ -155,11 +169,12 @@ class Granting:
             async def unit(tx: Tx) -> None:
                 for pattern in leaving:
                     await queries.delete_grant(tx, account.id, pattern)
+                if self._offline:
+                    await keep(tx, self._lines("hub.revoke", account, leaving))
 
             await self._store.write(unit)
             await self._rights.refresh(account.id)
-        for pattern in leaving:
-            self._audit("hub.revoke", account.handle, account.id, pattern)
+        self._log(self._lines("hub.revoke", account, leaving))
         return Revoked(account.handle, leaving)
 
     def _check_number(self, account: Account, wanted: dict[str, Capability]) -> None:
@@ -177,13 +192,20 @@ class Granting:
                 return f"Nothing was revoked: @{account.handle} has {pattern} {where}."
         return f"Nothing was revoked: @{account.handle} was not granted {pattern}."
 
-    def _audit(
+    def _lines(self, action: str, account: Account, patterns: Iterable[str]) -> list[Line]:
+        return [self._line(action, account.handle, account.id, each) for each in patterns]
+
+    def _line(
         self, action: str, handle: str, account: str | None = None, detail: str | None = None
-    ) -> None:
-        audit_logger.info(
-            action,
-            extra={"by": OPERATOR, "account": account, "about": handle, "detail": detail},
-        )
+    ) -> Line:
+        at = int(self._clock.now()) if self._offline else None
+        return Line(action, OPERATOR, handle, account, detail, at)
+
+    def _log(self, lines: Iterable[Line]) -> None:
+        """Write lines to the log; offline they are stored already, and this process has no log."""
+        if not self._offline:
+            for line in lines:
+                line.log()
 
 
 WHERE: Final = {

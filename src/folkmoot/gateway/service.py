@@ -17,11 +17,13 @@ from folkmoot.core.ports import Admitted, Outcome
 from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, Asked, CallExtras
 from folkmoot.gateway.ports import Wanted
 from folkmoot.gateway.results import map_result
+from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.inputs import Inputs
+    from folkmoot.telemetry.records import AuditTrail
 
 NO_EXTRAS: Final = CallExtras()
 META: Final = "_meta"
@@ -63,15 +65,31 @@ class GatewayService:
             outcome = "failed"
             raise
         finally:
+            self._note(admitted, params, outcome, self._clock.monotonic() - begun)
+        return Outcome(response)
+
+    def _note(
+        self, admitted: Admitted, params: dict[str, Any], outcome: str, seconds: float
+    ) -> None:
+        """Write the audit line, once it is known whether the answer passes the rules."""
+        extensions = admitted.envelope.context.extensions
+        trail: AuditTrail | None = extensions.get(AUDIT_TRAIL)
+        extras: CallExtras = extensions.get(GATEWAY_CALL, NO_EXTRAS)
+
+        def write(other: str | None) -> None:
             self._gateway.audit.note(
                 admitted.principal,
                 str(admitted.kind),
                 params.get("arguments", params),
-                outcome,
-                self._clock.monotonic() - begun,
+                other or outcome,
+                seconds,
                 extras.room,
             )
-        return Outcome(response)
+
+        if trail is None:
+            write(None)
+        else:
+            trail.add(write)
 
     async def _answer(
         self, request: Request, params: dict[str, Any], person: str, extras: CallExtras

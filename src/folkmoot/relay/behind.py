@@ -16,6 +16,7 @@ from folkmoot.gateway.gateway import Gateway
 from folkmoot.gateway.grant_views import GrantViews
 from folkmoot.gateway.granting import Granting
 from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.offline_audit import log_kept
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
@@ -66,6 +67,7 @@ class Behind:
     ) -> None:
         """Read what is stored of rights and pins; raises the `SettingsError` of wrong settings."""
         clock = self._clock
+        await log_kept(store)
         self.rights = await HubRights.open(store, clock, accounts)
         self.policy = HubPolicy(self.rights)
         pins = Pins(store, clock)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from folkmoot.control.wire import Command
     from folkmoot.core.ports import Clock, Interceptor
+    from folkmoot.relay.tap import Stopped
     from folkmoot.settings import Settings
 
 NESTING = 256
@@ -43,7 +44,7 @@ class Passing:
         self.held = HeldMessages(clock)
         self.interceptors: Sequence[Interceptor] = ()
         self._canonical: Callable[[str], str] = str
-        self._tap: Callable[[ASGIApp], ASGIApp] | None = None
+        self._tap: Callable[[ASGIApp, Stopped], ASGIApp] | None = None
 
     @property
     def commands(self) -> Mapping[str, Command]:
@@ -81,12 +82,15 @@ class Passing:
                 talks = Talks(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)
-                self._tap = lambda app: Tap(app, steps, talks, limits, meant)
+                self._tap = lambda app, stopped: Tap(app, steps, talks, limits, meant, stopped)
             yield
 
-    def tapped(self, app: ASGIApp) -> ASGIApp:
-        """The endpoint, with a tap on it if there is anything to do."""
-        return app if self._tap is None else self._tap(app)
+    def tapped(self, app: ASGIApp, stopped: Stopped) -> ASGIApp:
+        """The endpoint, with a tap on it if there is anything to do.
+
+        `stopped` is told of calls that an interceptor stopped.
+        """
+        return app if self._tap is None else self._tap(app, stopped)
 
     def _recording(self) -> Recording:
         chosen = self._settings.record

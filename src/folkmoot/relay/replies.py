@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from folkmoot.core.errors import MessageError, ServerAnswerInvalid
-from folkmoot.core.message import decode_message, encode_message
+from folkmoot.core.message import Response, decode_message, encode_message
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
 from folkmoot.relay.steps import TO_CLIENT, answer_of
@@ -45,6 +45,7 @@ class Replies:
         asked: TransportContext,
         contexts: Contexts,
         tell_server: Callable[[Envelope], Awaitable[None]],
+        answered: Callable[[bool], Awaitable[None]] | None = None,
     ) -> None:
         self._talk = talk
         self._steps = steps
@@ -54,6 +55,8 @@ class Replies:
         self.connection: ConnectionInfo | None = None
         """What the answer came over, once it begins."""
         self._tell_server = tell_server
+        self._answered = answered
+        """Told of each response, and whether it passed."""
         self._reader: EventReader | None = None
         self._stream = ""
         self._told = False
@@ -118,6 +121,8 @@ class Replies:
         envelope = talk.envelope(message, TO_CLIENT, transport)
         passed = await self._steps.carry(envelope, talk.conversation)
         self._steps.commit()
+        if self._answered is not None and type(message) is Response:
+            await self._answered(passed.stopped is None)
         if passed.back is not None:
             await self._tell_server(passed.back)
         return b"" if passed.onward is None else encode_message(passed.onward.message)

@@ -35,6 +35,7 @@ from folkmoot.gateway.asking import (
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import OF_A_BACKEND
 from folkmoot.relay.room_lists import LISTS, listed
+from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -116,7 +117,7 @@ class RoomBackends:
             raise MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
         kind = self._judged(asked, principal, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
-        envelope = MessageEnvelope(plain, self._context(asked.room, tell))
+        envelope = MessageEnvelope(plain, self._context(asked, tell))
         outcome = await self._service.perform(Admitted(envelope, principal, rights, kind))
         response: Response = outcome.answer
         check_complete(response, shown(kind.context))
@@ -148,16 +149,17 @@ class RoomBackends:
             catalogue.check_there(namespace)
         return kind
 
-    def _context(self, room: str, tell: TellProgress | None) -> MessageContext:
+    def _context(self, asked: Asked, tell: TellProgress | None) -> MessageContext:
         def told(notification: Notification) -> None:
             params = notification.params
             if tell is not None and notification.method == PROGRESS and isinstance(params, dict):
                 tell(progress_of(params))
 
+        extras = CallExtras(tell=told, progress=tell is not None, room=asked.room)
         return MessageContext(
             TimingContext(self._clock.monotonic(), self._clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
-            extensions={GATEWAY_CALL: CallExtras(tell=told, progress=tell is not None, room=room)},
+            extensions={GATEWAY_CALL: extras, AUDIT_TRAIL: asked.trail},
         )
 
 

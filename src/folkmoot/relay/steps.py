@@ -32,6 +32,8 @@ class Passed(msgspec.Struct, frozen=True, gc=False):
 
     onward: Envelope | None = None
     back: Envelope | None = None
+    stopped: Block | Mock | None = None
+    """What an interceptor said that stopped it."""
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -84,11 +86,12 @@ class Steps(msgspec.Struct, frozen=True):
         message, direction = envelope.message, envelope.context.direction
         if isinstance(message, Request):
             conversation.close(direction, message.id)
-            return Passed(back=self._made(envelope, verdict, by, direction.reverse()))
+            back = self._made(envelope, verdict, by, direction.reverse())
+            return Passed(back=back, stopped=verdict)
         if isinstance(message, Response) and message.id is not None:
             conversation.answered(direction, message)
-            return Passed(self._made(envelope, verdict, by, direction))
-        return Passed()
+            return Passed(self._made(envelope, verdict, by, direction), stopped=verdict)
+        return Passed(stopped=verdict)
 
     def commit(self) -> None:
         """Have everything noted so far on the tape."""

@@ -7,23 +7,24 @@ judged by policy afterwards. A hub that neither records nor intercepts has none.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.core.errors import MessageError
-from folkmoot.core.message import decode_message, encode_message
+from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.transport import Headers
-from folkmoot.core.verdict import Block
+from folkmoot.core.verdict import Block, Mock
 from folkmoot.relay.answering import EVENTS, JSON, say_json, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.mirroring import mirrored
 from folkmoot.relay.replies import Replies
 from folkmoot.relay.steps import TO_SERVER, answer_of
+from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.fronts.refusals import readable_id
 from folkmoot.transports.links.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -43,11 +44,19 @@ SAID_ANEW: Final = frozenset(
 """What a request says of its own message, which is another one now."""
 
 
+MOCKED: Final = "mocked"
+"""The outcome of a call that a rule answered in the server's place."""
+
+Stopped: TypeAlias = "Callable[[Scope, Request, str], Awaitable[None]]"
+"""Told of a call that an interceptor stopped, or whose answer it kept back, and in a word how."""
+
+
 class Tap:
     """The endpoint, with everything said at it passing the steps.
 
     `meant` answers the message that one stands for: a call inside another is taken out of it first,
-    so that no rule is passed by in there, and no tape keeps what it should not.
+    so that no rule is passed by in there, and no tape keeps what it should not. `stopped` is told
+    of calls that an interceptor stopped.
     """
 
     def __init__(
@@ -57,18 +66,21 @@ class Tap:
         talks: Talks,
         limits: Limits,
         meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message,
+        stopped: Stopped | None = None,
     ) -> None:
         self._app = app
         self._steps = steps
         self._talks = talks
         self._limits = limits
         self._meant = meant
+        self._stopped = stopped
         self._contexts = Contexts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one request through, and its answer."""
         headers = allowed(_decoded(scope["headers"]), REQUEST_HEADERS)
         talk = self._talks.of(headers)
+        request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
         if scope["method"] == "POST":
             body = await read_body(receive)
@@ -79,20 +91,41 @@ class Tap:
             except MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
-            envelope = talk.envelope(self._meant(message), TO_SERVER, asked)
-            passed = await self._steps.carry(envelope, talk.conversation)
+            meant = self._meant(message)
+            request = meant if isinstance(meant, Request) else None
+            passed = await self._steps.carry(
+                talk.envelope(meant, TO_SERVER, asked), talk.conversation
+            )
             self._steps.commit()
             if passed.onward is None:
+                if passed.stopped is not None:
+                    await self._tell_stopped(scope, request, outcome_of(passed.stopped))
                 await settle(send, passed.back)
                 return
             if passed.onward.message is not message:
                 body = encode_message(passed.onward.message)
                 scope = _changed(scope, passed.onward.message, len(body))
             receive = replaying(body, receive)
+        trail = AuditTrail()
+
+        async def answered(passed: bool) -> None:  # noqa: FBT001 - the one thing to tell
+            if passed:
+                trail.deliver()
+            elif not trail.withhold():
+                await self._tell_stopped(scope, request, WITHHELD)
+
         tell = partial(self._tell_endpoint, scope)
-        replies = Replies(talk, self._steps, self._limits, asked, self._contexts, tell)
+        replies = Replies(talk, self._steps, self._limits, asked, self._contexts, tell, answered)
         replies.connection = asked.connection
-        await self._app(scope, receive, _Tapped(self._talks, talk, replies, scope["method"], send))
+        tapped = _Tapped(self._talks, talk, replies, scope["method"], send)
+        try:
+            await self._app({**scope, AUDIT_TRAIL: trail}, receive, tapped)
+        finally:
+            trail.end()
+
+    async def _tell_stopped(self, scope: Scope, request: Request | None, outcome: str) -> None:
+        if self._stopped is not None and request is not None:
+            await self._stopped(scope, request, outcome)
 
     async def _tell_endpoint(self, scope: Scope, answer: Envelope) -> None:
         """Answer a request of the hub's in the client's place."""
@@ -149,6 +182,11 @@ class _Tapped:
         told = [*_without_length(self._head), (LENGTH, b"%d" % len(body))]
         await self._send({**self._head, "headers": told})
         await self._send({"type": "http.response.body", "body": body})
+
+
+def outcome_of(verdict: Block | Mock) -> str:
+    """What became of a call that an interceptor stopped, in a word."""
+    return MOCKED if isinstance(verdict, Mock) else verdict.error.code
 
 
 def _decoded(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

@@ -59,8 +59,12 @@ class Intake:
     async def _pass_on(self, data: bytes) -> None:
         message: bytes | McpxMessage = data
         try:
-            message = self._live.machine.decode(data)
-            await self._intercept(message, self._visitor, WEBSOCKET)
+            message = decoded = self._live.machine.decode(data)
+            try:
+                await self._intercept(decoded, self._visitor, WEBSOCKET)
+            except FolkmootError as error:
+                self._live.note_blocked(self._visitor.principal, decoded, error)
+                raise
         except FolkmootError as error:
             self._live.refuse(self._outlet, message, error)
         except Exception:

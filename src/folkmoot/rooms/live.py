@@ -16,7 +16,14 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, HubStopping, RoomForbidden, RoomUnavailable
+from folkmoot.core.errors import (
+    FolkmootError,
+    HubStopping,
+    KindError,
+    RoomForbidden,
+    RoomUnavailable,
+)
+from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, Unit
@@ -44,6 +51,8 @@ from folkmoot.rooms.serving import Serving, Show
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
 
+BLOCKED: Final = "room.blocked"
+"""The action of a message that a rule stopped."""
 LONGEST_NAP = 5.0
 """Seconds between two looks at the clock on the wall, which may be set while we sleep."""
 STALL_SECONDS = 30.0
@@ -169,6 +178,15 @@ class LiveRoom:
     def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
         """Something before the room refused a message."""
         self.perform(self.machine.refuse(outlet, message, error, self._now()))
+
+    def note_blocked(self, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
+        """Have a message that a rule stopped in the audit log."""
+        kind = message.kind
+        with suppress(KindError):
+            kind = check(kind, message.payload, message.to, message.correlation_id)
+        self._log(
+            Audit(self._now(), BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
+        )
 
     def left(self, outlet: Outlet) -> None:
         """A connection ended."""

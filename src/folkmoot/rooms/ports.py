@@ -16,6 +16,7 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Unit
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.model import Visitor
+from folkmoot.telemetry.records import AuditTrail
 
 T = TypeVar("T")
 
@@ -87,6 +88,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     person: str
     """The account of whoever asks, as the room knows it; a guest's is none of the hub's."""
     request: Request
+    trail: AuditTrail
+    """Where the audit line waits until it is known whether the room gets the answer."""
 
 
 class Backends(Protocol):

@@ -252,7 +252,11 @@ class Rooms(Directory):
         live, role = await self.enter(visitor, name)
         self._visits.touch(live.room_id, visitor.principal.account_id)
         if self.intercept is not None:
-            await self.intercept(message, visitor, TransportContext.unknown())
+            try:
+                await self.intercept(message, visitor, TransportContext.unknown())
+            except FolkmootError as error:
+                live.note_blocked(visitor.principal, message, error)
+                raise
             # As it came: whatever was done to the message that was shown does not count.
             return await live.post(visitor.principal, role, message.raw)
         return await live.post(visitor.principal, role, message)

@@ -31,6 +31,7 @@ from folkmoot.rooms.machine import Ask, Role
 from folkmoot.rooms.machine.requests import PROGRESS, progress_token
 from folkmoot.rooms.model import Visitor
 from folkmoot.rooms.ports import Asked, Backends
+from folkmoot.telemetry.records import AuditTrail
 
 if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
@@ -76,7 +77,7 @@ class Serving:
         name = ask.backend.name
         if self._busy[name] >= MOST_CALLS:
             busy = BackendBusy(f"{name} is answering {MOST_CALLS} requests of this room already.")
-            self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}))
+            self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
             return
         task = self._spawn(self._serve(ask))
         if task is not None:
@@ -100,25 +101,37 @@ class Serving:
         self._busy[ask.backend.name] -= 1
 
     async def _serve(self, ask: Ask) -> None:
+        trail = AuditTrail()
+        try:
+            await self._respond(ask, await self._answered(ask, trail), trail)
+        finally:
+            trail.end()
+
+    async def _answered(self, ask: Ask, trail: AuditTrail) -> dict[str, Any]:
         token = progress_token(ask.payload)
         if token is None:
-            await self._respond(ask, await self._answer(ask, None))
-            return
+            return await self._answer(ask, None, trail)
         progress = Progress(lambda told: self._tell(ask, {**told, "progressToken": token}))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(progress.run())
-            answer = await self._answer(ask, progress)
+            answer = await self._answer(ask, progress, trail)
             progress.end()
-        await self._respond(ask, answer)
+        return answer
 
-    async def _answer(self, ask: Ask, progress: Progress | None) -> dict[str, Any]:
+    async def _answer(
+        self, ask: Ask, progress: Progress | None, trail: AuditTrail
+    ) -> dict[str, Any]:
         """The result or the error, as the members of a response."""
         payload = ask.payload
         request = Request(
             id=payload["id"], method=payload["method"], params=payload.get("params", {})
         )
         asked = Asked(
-            room=self._live.name, namespace=ask.backend.name, person=ask.by, request=request
+            room=self._live.name,
+            namespace=ask.backend.name,
+            person=ask.by,
+            request=request,
+            trail=trail,
         )
         error: FolkmootError
         try:
@@ -134,9 +147,16 @@ class Serving:
             error = InternalError("The hub failed to ask the backend.")
         return {"error": error.as_jsonrpc()}
 
-    async def _respond(self, ask: Ask, answer: dict[str, Any]) -> None:
+    async def _respond(self, ask: Ask, answer: dict[str, Any], trail: AuditTrail) -> None:
         try:
-            await self._say(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
+            raw = self._written(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
+            try:
+                await self._shown(ask, raw)
+            except FolkmootError:
+                trail.withhold()
+                raise
+            trail.deliver()
+            await self._post(ask, raw)
         except FolkmootError as error:
             refused: FolkmootError = error
             if isinstance(error, MessageError):
@@ -157,9 +177,13 @@ class Serving:
     async def _say(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> None:
         """Say something in a backend's name, as anyone says something."""
         raw = self._written(ask, kind, to, payload)
+        await self._shown(ask, raw)
+        await self._post(ask, raw)
+
+    async def _shown(self, ask: Ask, raw: bytes) -> None:
+        """Show to the interceptors what a backend says."""
         if self._show is not None:
             await self._show(raw, Visitor(ask.backend, None, self._live.room_id))
-        await self._post(ask, raw)
 
     def _written(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> bytes:
         message = {

@@ -44,6 +44,11 @@ async def put(tx: Tx, key: str, value: str) -> None:
     )
 
 
+async def remove(tx: Tx, key: str) -> None:
+    """Let a key have no value."""
+    await tx.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
 async def put_once(tx: Tx, key: str, value: str) -> str:
     """Set the value of a key that has none, and answer the one it has."""
     await tx.execute(

@@ -1,11 +1,16 @@
-"""Log records that are made often."""
+"""Log records that are made often, and audit lines that wait to learn how their call ended."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+AUDIT_TRAIL: Final = "folkmoot/audit-trail"
+"""Where the `AuditTrail` of a request stands: in its scope, and among an envelope's extensions."""
+WITHHELD: Final = "withheld"
+"""The outcome of a call whose answer a rule kept back."""
 
 _EMPTY: Final = vars(logging.makeLogRecord({}))
 
@@ -27,3 +32,40 @@ class PlainRecord(logging.LogRecord):
         self.msecs = self.created % 1 * 1000
         self.values = values
         vars(self).update(values)
+
+
+class AuditTrail:
+    """The audit line of one request: kept back until it is known whether its answer passes the
+    rules. Where several calls are made for one request, the last one's answer is the request's.
+    """
+
+    def __init__(self) -> None:
+        self._write: Callable[[str | None], None] | None = None
+        self._ended = False
+
+    def add(self, write: Callable[[str | None], None]) -> None:
+        """Take a line; `write` is called once, with another outcome where the line is not true."""
+        self._release(None)
+        self._write = write
+        if self._ended:
+            self._release(None)
+
+    def withhold(self) -> bool:
+        """The answer was kept back; whether there was a line to say so."""
+        return self._release(WITHHELD)
+
+    def deliver(self) -> None:
+        """The answer passed."""
+        self._release(None)
+
+    def end(self) -> None:
+        """The request has ended: nothing is waited for any more."""
+        self._ended = True
+        self._release(None)
+
+    def _release(self, outcome: str | None) -> bool:
+        write, self._write = self._write, None
+        if write is None:
+            return False
+        write(outcome)
+        return True

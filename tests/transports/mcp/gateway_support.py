@@ -218,7 +218,7 @@ async def read_events(response: httpx2.Response) -> AsyncIterator[Any]:
 def messages(answer: Answer) -> list[Any]:
     """Every message of an answer, in either form."""
     if answer.headers.get("content-type", "").startswith("text/event-stream"):
-        lines = answer.text.split("\r\n")
+        lines = answer.text.replace("\r\n", "\n").split("\n")
         return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
     return [answer.json()]
 

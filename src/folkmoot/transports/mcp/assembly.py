@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from folkmoot.core.errors import CapabilityDenied, KindError
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Decision, decide
+from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.transports.mcp.backends import SUBSCRIBE, Backends
 from folkmoot.transports.mcp.calls import Calls
@@ -61,6 +62,7 @@ class Parts:
         info = server_info(version)
         calls, clients = Calls(pipeline, clock, rights), KnownClients()
         self._gateway = gateway
+        self._own = catalogue
         self._rights = rights
         self.deliveries = Deliveries()
         self.open_calls = OpenCalls()
@@ -152,6 +154,25 @@ class Parts:
         hearer = self._hearers.part(session)
         if hearer is not None and self._watches is not None:
             self._watches.remove_all(hearer)
+
+    def note_stopped(self, account: Account | None, request: Request, outcome: str) -> None:
+        """Have a call that a rule stopped in the audit log, under its canonical name."""
+        params = request.params
+        if self._gateway is None or request.method not in ASKS or not isinstance(params, dict):
+            return
+        catalogue, given = self._gateway.catalogue, dict(params)
+        name, uri = params.get("name"), params.get("uri")
+        own = self._own.find(name) if request.method == CALL and isinstance(name, str) else None
+        if own is not None:
+            given["name"] = own.name
+        elif isinstance(name, str):
+            entry = catalogue.tool(name) if request.method == CALL else catalogue.prompt(name)
+            given["name"] = name if entry is None else entry.canonical
+        elif isinstance(uri, str):
+            given["uri"] = catalogue.canonical_uri(uri) or uri
+        principal = self._rights.of(account)[0]
+        called = Request(id=request.id, method=request.method, params=given)
+        self._gateway.audit.stopped(principal, called, outcome, own=own is not None)
 
     def _renew(self) -> None:
         self.server.renew()

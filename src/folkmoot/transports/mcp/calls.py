@@ -12,6 +12,7 @@ from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, Se
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
 from folkmoot.gateway.asking import GATEWAY_CALL
+from folkmoot.telemetry.records import AUDIT_TRAIL
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.service import CALLER, METHOD
 
@@ -74,7 +75,7 @@ class Calls:
             session_of(exchange, version),
             # Nobody else looks at what the transport says.
             transport_of(exchange.scope) if self._pipeline.intercepts else UNKNOWN,
-            {CALLER: caller} if extras is None else {CALLER: caller, GATEWAY_CALL: extras},
+            {CALLER: caller} if extras is None else extensions_of(exchange, extras),
         )
         try:
             outcome = await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
@@ -83,6 +84,13 @@ class Calls:
                 raise AuthenticationRequired from None
             raise
         return outcome.answer
+
+
+def extensions_of(exchange: Exchange, extras: CallExtras) -> dict[str, Any]:
+    """What goes with a request to a backend: who calls, and what its audit line waits for."""
+    extensions: dict[str, Any] = {CALLER: exchange.caller, GATEWAY_CALL: extras}
+    trail = exchange.scope.get(AUDIT_TRAIL)
+    return extensions if trail is None else {**extensions, AUDIT_TRAIL: trail}
 
 
 def session_of(exchange: Exchange, version: str) -> SessionContext:

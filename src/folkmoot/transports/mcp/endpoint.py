@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from folkmoot.core.errors import HubStopping, RequestError
+from folkmoot.core.errors import FolkmootError, HubStopping, RequestError
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
+    from folkmoot.core.message import Request
     from folkmoot.core.ports import Bus, Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
@@ -225,6 +226,16 @@ class McpEndpoint:
             ASKING.reset(asking)
             if session is not None:
                 session.streams -= 1
+
+    async def stopped(self, scope: Scope, request: Request, outcome: str) -> None:
+        """Have a call that was stopped before it came here in the audit log, if it is someone's."""
+        try:
+            exchange = await self._arrivals.exchange(scope)
+        except FolkmootError:
+            return
+        if exchange.session is not None:
+            self._sessions.leave(exchange.session)
+        self._parts.note_stopped(exchange.caller.account, request, outcome)
 
     async def _end_idle_sessions(self) -> None:
         """End sessions that nobody uses, for as long as the hub runs."""

@@ -1,0 +1,146 @@
+"""What rules stop is in the audit log, and what they keep back is not `ok` there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.telemetry.records import AuditTrail
+from tests.harness import run
+from tests.interaction.room_client import chat, joined, rest
+from tests.mcp_harness import both_eras
+from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
+
+RULES = """
+[[rule]]
+name = "no removing"
+when = { tool = "demo:remove", type = "request" }
+action = "block"
+
+[[rule]]
+name = "another word"
+when = { tool = "demo:ask", type = "request" }
+action = "mock"
+result = { content = [{ type = "text", text = "no" }] }
+
+[[rule]]
+name = "ask first"
+when = { tool = "demo:pay", type = "request" }
+action = "hold"
+seconds = 0.01
+
+[[rule]]
+name = "no secrets"
+when = { tool = "demo:look", type = "response" }
+action = "block"
+
+[[rule]]
+name = "no sending"
+when = { tool = "msg/send", type = "request" }
+action = "block"
+
+[[rule]]
+name = "nobody knows"
+when = { tool = "msg/whoami", type = "response" }
+action = "block"
+"""
+CALL = "mcp.request.tools/call"
+UNUSUAL = {"mcp-nobody-knows": "1"}
+"""A header that has the SDK read a request which the lane would take."""
+
+
+async def done(_: Any) -> Any:
+    return text("done")
+
+
+def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    found = [record for record in caplog.records if record.name == "folkmoot.audit"]
+    return [{"action": record.getMessage(), **vars(record)} for record in found]
+
+
+@pytest.mark.requirement("audit.rules", "audit.withheld")
+@pytest.mark.parametrize("headers", [None, UNUSUAL], ids=["lane", "sdk"])
+@both_eras
+def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
+    era: str, headers: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(RULES)
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    demo = Demo(remove=done, ask=done, pay=done, look=done)
+    names = [f"demo_{name}" for name in ("remove", "ask", "pay", "look", "echo")]
+    names += ["msg_send", "msg_whoami"]
+
+    async def main() -> None:
+        async with fronted(
+            tmp_path / "hub", era, demo, interceptors={"rules": str(rules)}
+        ) as there:
+            wire = await wired(there, await there.person("ann"))
+            caplog.clear()
+            for number, name in enumerate(names, 1):
+                call = wire.message("tools/call", {"name": name}, number, None)
+                assert (await wire.post(call, headers=headers)).status == 200
+            stranger = await wired(there, "", "stateless")
+            await stranger.ask("tools/call", {"name": "demo_remove"})
+
+    run(main())
+    lines = audited(caplog)
+    assert [(it["action"], it["about"], it["outcome"], it["by"]) for it in lines] == [
+        ("backend.call", f"{CALL}:demo:remove", "blocked", "ann"),
+        ("backend.call", f"{CALL}:demo:ask", "mocked", "ann"),
+        ("backend.call", f"{CALL}:demo:pay", "message_dropped", "ann"),
+        ("backend.call", f"{CALL}:demo:look", "withheld", "ann"),
+        ("backend.call", f"{CALL}:demo:echo", "ok", "ann"),
+        ("hub.call", f"{CALL}:msg/send", "blocked", "ann"),
+        ("hub.call", f"{CALL}:msg/whoami", "withheld", "ann"),
+    ]
+    assert [each.params["name"] for each in demo.asked] == ["look", "echo"]
+    assert all(len(it["arguments_hash"]) == 32 for it in lines)
+
+
+@pytest.mark.requirement("audit.rules")
+@pytest.mark.parametrize("way", ["websocket", "rest"])
+def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
+    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
+    )
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+
+    async def main() -> None:
+        async with fronted(
+            tmp_path / "hub", "stateless", interceptors={"rules": str(rules)}
+        ) as there:
+            ann = await there.person("ann")
+            await ann.call("room_create", name="plaza")
+            if way == "websocket":
+                async with joined(there.port, ann.token) as seat:
+                    assert (await seat.refused(chat()))["error"] == "blocked"
+            else:
+                answer = await rest(there.port, ann.token, "POST", "/plaza/messages", chat())
+                assert answer.json()["error"]["code"] == "blocked"
+
+    run(main())
+    (line,) = [it for it in audited(caplog) if it["action"] == "room.blocked"]
+    assert (line["room"], line["by"], line["about"]) == ("plaza", "ann", "chat.message")
+    assert line["detail"] == {"error": "blocked"}
+
+
+def test_a_line_that_comes_after_the_end_of_its_request_does_not_wait() -> None:
+    told: list[str | None] = []
+    trail = AuditTrail()
+    assert not trail.withhold()
+    trail.add(told.append)
+    assert told == []
+    trail.add(told.append)
+    assert told == [None]
+    assert trail.withhold()
+    assert told == [None, "withheld"]
+    trail.end()
+    trail.add(told.append)
+    assert told == [None, "withheld", None]
