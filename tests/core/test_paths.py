@@ -118,6 +118,12 @@ PATHS = st.lists(PIECES, max_size=8).map("".join)
         ("https://example.com/docs/", "https://example.com@evil.org/docs/", False),
         ("https://example.com/docs/", "https://me@example.com./docs/", None),
         ("https://example.com/docs/", "docs/a", None),
+        ("files://notes/", "files://notes/a", True),
+        ("files://notes/", "FILES://notes/a", True),
+        ("files://notes/", "files://Notes/a", None),
+        ("files://notes/", "files://notes/../other", None),
+        ("files://notes/", "files://other/a", False),
+        ("files://file///srv/notes", "files://file///srv/notes/a", True),
     ],
 )
 def test_a_path_is_in_a_folder_where_it_leads_there(
@@ -259,7 +265,10 @@ def test_rights_ask_where_a_path_leads() -> None:
         ]
     )
     assert rights.has_denies
+    assert rights.may_deny(parse(kind))
+    assert not rights.may_deny(parse("chat.message"))
     assert not Rights([kind]).has_denies
+    assert not Rights([kind]).may_deny(parse(kind))
     for path, allowed in {
         "notes/a": True,
         "notes//b": True,

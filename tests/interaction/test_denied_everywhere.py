@@ -39,7 +39,7 @@ from tests.interaction.room_client import (
     say,
     turned_away,
 )
-from tests.mcp_harness import meeting, modern, settings, until
+from tests.mcp_harness import both_eras, meeting, modern, settings, until
 
 TOOL = "mcp.request.tools/call"
 INBOX = "mmp://mailboxes/inbox"
@@ -364,23 +364,34 @@ def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: P
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@pytest.mark.requirement("hub.deny-everywhere")
-def test_no_more_is_heard_of_a_mailbox_that_is_denied(tmp_path: Path) -> None:
+@pytest.mark.requirement("hub.deny-everywhere", "hub.deny-at-once")
+@both_eras
+def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path) as there:
+        async with meeting(tmp_path, era) as there:
             ann, bob = await there.people("ann", "bob")
-            await bob.client.subscribe_resource(INBOX)
-            assert there.hub.mcp._parts._notices._of_session
-            command = there.hub.behind.commands("")["grants.grant"]
-            await command({"handle": "bob", "patterns": ["!msg/digest"]}, lambda _: None)
-            await ann.call("msg/send", to="bob", body="Tea at four?")
+
+            @asynccontextmanager
+            async def following() -> AsyncIterator[None]:
+                if era == "stateless":
+                    async with bob.client.listen(resource_subscriptions=[INBOX]):
+                        yield
+                else:
+                    await bob.client.subscribe_resource(INBOX)
+                    yield
 
             async def ended() -> bool:
-                return not there.hub.mcp._parts._notices._of_session
+                return there.hub.bus.subscriptions == 0
 
-            await until(ended)
+            async with following():
+                assert not await ended()
+                command = there.hub.behind.commands("")["grants.grant"]
+                await command({"handle": "bob", "patterns": ["!msg/digest"]}, lambda _: None)
+                await ann.call("msg/send", to="bob", body="Tea at four?")
+                await until(ended)
             with pytest.raises(MCPError, match="A deny at the hub"):
-                await bob.client.subscribe_resource(INBOX)
+                async with following():
+                    pass
 
     run(main())
 

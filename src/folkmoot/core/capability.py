@@ -50,15 +50,18 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
 
     def matches(self, kind: Kind, payload: Any = None) -> bool:
         """Whether it speaks of this kind and payload. Nothing speaks of `system.*`."""
+        return self.matches_kind(kind) and (
+            self.constraint is None or self.constraint.matches(payload, if_unclear=self.denies)
+        )
+
+    def matches_kind(self, kind: Kind) -> bool:
+        """Whether it speaks of this kind with some payload."""
         return (
             self.protocol.matches(kind.protocol)
             and self.operation.matches(kind.operation)
             and self.method.matches(kind.method or "")
             and self.context.matches(kind.context or "")
             and kind.protocol != "system"
-            and (
-                self.constraint is None or self.constraint.matches(payload, if_unclear=self.denies)
-            )
         )
 
     def covers(self, other: Capability) -> bool:
@@ -208,6 +211,12 @@ class Rights:
         return self._denying and (
             any(held.denies and held.matches(kind, payload) for held in self._about(kind))
             or self._denies_chat(kind, payload)
+        )
+
+    def may_deny(self, kind: Kind) -> bool:
+        """Whether a deny speaks of a kind with some payload, in this spelling."""
+        return self._denying and any(
+            held.denies and held.matches_kind(kind) for held in self._about(kind)
         )
 
     def covers(self, source: Source | Capability) -> bool:

@@ -9,6 +9,7 @@ the folder does, or is spelled so that servers may differ. Upper and lower case 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -22,6 +23,8 @@ MAX_ESCAPED: Final = 3
 ABSOLUTE: Final = "/"
 RELATIVE: Final = ""
 LOCAL: Final = frozenset(("", "localhost"))
+HOSTED: Final = frozenset(("http", "https", "ws", "wss", "ftp"))
+"""Schemes whose authority is a host, in which upper and lower case are the same."""
 DOTS: Final = frozenset((".", ".."))
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd]")
@@ -39,6 +42,9 @@ class Place(NamedTuple):
     names: tuple[str, ...]
     climbs: bool = False
     """Whether `..` stood in it, which a link may lead elsewhere than it looks."""
+
+
+UNKNOWN: Final[frozenset[Place | None]] = frozenset((None,))
 
 
 class Folder:
@@ -63,10 +69,7 @@ class Folder:
 
     def holds(self, value: str) -> bool | None:
         """Whether a value names the folder or something in it; None if that cannot be told."""
-        readings = _readings(value)
-        if readings is None:
-            return None
-        answers = {self._judge(_place(reading)) for reading in readings}
+        answers = {self._judge(place) for place in _places(value)}
         return answers.pop() if len(answers) == 1 else None
 
     def _has(self, place: Place) -> bool:
@@ -96,7 +99,17 @@ def _apart(folder: str, value: str) -> bool:
 def _host(anchor: str) -> str:
     """The host of a URL, without its port and whoever is named before it."""
     authority = anchor.partition("://")[2]
-    return authority.rpartition("@")[2].partition(":")[0].rstrip(".")
+    return authority.rpartition("@")[2].partition(":")[0].rstrip(".").lower()
+
+
+@lru_cache(maxsize=64)
+def _places(value: str) -> frozenset[Place | None]:
+    """What a value names in each way in which it may be read.
+
+    Kept for a moment, since one call may be held against many folders.
+    """
+    readings = _readings(value)
+    return UNKNOWN if readings is None else frozenset(map(_place, readings))
 
 
 def _readings(value: str) -> set[str] | None:
@@ -120,10 +133,12 @@ def _place(text: str) -> Place | None:
     """What a path or URI names, or None where servers may differ about it."""
     url = _URL.fullmatch(text)
     if url is not None:
-        scheme, authority, path, rest = url[1].lower(), url[2].lower(), url[3], url[4]
-        if scheme != "file":
-            return _walk(f"{scheme}://{authority}", path)
-        return _walk(ABSOLUTE, path) if authority in LOCAL and path and not rest else None
+        scheme, authority, path, rest = url[1].lower(), url[2], url[3], url[4]
+        if scheme == "file":
+            local = authority.lower() in LOCAL and path and not rest
+            return _walk(ABSOLUTE, path) if local else None
+        # Elsewhere what looks like a host may be the first name of a path.
+        return _walk(f"{scheme}://{authority.lower() if scheme in HOSTED else authority}", path)
     if text[:5].lower() == "file:":
         text = text[5:]
         if not text.startswith("/"):

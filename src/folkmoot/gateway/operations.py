@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.core import chat
 from folkmoot.core.errors import CapabilityDenied, KindError
 from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
 from folkmoot.core.policy import PrincipalType, decide
 
@@ -56,8 +57,16 @@ INBOX: Final = "mmp://mailboxes/inbox"
 SAME_AS_TOOL: Final[Mapping[str, str]] = {INBOX: "msg/digest"}
 """Resources of the hub's own, and the tools that answer the same."""
 
-WITH_ACCOUNT: Final = frozenset((PrincipalType.PERSON, PrincipalType.AGENT))
-"""Those whom the hub knows; a guest has one room and nothing at the hub that could be denied."""
+KINDS: Final[Mapping[str, Kind]] = {
+    name: parse(f"mcp.request.{CALL}:{name}") for name in (*OPERATIONS.values(), POST)
+}
+"""What each of these operations is judged as."""
+EVERYONES: Final = "room/"
+"""What every account may do unless it is denied begins so."""
+
+# To look a member of an enumeration up, or to hash it, costs more than the decision itself.
+_PERSON: Final = PrincipalType.PERSON
+_AGENT: Final = PrincipalType.AGENT
 
 
 class HubPolicy:
@@ -67,12 +76,18 @@ class HubPolicy:
         self._rights = rights
 
     def check(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
-        """Raise a `PolicyError` if someone may not do an operation."""
-        if principal.type in WITH_ACCOUNT:
-            request = call_of(operation, arguments)
-            verdict = decide(principal, self._rights.of_principal(principal), request)
-            if verdict.error is not None:
-                raise verdict.error
+        """Raise a `PolicyError` if someone may not do an operation.
+
+        A guest has one room and nothing at the hub that could be denied.
+        """
+        if principal.type is not _PERSON and principal.type is not _AGENT:
+            return
+        rights = self._rights.of_principal(principal)
+        if not rights.has_denies and operation.startswith(EVERYONES):
+            return
+        verdict = decide(principal, rights, call_of(operation, arguments))
+        if verdict.error is not None:
+            raise verdict.error
 
     def check_request(self, account: Account | None, method: str, params: dict[str, Any]) -> None:
         """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.
@@ -90,7 +105,7 @@ class HubPolicy:
         self, principal: Principal, room: str, kind: Kind, message: McpxMessage
     ) -> None:
         """Raise `CapabilityDenied` if the hub denies someone what they say in a room."""
-        if principal.type not in WITH_ACCOUNT:
+        if principal.type is not _PERSON and principal.type is not _AGENT:
             return
         rights = self._rights.of_principal(principal)
         if not rights.has_denies:
@@ -98,6 +113,8 @@ class HubPolicy:
         if rights.denies(kind, message.payload):
             raise denied(kind, kind)
         operation = operation_of(kind, message)
+        if not rights.may_deny(KINDS[operation]):
+            return
         check_denies(rights, call_of(operation, arguments_of(operation, room, message)), kind)
 
 

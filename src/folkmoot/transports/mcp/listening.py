@@ -12,7 +12,7 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from folkmoot.core.errors import FolkmootError
 from folkmoot.transports.mcp.backends import SUBSCRIBE
 from folkmoot.transports.mcp.beside import beside
-from folkmoot.transports.mcp.entrance import account_of
+from folkmoot.transports.mcp.entrance import account_of, refusal
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.watches import MOST_WATCHED
@@ -67,8 +67,8 @@ class Listener:
         # What is named beyond what may be watched is not even looked at: there may be thousands.
         uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))[: MOST_WATCHED + 1]
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
-        if INBOX in uris and not self._may_hear(exchange):
-            uris.remove(INBOX)
+        if INBOX in uris:
+            self._check_inbox(exchange)
         chosen = frozenset(method for method, is_wanted in lists.items() if is_wanted)
         hearer = StreamHearer(account.id if account is not None else "", exchange.holder, chosen)
         self._hearers.join(hearer, account)
@@ -85,12 +85,12 @@ class Listener:
                 self._watches.remove_all(hearer)
         return types.SubscriptionsListenResult(_meta=meta)
 
-    def _may_hear(self, exchange: Exchange) -> bool:
+    def _check_inbox(self, exchange: Exchange) -> None:
+        """Refuse someone who is denied to hear of their mailbox."""
         try:
             self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": INBOX})
-        except FolkmootError:
-            return False
-        return True
+        except FolkmootError as error:
+            raise refusal(error) from None
 
     async def _tell(
         self, ctx: Context, hearer: StreamHearer, what: str, meta: dict[str, Any]
