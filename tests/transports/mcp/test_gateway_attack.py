@@ -229,3 +229,57 @@ def test_a_wish_for_a_task_goes_nowhere(tmp_path: Path) -> None:
             assert [sorted(each.params) for each in demo.asked] == [["name"]]
 
     run(main())
+
+
+@pytest.mark.requirement("capability.path-under")
+def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(tmp_path: Path) -> None:
+    def on(path: str, *, deny: bool = False) -> dict[str, Any]:
+        kind = f"{'!' if deny else ''}mcp.request.tools/call:demo:echo"
+        under = {"path": {"under": path}}
+        return {"kind": kind, "payload": {"params": {"arguments": under}}}
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "stateless", demo, everyone=False) as there:
+            wire = await wired(there, await there.person("ann"))
+            await settle(there, ann=(on("notes/"), on("notes/secret", deny=True)))  # type: ignore[arg-type]
+            refused = ["notes/../../etc/passwd", "notes//secret/1", "notes/./secret", "/etc/passwd"]
+            refused += [
+                "notes/%2e%2e/a",
+                "notes\\..\\a",
+                "notes/a/../secret",
+                "notes/\u0000",
+                "../x",
+            ]
+            for path in (*refused, 1, None, ["notes/a", "other"]):
+                call = {"name": "demo_echo", "arguments": {"path": path}}
+                assert "capability_denied" in json.dumps(await wire.ask("tools/call", call)), path
+            assert demo.asked == []
+            for path in ("notes/a", "notes//b", "./notes/c/d", ["notes/a", "notes/b"]):
+                await wire.ask("tools/call", {"name": "demo_echo", "arguments": {"path": path}})
+            assert len(demo.asked) == 4
+
+    run(main())
+
+
+@pytest.mark.requirement("uri.meaning-denied")
+def test_no_doubled_slash_leads_to_a_resource_that_is_denied(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo()
+        demo.other = read
+        async with fronted(tmp_path, "stateless", demo, everyone=False) as there:
+            wire = await wired(there, await there.person("ann"))
+            all_of_it = "mcp.request.resources/*:demo://*"
+            await settle(there, ann=(all_of_it, "!mcp.request.resources/*:demo://x/notes/secret*"))
+            for uri in (
+                "demo://x/notes//secret1",
+                "demo://x//notes/secret1",
+                "demo:///x/notes/secret1",
+            ):
+                answer = await wire.ask("resources/read", {"uri": uri})
+                assert answer["error"]["data"]["code"] == "capability_denied", uri
+            assert demo.asked == []
+            await wire.ask("resources/read", {"uri": "demo://x/notes//open1"})
+            assert [each.params["uri"] for each in demo.asked] == ["demo://x/notes//open1"]
+
+    run(main())
