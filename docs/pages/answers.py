@@ -91,6 +91,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "msg/delete_account": {
         "handle": "alice",
         "message": "Account deleted. The token is now invalid.",
+        "backups": "Backups of the hub that were made before keep what they held.",
     },
     "msg/send": SENT,
     "msg/inbox": {"messages": [MESSAGE], "next_cursor": None},

@@ -183,6 +183,7 @@ class Hub:
             synchronous=settings.store.synchronous,
             readers=settings.store.readers,
             queue=settings.store.queue,
+            empty_log_seconds=settings.store.empty_log_seconds,
         )
         stack.push_async_callback(self.store.close)
         vault = await Vault.load(self.store, key)

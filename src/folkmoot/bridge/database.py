@@ -64,6 +64,7 @@ class Database:
         with self._telling():
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA secure_delete = ON")
         with self.changing() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found > FORMAT:

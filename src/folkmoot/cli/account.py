@@ -218,7 +218,8 @@ def delete_account(
 ) -> None:
     """Delete your account and all its mail, for good.
 
-    What you said in rooms stays there. Asks for your handle first, unless --yes is given.
+    What you said in rooms stays there, and backups of the hub that were made before keep what they
+    held. Asks for your handle first, unless --yes is given.
     """
     login = read_keyring().find(url, handle)
     if not yes:
@@ -226,7 +227,7 @@ def delete_account(
     with changing() as keyring:
         HubClient(login.hub, login.token).call("msg/delete_account", {"confirm": login.handle})
         keyring.drop(login)
-    say(f"{login.name} is deleted.")
+    say(f"{login.name} is deleted. Backups of the hub that were made before keep what they held.")
 
 
 def confirm(login: Login) -> None:

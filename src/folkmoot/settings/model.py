@@ -257,6 +257,15 @@ class StoreSettings(Section, frozen=True, kw_only=True):
             "`store_overloaded`.",
         ),
     ] = 10_000
+    empty_log_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=60,
+            description="Seconds after a write until the write-ahead log is emptied, so that what "
+            "was deleted is in none of the database's files.",
+        ),
+    ] = 30
 
 
 class TelemetrySettings(Section, frozen=True, kw_only=True):

@@ -83,9 +83,12 @@ class JobQueue:
         self._jobs.put(Job(unit, caller))
         return await caller
 
-    def take(self) -> Job | None:
-        """Wait, in a thread, for the next job; nothing once the queue is closed and empty."""
-        return self._jobs.get()
+    def take(self, seconds: float | None = None) -> Job | None:
+        """Wait, in a thread, for the next job; nothing once the queue is closed and empty.
+
+        With a time to wait, raises `queue.Empty` when it is over.
+        """
+        return self._jobs.get(timeout=seconds)
 
     def take_more(self) -> Job | None:
         """The next job if one waits already; raises `queue.Empty` otherwise."""

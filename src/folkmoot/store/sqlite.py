@@ -139,6 +139,8 @@ def connect(
             keep_log_ahead(connection)
             run(connection, f"PRAGMA synchronous = {synchronous.upper()}")
             run(connection, f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+            # What is deleted is overwritten. FAST would leave what was in pages that become free.
+            run(connection, "PRAGMA secure_delete = ON")
         take_view(connection)
     except apsw.Error as error:
         if connection is not None:
@@ -219,6 +221,21 @@ def copy_log(connection: apsw.Connection, *, restart_within_ms: int | None = Non
     connection.set_busy_timeout(restart_within_ms or 0)
     try:
         connection.wal_checkpoint(mode=mode)
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return True
+
+
+def empty_log(connection: apsw.Connection, wait_ms: int) -> bool:
+    """Copy the whole write-ahead log into the database and cut it to nothing.
+
+    Answers no if readers still needed it after the time to wait for them.
+    """
+    connection.set_busy_timeout(wait_ms)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.BusyError:
         return False
     finally:

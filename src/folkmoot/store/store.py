@@ -19,6 +19,7 @@ from folkmoot.core.errors import DatabaseCorrupt, DiskFailed, StoreError
 from folkmoot.core.ports import Unit
 from folkmoot.store import meta
 from folkmoot.store.backup import Backup, Progress, copy_database, sync
+from folkmoot.store.erasure import clean_once
 from folkmoot.store.inspection import (
     DatabaseInfo,
     find_faults,
@@ -29,10 +30,10 @@ from folkmoot.store.jobs import JobQueue
 from folkmoot.store.loop_reader import GivenUp, LoopReader
 from folkmoot.store.readers import Readers
 from folkmoot.store.schema import load_migrations, migrate
-from folkmoot.store.sqlite import Synchronous, connect, make_private, translate
+from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
 from folkmoot.store.stats import StoreStats
 from folkmoot.store.threads import LongWork, start
-from folkmoot.store.writer import Writer
+from folkmoot.store.writer import EMPTY_LOG_SECONDS, Writer
 
 T = TypeVar("T")
 
@@ -60,7 +61,13 @@ class SqliteStore:
     identity: meta.Identity
 
     def __init__(
-        self, path: Path, connections: Connections, *, queue: int, vfs: str | None
+        self,
+        path: Path,
+        connections: Connections,
+        *,
+        queue: int,
+        vfs: str | None,
+        empty_log_seconds: float,
     ) -> None:
         self.path = path
         self._vfs = vfs
@@ -73,7 +80,7 @@ class SqliteStore:
         self._readers_count = len(connections.readers)
         self._writes = JobQueue(queue, "writes")
         self._reads = JobQueue(queue, "reads")
-        self._writer = Writer(connections.writer, self._writes)
+        self._writer = Writer(connections.writer, self._writes, empty_log_seconds=empty_log_seconds)
         self._loop_reader = LoopReader(connections.loop_reader)
         self._readers = Readers(connections.readers, self._reads)
 
@@ -85,16 +92,18 @@ class SqliteStore:
         synchronous: Synchronous = "full",
         readers: int = 2,
         queue: int = 10_000,
+        empty_log_seconds: float = EMPTY_LOG_SECONDS,
         vfs: str | None = None,
     ) -> SqliteStore:
         """Open a database, made and brought to the newest schema if need be.
 
-        `queue` bounds how many writes, and how many reads, may wait; `vfs` names a registered
-        virtual file system to keep the files in.
+        `queue` bounds how many writes, and how many reads, may wait; what was deleted leaves the
+        write-ahead log after `empty_log_seconds`; `vfs` names a registered virtual file system to
+        keep the files in.
         """
         sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
         connections = await asyncio.to_thread(open_connections, path, synchronous, readers, vfs)
-        store = cls(path, connections, queue=queue, vfs=vfs)
+        store = cls(path, connections, queue=queue, vfs=vfs, empty_log_seconds=empty_log_seconds)
         try:
             settle = meta.settle_identity(secrets.token_hex(16), secrets.token_hex(8), now())
             store.identity = await store.write(settle)
@@ -230,6 +239,9 @@ def open_connections(
         writer = connect(path, synchronous=synchronous, vfs=vfs)
         opened.append(writer)
         migrate(writer, load_migrations())
+        clean_once(writer, path)
+        # What a killed hub had deleted may be in its log, and nobody reads it yet.
+        empty_log(writer, wait_ms=0)
         opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(1 + readers))
     except apsw.Error as error:
         close_all(opened)

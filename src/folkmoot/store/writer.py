@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from math import inf
 from queue import Empty
 from threading import Thread
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TypeVar
 
 import apsw
@@ -18,7 +19,7 @@ import apsw
 from folkmoot.core.errors import StatementFailed
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
-from folkmoot.store.sqlite import copy_log, translate
+from folkmoot.store.sqlite import copy_log, empty_log, translate
 from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
 from folkmoot.store.tx import (
     BEGIN_WRITING,
@@ -40,6 +41,9 @@ MAX_BATCH = BATCH_BOUNDS[-1]
 CHECKPOINT_PAGES = 1_000
 RESTART_PAGES = 16_384
 RESTART_WAIT_MS = 100
+EMPTY_LOG_SECONDS = 30.0
+"""How long what was deleted may stay in the write-ahead log while no reader needs it."""
+EMPTY_LOG_RETRY_SECONDS = 5.0
 
 LOST = "The writer failed and undid what it was doing; see the log."
 
@@ -47,12 +51,21 @@ LOST = "The writer failed and undid what it was doing; see the log."
 class Writer:
     """Owns the writing connection and the thread that uses it."""
 
-    def __init__(self, connection: apsw.Connection, queue: JobQueue) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        queue: JobQueue,
+        *,
+        empty_log_seconds: float = EMPTY_LOG_SECONDS,
+    ) -> None:
         self.counts = WriterCounts()
         self._connection = connection
         self._queue = queue
         self._tx = SqliteTx(connection)
         self._checkpoint_at = CHECKPOINT_PAGES
+        self._empty_log_seconds = empty_log_seconds
+        self._empty_log_at = monotonic() + empty_log_seconds
+        """When the write-ahead log is to be emptied: never, while it is empty."""
         connection.set_wal_hook(self._note_wal)
         self._thread = Thread(target=self._work, name="folkmoot-writer", daemon=True)
         self._thread.start()
@@ -67,14 +80,21 @@ class Writer:
             batch, last = self._take_batch()
             if batch:
                 self._queue.answer(self._settle(batch))
-                # After the answers, so that nobody waits for it.
-                self._tidy()
+            # After the answers, so that nobody waits for it.
+            self._tidy()
         self._close()
 
     def _take_batch(self) -> tuple[list[Job], bool]:
-        """Everything that waits, up to a limit, and whether the queue has ended."""
+        """Everything that waits, up to a limit, and whether the queue has ended.
+
+        Nothing, if the time to empty the write-ahead log comes first.
+        """
         batch: list[Job] = []
-        job = self._queue.take()
+        left = self._empty_log_at - monotonic()
+        try:
+            job = self._queue.take(None if left == inf else max(0.0, left))
+        except Empty:
+            return batch, False
         while job is not None:
             # Whoever went away before the unit began wants nothing done.
             if not job.caller.cancelled():
@@ -174,11 +194,16 @@ class Writer:
         if pages < self.counts.wal_pages:
             self._checkpoint_at = CHECKPOINT_PAGES
         self.counts.wal_pages = pages
+        if self._empty_log_at == inf:
+            self._empty_log_at = monotonic() + self._empty_log_seconds
         return apsw.SQLITE_OK
 
     def _tidy(self) -> None:
         try:
-            self._checkpoint_if_due()
+            if monotonic() >= self._empty_log_at:
+                self._empty_log()
+            else:
+                self._checkpoint_if_due()
         except BaseException:
             LOG.exception("The write-ahead log was not copied.")
 
@@ -202,8 +227,30 @@ class Writer:
             self.counts.failed_checkpoints += 1
             LOG.warning("The write-ahead log was not copied: %s", translate(error).message)
 
+    def _empty_log(self) -> None:
+        """Empty the write-ahead log, which holds what was deleted until it is overwritten.
+
+        It is done some time after any commit, since a change may erase as well as a deletion. A
+        reader that needs the log, such as a backup, delays it.
+        """
+        self._empty_log_at = monotonic() + self._empty_log_seconds
+        try:
+            if empty_log(self._connection, RESTART_WAIT_MS):
+                self.counts.checkpoints += 1
+                self.counts.wal_pages = 0
+                self._checkpoint_at = CHECKPOINT_PAGES
+                self._empty_log_at = inf
+            else:
+                retry = min(EMPTY_LOG_RETRY_SECONDS, self._empty_log_seconds)
+                self._empty_log_at = monotonic() + retry
+        except apsw.Error as error:
+            self.counts.failed_checkpoints += 1
+            LOG.warning("The write-ahead log was not emptied: %s", translate(error).message)
+
     def _close(self) -> None:
         try:
+            # Closing removes the log unless another program reads the database at this moment.
+            self._empty_log()
             self._connection.close()
         except apsw.Error as error:
             LOG.warning("The database was not closed cleanly: %s", translate(error).message)

@@ -12,6 +12,8 @@ from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
 
+BACKUPS_KEEP = "Backups of the hub that were made before keep what they held."
+
 
 class Register(Arguments, frozen=True, kw_only=True):
     """A new account."""
@@ -148,7 +150,11 @@ async def delete_account(call: Call[DeleteAccount]) -> Payload:
             field="confirm",
         )
     await call.services.mail.delete_account(call.account, also=leave_all_rooms)
-    return {"handle": handle, "message": "Account deleted. The token is now invalid."}
+    return {
+        "handle": handle,
+        "message": "Account deleted. The token is now invalid.",
+        "backups": BACKUPS_KEEP,
+    }
 
 
 def by_address(caller: Caller, _: Register) -> str:
@@ -267,7 +273,7 @@ ACCOUNT_TOOLS = (
         name="msg/delete_account",
         description="Delete your account: your profile, every message you sent, your threads, "
         "contacts and blocks, and your place in every room; what you said there stays. This cannot "
-        "be undone.",
+        f"be undone. {BACKUPS_KEEP}",
         schema=obj(
             {
                 "confirm": text(

@@ -1,0 +1,224 @@
+"""What was deleted cannot be found in the files of the database."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+import pytest
+
+from folkmoot.core.ports import Tx, Unit
+from folkmoot.store import SqliteStore, erasure
+from tests.store.support import held, in_thread, insert, make_table, opened, run
+
+SOON = 0.01
+"""Seconds after which the write-ahead log is emptied, in place of half a minute."""
+
+
+def secret(number: int) -> str:
+    """A text that is found nowhere else, of a length that takes from a line to many pages."""
+    chance = random.Random(number)
+    return chance.randbytes(chance.choice([20, 200, 900, 9_000])).hex()
+
+
+def remove(numbers: Iterable[int]) -> Unit[int]:
+    async def unit(tx: Tx) -> int:
+        gone = [await tx.execute("DELETE FROM notes WHERE id = ?", (each,)) for each in numbers]
+        return sum(gone)
+
+    return unit
+
+
+def found(folder: Path, numbers: Iterable[int]) -> list[int]:
+    """Which texts are in the files of a folder, in part at least."""
+    raw = b"\n".join(file.read_bytes() for file in sorted(folder.iterdir()))
+    return [
+        number
+        for number in numbers
+        if secret(number)[:32].encode() in raw or secret(number)[-32:].encode() in raw
+    ]
+
+
+async def log_emptied(store: SqliteStore) -> None:
+    log = store.path.with_name(store.path.name + "-wal")
+    while log.stat().st_size:  # noqa: ASYNC110 - a file has no event to wait for
+        await asyncio.sleep(0.005)
+
+
+async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
+    await store.write(make_table)
+    await asyncio.gather(*(store.write(insert(each, secret(each))) for each in numbers))
+
+
+@pytest.mark.requirement("store.erasure")
+def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, empty_log_seconds=SOON) as store:
+            await fill(store, range(200))
+            await log_emptied(store)
+            assert found(tmp_path, range(200)) == list(range(200))
+            await store.write(remove(range(0, 200, 3)))
+            await log_emptied(store)
+            assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
+            assert store.stats().wal_pages == 0
+
+    run(body())
+
+
+@pytest.mark.requirement("store.erasure")
+def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            await fill(store, range(100))
+            await store.write(remove(range(50)))
+            assert found(tmp_path, range(50))
+        assert found(tmp_path, range(100)) == list(range(50, 100))
+
+    run(body())
+
+
+@pytest.mark.requirement("store.erasure")
+def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    killed = tmp_path / "killed"
+
+    async def body() -> None:
+        running = tmp_path / "running"
+        running.mkdir()
+        async with opened(running) as store:
+            await fill(store, range(100))
+            await store.write(remove(range(50)))
+            # What a program that is killed leaves are its files as they are.
+            shutil.copytree(running, killed)
+        assert found(killed, range(50))
+        async with opened(killed):
+            assert found(killed, range(100)) == list(range(50, 100))
+
+    run(body())
+
+
+@pytest.mark.requirement("store.erasure")
+def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, empty_log_seconds=SOON) as store:
+            await fill(store, range(20))
+            with closing(apsw.Connection(str(store.path))) as reader:
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM notes").fetchall()
+                await store.write(remove(range(20)))
+                async with held(in_thread(store)):
+                    await store.write(insert(1_000))
+                assert found(tmp_path, range(20))
+                reader.execute("ROLLBACK")
+            await log_emptied(store)
+            assert found(tmp_path, range(20)) == []
+
+    run(body())
+
+
+class Before(NamedTuple):
+    """A folder with a database that an older program used, and the texts that it kept."""
+
+    folder: Path
+    kept: list[int]
+    deleted: list[int]
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Before:
+    """A database from before deletion erased, with what was deleted in its unused space."""
+    kept = list(range(0, 120, 4))
+    deleted = [number for number in range(120) if number % 4]
+
+    async def body() -> None:
+        async with opened(tmp_path, synchronous="normal") as store:
+            await fill(store, range(120))
+
+    run(body())
+    with closing(apsw.Connection(str(tmp_path / "folkmoot.db"))) as old:
+        old.execute("PRAGMA secure_delete = OFF").fetchall()
+        for number in deleted:
+            old.execute("DELETE FROM notes WHERE id = ?", (number,))
+        old.execute("DELETE FROM schema_migrations WHERE name = 'erasure'")
+        old.execute("DELETE FROM meta WHERE key = 'unused_space'")
+    assert len(found(tmp_path, deleted)) > 40
+    return Before(tmp_path, kept, deleted)
+
+
+async def notes(tx: Tx) -> dict[int, str]:
+    return dict(await tx.fetch("SELECT id, body FROM notes"))
+
+
+async def cleaned_at(tx: Tx) -> str:
+    [(when,)] = await tx.fetch("SELECT value FROM meta WHERE key = 'unused_space'")
+    return str(when)
+
+
+@pytest.mark.requirement("store.erasure-of-before")
+def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
+    async def body() -> None:
+        async with opened(before.folder) as store:
+            assert found(before.folder, before.deleted) == []
+            assert await store.read(notes) == {each: secret(each) for each in before.kept}
+            when = await store.read(cleaned_at)
+            assert when.isdigit()
+            assert await store.check() == []
+        assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
+        changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
+        async with opened(before.folder) as store:
+            assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
+            assert await store.read(cleaned_at) == when
+
+    run(body())
+
+
+@pytest.mark.requirement("store.erasure-of-before")
+def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
+    before: Before, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    usage = shutil.disk_usage(before.folder)
+
+    async def body() -> None:
+        with monkeypatch.context() as patched:
+            full = usage._replace(free=1_000)
+            patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
+            async with opened(before.folder) as store:
+                assert len(await store.read(notes)) == len(before.kept)
+        assert "bytes of room on the disk" in caplog.text
+        assert found(before.folder, before.deleted)
+        async with opened(before.folder):
+            assert found(before.folder, before.deleted) == []
+
+    run(body())
+
+
+@pytest.mark.requirement("store.erasure-of-before")
+def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
+    copy = before.folder / "folkmoot.db.cleaned"
+    copy.write_bytes((before.folder / "folkmoot.db").read_bytes())
+
+    async def body() -> None:
+        async with opened(before.folder):
+            assert not copy.exists()
+            assert found(before.folder, before.deleted) == []
+
+    run(body())
+
+
+def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
+    async def query(tx: Tx) -> int:
+        [(count,)] = await tx.fetch("SELECT COUNT(*) FROM meta WHERE key = 'unused_space'")
+        return int(count)
+
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            assert await store.read(query) == 0
+
+    run(body())
