@@ -48,6 +48,26 @@ def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
     assert refused.value.data == {"field": "client_public_key"}
 
 
+@pytest.mark.requirement("crypto.no-box")
+@pytest.mark.parametrize(
+    "number",
+    [
+        0,
+        1,
+        325606250916557431795983626356110631294008115727848805560023387167927233504,
+        39382357235489614581723060781553021112529911719440698176882885853963445705823,
+        2**255 - 20,
+        2**255 - 19,
+        2**255 - 18,
+    ],
+)
+@pytest.mark.parametrize("high_bit", [0, 2**255])
+def test_a_key_of_low_order_is_refused(number: int, high_bit: int) -> None:
+    key = base64.b64encode((number + high_bit).to_bytes(32, "little")).decode()
+    with pytest.raises(ArgumentInvalid, match="client_public_key must be a public key"):
+        check_public_key("client_public_key", key)
+
+
 def test_a_key_is_kept_as_it_was_given() -> None:
     key = base64.b64encode(bytes(range(32))).decode()
     assert check_public_key("client_public_key", key) == key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
 from folkmoot.bridge.calls import OpenCalls
 from folkmoot.bridge.letter import VERSION
 from folkmoot.bridge.modes import MODES
+from folkmoot.bridge.opening import MOST_ASKED
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     ArgumentInvalid,
@@ -22,6 +25,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.timing import TimingContext
+from folkmoot.mail import EncryptedPayload
 from tests.bridge.support import Desk, Town, in_messages, town
 from tests.harness import run
 
@@ -108,7 +112,10 @@ def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(tmp_path: P
     run(main())
 
 
-def test_what_does_not_open_stays_unread_and_what_arrived_meanwhile_too(tmp_path: Path) -> None:
+@pytest.mark.requirement("bridge.unreadable-once")
+def test_what_does_not_open_is_delivered_once_and_what_was_not_handed_over_again(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         async with town(tmp_path) as there:
             ada, bob = await there.people("ada", "bob")
@@ -129,13 +136,53 @@ def test_what_does_not_open_stays_unread_and_what_arrived_meanwhile_too(tmp_path
             bob.hands_over = False
             page = await bob.call("msg/inbox")
             assert [it["body"] for it in page["messages"]] == ["Whole.", None]
-            assert "stay unread" in page["bridge"]["note"]
+            assert "count as read" in page["bridge"]["note"]
             await ada.call("msg/send", to="bob", body="Late.")
             bob.hands_over = True
             page = await bob.call("msg/inbox")
             assert [it["body"] for it in page["messages"]] == ["Late.", "Whole.", None]
-            assert await unread(bob) == 1
+            assert await unread(bob) == 0
             assert whole["body"] == "Whole."
+
+    run(main())
+
+
+def junk() -> EncryptedPayload:
+    """A box that nobody closed, with a key that nobody has."""
+    parts = (os.urandom(48), os.urandom(24), os.urandom(32))
+    return EncryptedPayload(*(base64.b64encode(part).decode() for part in parts))
+
+
+@pytest.mark.requirement("bridge.unreadable-once")
+def test_a_strangers_junk_does_not_make_waiting_spin(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [bob] = await there.people("bob")
+            eve = (await there.hub.accounts.register("eve")).account
+            await there.hub.mail.send(eve, "bob", encrypted_payload=junk())
+            [message] = (await bob.call("msg/inbox", wait=5))["messages"]
+            assert (message["from_handle"], message["body"]) == ("eve", None)
+            assert message["bridge"]["mode"] == "not_verified"
+            assert message["error"]
+            assert (await bob.call("msg/inbox", wait=1))["messages"] == []
+            assert await unread(bob) == 0
+
+    run(main())
+
+
+@pytest.mark.requirement("bridge.unreadable-once")
+def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [bob] = await there.people("bob")
+            for number in range(MOST_ASKED + 3):
+                eve = (await there.hub.accounts.register(f"eve_{number}")).account
+                await there.hub.mail.send(eve, "bob", encrypted_payload=junk())
+            await bob.call("msg/inbox", wait=1, limit=100)
+            # Those who could not be asked about yet have another chance.
+            assert await unread(bob) == 3
+            await bob.call("msg/inbox", wait=1, limit=100)
+            assert await unread(bob) == 0
 
     run(main())
 

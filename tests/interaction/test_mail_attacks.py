@@ -10,7 +10,7 @@ import pytest
 from tests.harness import run
 from tests.mcp_harness import both_eras, meeting
 
-KEY = "A" * 43 + "="
+KEY = "B" * 42 + "A="
 PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
 
 BAD_PARTS = {

@@ -109,7 +109,7 @@ def test_sending_says_what_is_wrong(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
             alice, bob, carol = await there.people("alice", "bob", "carol")
-            key = "A" * 43 + "="
+            key = "B" * 42 + "A="
             payload = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": key}
 
             async def refused(**arguments: Any) -> str:
@@ -303,5 +303,35 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(era: str, tmp_path: Path) -
                 assert refused.value.error.code == -32602
                 assert refused.value.error.message.startswith("Unknown tool: ")
                 assert len(refused.value.error.message) < 80
+
+    run(main())
+
+
+@pytest.mark.requirement("crypto.no-box")
+@both_eras
+def test_what_is_no_box_and_what_is_no_key_is_refused_wherever_it_is_given(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            stranger = await there.stranger()
+            sent = await bob.call("msg/send", to="alice", body="hello")
+            zeros, key = "A" * 43 + "=", "B" * 42 + "A="
+            whole = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": key}
+            bad = {"ciphertext": "AA==", "nonce": "AAAA", "sender_public_key": zeros}
+            for field, value in bad.items():
+                payload = {**whole, field: value}
+                for tool, to in (
+                    ("msg/send", {"to": "bob"}),
+                    ("msg/reply", {"message_id": sent["message_id"]}),
+                ):
+                    said = await alice.refused(tool, **to, encrypted_payload=payload)
+                    assert said.startswith(f"encrypted_payload.{field} must ")
+            said = await alice.refused("msg/set_profile", client_public_key=zeros)
+            assert said.startswith("client_public_key must ")
+            said = await stranger.refused("msg/register", handle="eve", client_public_key=zeros)
+            assert said.startswith("client_public_key must ")
+            assert (await bob.call("msg/digest"))["total_unread"] == 0
 
     run(main())

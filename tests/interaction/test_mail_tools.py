@@ -11,7 +11,7 @@ from tests.harness import run
 from tests.mcp_harness import both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-KEY = "A" * 43 + "="
+KEY = "B" * 42 + "A="
 PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
 
 
@@ -392,6 +392,7 @@ def test_messages_threads_and_accounts_are_deleted(era: str, tmp_path: Path) -> 
             assert gone == {
                 "handle": "alice",
                 "message": "Account deleted. The token is now invalid.",
+                "backups": "Backups of the hub that were made before keep what they held.",
             }
             assert await alice.refused("msg/whoami") == "Authentication required."
             assert await bob.refused("msg/lookup", handle="alice") == "User not found."

@@ -44,11 +44,13 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) 
     assert caught.value.data == {"field": "body"}
 
 
-@pytest.mark.requirement("crypto.bad-field-named")
+@pytest.mark.requirement("crypto.bad-field-named", "crypto.no-box")
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("ciphertext", ""),
+        ("ciphertext", "AA=="),
+        ("ciphertext", encoded(15)),
         ("ciphertext", "***"),
         ("ciphertext", "AAA"),
         ("ciphertext", "AAAA\n"),
@@ -61,6 +63,7 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) 
         ("sender_public_key", ""),
         ("sender_public_key", "?" * 44),
         ("sender_public_key", encoded(31)),
+        ("sender_public_key", encoded(32)),
         ("sender_public_key", encoded(33)),
     ],
 )
@@ -71,7 +74,7 @@ def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str) -> N
     assert caught.value.data == {"field": f"encrypted_payload.{field}"}
 
 
-@pytest.mark.parametrize("size", [1, 16, 4 * LONGEST + 16])
+@pytest.mark.parametrize("size", [16, 17, 4 * LONGEST + 16])
 def test_a_payload_is_taken_as_it_is(size: int) -> None:
     given = payload(ciphertext=encoded(size))
     assert check_content(None, given, LONGEST) == given

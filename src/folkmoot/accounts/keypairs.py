@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+from functools import lru_cache
 from typing import NamedTuple
 
+from nacl.bindings import crypto_box_beforenm
+from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey
 
 from folkmoot.core.errors import ArgumentInvalid
 
 KEY_BYTES = 32
 KEY_CHARACTERS = 44
+MOST_KNOWN = 4_096
+
+_PROBE = hashlib.sha256(b"folkmoot: is this a key?").digest()
+"""Any private key shows whether a public one is of low order; this one is nobody's."""
 
 
 class KeyPair(NamedTuple):
@@ -30,6 +38,16 @@ def new_key_pair() -> KeyPair:
     return KeyPair(base64.b64encode(bytes(private.public_key)).decode(), bytes(private))
 
 
+@lru_cache(MOST_KNOWN)
+def keeps_secrets(key: bytes) -> bool:
+    """Whether a box for a public key is secret: not so for zeros and other points of low order."""
+    try:
+        crypto_box_beforenm(key, _PROBE)
+    except CryptoError:
+        return False
+    return True
+
+
 def check_public_key(field: str, text: str) -> str:
     """The key itself, if it is one: 32 bytes in base64; else an error that names the field."""
     try:
@@ -41,5 +59,9 @@ def check_public_key(field: str, text: str) -> str:
         raise ArgumentInvalid(
             f"{field} must be {KEY_BYTES} bytes in base64 ({KEY_CHARACTERS} characters).",
             field=field,
+        )
+    if not keeps_secrets(key):
+        raise ArgumentInvalid(
+            f"{field} must be a public key; with this value no box would be secret.", field=field
         )
     return text

@@ -1,4 +1,4 @@
-"""Marking: mail counts as read once it was opened here and handed to the client, not before."""
+"""Marking: mail counts as read once it was handed to the client, opened or marked as unreadable."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Marker:
         self._leaving: OrderedDict[Key, ByThread] = OrderedDict()
         self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MOST_WAITING)
 
-    def expect(self, message_id: MessageId, readable: ByThread) -> None:
+    def expect(self, message_id: MessageId, incoming: ByThread) -> None:
         """Mark these once the answer with this id has been handed over."""
-        if readable:
-            self._leaving[key_of(message_id)] = readable
+        if incoming:
+            self._leaving[key_of(message_id)] = incoming
             if len(self._leaving) > MOST_WAITING:
                 self._leaving.popitem(last=False)
 
@@ -40,11 +40,11 @@ class Marker:
         """A message has been handed to the client."""
         if not isinstance(message, Response) or message.id is None:
             return
-        readable = self._leaving.pop(key_of(message.id), None)
-        if readable is None:
+        incoming = self._leaving.pop(key_of(message.id), None)
+        if incoming is None:
             return
         try:
-            self._handed.put_nowait(readable)
+            self._handed.put_nowait(incoming)
         except asyncio.QueueFull:
             self._warn("too much is to be marked as read at once; some mail stays unread.")
 
@@ -59,9 +59,9 @@ class Marker:
     async def run(self) -> None:
         """Mark, for as long as this runs."""
         while True:
-            readable = await self._handed.get()
+            incoming = await self._handed.get()
             try:
-                for thread_id, message_ids in readable.items():
+                for thread_id, message_ids in incoming.items():
                     await self._mark(thread_id, message_ids)
             finally:
                 self._handed.task_done()

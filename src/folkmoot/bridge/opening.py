@@ -31,6 +31,8 @@ from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 MOST_ASKED: Final = 20
 """Unknown correspondents and renamed ones that are looked up for one page; the rest when it is read
 again."""
+MOST_LOOKED_UP: Final = 1_000
+"""Correspondents who are remembered as looked up: if no key is known still, others come first."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -51,6 +53,7 @@ class Opening:
         self._ledger = ledger
         self._marker = marker
         self._open: OpenCalls[Asked] = OpenCalls()
+        self._looked_up: dict[str, None] = {}
 
     async def intercept(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
@@ -84,24 +87,27 @@ class Opening:
         if said := self._said(page, asked):
             payload[BRIDGE] = said
         if asked.marks and response.id is not None:
-            self._marker.expect(response.id, page.readable)
+            self._marker.expect(response.id, page.incoming)
         return Modify(with_payload(response, payload))
 
     async def _read(self, messages: list[Any], other: str | None) -> Read:
-        await self._know(messages)
-        page = await asyncio.to_thread(self._reader(other).read, messages)
+        unasked = await self._know(messages)
+        page = await asyncio.to_thread(self._reader(other, unasked).read, messages)
         if page.renames:
             followed = [await self._follow(*it) for it in sorted(page.renames)[:MOST_ASKED]]
             if any(followed):
-                page = await asyncio.to_thread(self._reader(other).read, messages)
+                page = await asyncio.to_thread(self._reader(other, unasked).read, messages)
         await asyncio.to_thread(self._remember, page)
         return page
 
-    def _reader(self, other: str | None) -> PageReader:
-        return PageReader(self._device.keys, self._device.names, self._ledger, other)
+    def _reader(self, other: str | None, unasked: frozenset[str]) -> PageReader:
+        return PageReader(self._device.keys, self._device.names, self._ledger, other, unasked)
 
-    async def _know(self, messages: list[Any]) -> None:
-        """Learn what the page cannot be read without: who we are, and who is new to us."""
+    async def _know(self, messages: list[Any]) -> frozenset[str]:
+        """Learn what the page cannot be read without: who we are, and who is new to us.
+
+        Answers who is new and was not asked about, since there were too many.
+        """
         shown = [it for it in messages if isinstance(it, dict)]
         names = self._device.names
         if any(it.get("from_handle") not in names and it.get("to_handle") not in names
@@ -118,12 +124,17 @@ class Opening:
                 if isinstance(handle, str) and handle not in ourselves:
                     met[handle] = key or met.get(handle)
         known = await asyncio.to_thread(self._pinned, set(met))
-        for handle in sorted(met.keys() - known)[:MOST_ASKED]:
+        new = sorted(met.keys() - known, key=lambda handle: (handle in self._looked_up, handle))
+        for handle in new[:MOST_ASKED]:
+            self._looked_up[handle] = None
+            if len(self._looked_up) > MOST_LOOKED_UP:
+                del self._looked_up[next(iter(self._looked_up))]
             try:
                 await self._peers.meet(handle, met[handle])
             except FolkmootError:
                 # Then no key of theirs is known, which is what will be said of their messages.
                 continue
+        return frozenset(new[MOST_ASKED:]) - self._looked_up.keys()
 
     def _pinned(self, handles: set[str]) -> set[str]:
         owner = self._device.owner
@@ -149,10 +160,10 @@ class Opening:
         if self._device.problem:
             said["problem"] = self._device.problem
         if page.refused:
-            unread = " and stay unread" if asked.marks else ""
+            again = " They count as read now; msg_thread shows them again." if asked.marks else ""
             said["not_shown"] = page.refused
             said["note"] = (
-                f"{page.refused} of these messages could not be opened or verified{unread}; each "
-                "says why. msg_delete_message removes one for good."
+                f"{page.refused} of these messages could not be opened or verified; each says why."
+                f"{again} msg_delete_message removes one for good."
             )
         return said

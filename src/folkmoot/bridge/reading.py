@@ -35,8 +35,8 @@ class Read(msgspec.Struct):
 
     messages: list[dict[str, Any]]
     seen: list[Seen]
-    readable: dict[str, list[str]]
-    """By thread, the messages to the reader that were shown whole."""
+    incoming: dict[str, list[str]]
+    """By thread, the messages to the reader that were shown, also those that do not open."""
     refused: int = 0
     renames: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """Handles that writers used, and the ones the hub shows in their place."""
@@ -67,7 +67,12 @@ class PageReader:
     """Reads one page."""
 
     def __init__(
-        self, keys: Keys, names: frozenset[str], ledger: Ledger, other: str | None = None
+        self,
+        keys: Keys,
+        names: frozenset[str],
+        ledger: Ledger,
+        other: str | None = None,
+        unasked: frozenset[str] = frozenset(),
     ) -> None:
         self._keys = keys
         self._owner = keys.current.public
@@ -75,6 +80,8 @@ class PageReader:
         self._ledger = ledger
         self._other = other
         """With whom the whole page is said to be, where it is one thread."""
+        self._unasked = unasked
+        """Correspondents whose key was not asked for yet: what does not open may open later."""
         self._boxes: dict[str, str] = {}
         self._threads: dict[str, str] = {}
         self._renames: set[tuple[str, str]] = set()
@@ -95,6 +102,7 @@ class PageReader:
             found = self._found(given)
         except Refused as refused:
             page.refused += 1
+            note_incoming(page, given.get("thread_id"), given.get("id"))
             return refusal(shown, str(refused))
         box: str | None = None
         peer_key = ""
@@ -115,14 +123,15 @@ class PageReader:
                 box, peer_key = opened.digest, opened.peer_key
                 shown = revealed(shown, opened)
         page.seen.append(Seen(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key))
-        if shown["body"] is not None and not found.outgoing:
-            page.readable.setdefault(found.thread_id, []).append(found.id)
+        later = shown["body"] is None and found.peer in self._unasked
+        if not found.outgoing and not later:
+            note_incoming(page, found.thread_id, found.id)
         return shown
 
     def _found(self, given: dict[str, Any]) -> Found:
         names = ("id", "thread_id", "from_handle", "to_handle")
         texts = [given.get(name) for name in names]
-        if not all(isinstance(text, str) and 0 < len(text) <= LONGEST for text in texts):
+        if not all(map(is_name, texts)):
             raise Refused("The hub's account of this message cannot be understood.")
         message_id, thread_id, sender, recipient = map(str, texts)
         mine = (sender in self._names, recipient in self._names)
@@ -251,6 +260,17 @@ class PageReader:
 
     def _same(self, was: str, handle: str) -> bool:
         return was == handle or self._ledger.renamed(self._owner, was, handle)
+
+
+def note_incoming(page: Read, thread_id: Any, message_id: Any) -> None:
+    """Have a message count as read once it is handed over, so that it is delivered once."""
+    if is_name(thread_id) and is_name(message_id):
+        page.incoming.setdefault(thread_id, []).append(message_id)
+
+
+def is_name(text: Any) -> bool:
+    """Whether a value can be an id or a handle."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST
 
 
 def mismatch(peer: str, pins: list[Pin], key: str) -> str:

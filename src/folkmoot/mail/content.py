@@ -68,9 +68,10 @@ def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
     """The payload, if its parts are what they claim to be; what it says is not ours to know."""
     ciphertext = decode("encrypted_payload.ciphertext", payload.ciphertext)
     most = longest * LONGEST_CHARACTER + TAG_BYTES
-    if not 0 < len(ciphertext) <= most:
+    if not TAG_BYTES <= len(ciphertext) <= most:
         raise ArgumentInvalid(
-            f"encrypted_payload.ciphertext must have 1 to {most:,} bytes.",
+            f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
+            "shorter.",
             field="encrypted_payload.ciphertext",
         )
     if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:
