@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from docs.pages.room_answers import ROOM_ANSWERS
+from folkmoot.tools import CATALOGUE
+from folkmoot.tools.model import with_notice
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 TOKEN = "sk_…"  # noqa: S105 - an example
@@ -65,7 +67,7 @@ def changed(state: str) -> dict[str, Any]:
     return {"thread_id": ID, "state": state, "message": f"Thread {state}."}
 
 
-ANSWERS: dict[str, dict[str, Any]] = {
+_ANSWERS: dict[str, dict[str, Any]] = {
     "msg/register": {
         "handle": "alice",
         "token": TOKEN,
@@ -158,5 +160,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ]
     },
     "folkmoot/call_tool": {**OWN_PROFILE, "created_at": TIME},
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    name: dict(with_notice(CATALOGUE.find(name), answer)) for name, answer in _ANSWERS.items()
 }
 """One answer of each tool."""

@@ -49,8 +49,42 @@ def test_the_user_confirms_the_end_of_an_account(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.requirement("mcp.asks-before-deleting")
+def test_the_user_is_asked_whatever_the_assistant_confirms(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, "stateless") as there:
+            bob = await there.person("bob")
+            made = await there.hub.accounts.register("alice")
+            asked: list[str] = []
+            declining = await there.returning(
+                made.token, elicitation_callback=saying("decline", None, asked)
+            )
+            sent = await declining.call("msg/send", to="bob", body="hello")
+            said = await declining.refused("msg/delete_account", confirm="alice")
+            assert said.startswith("To delete your account, give your own handle")
+            through = {"name": "msg_delete_account", "arguments": {"confirm": "alice"}}
+            said = await declining.refused("folkmoot/call_tool", **through)
+            assert said.startswith("To delete your account, give your own handle")
+            thread = {"thread_id": sent["thread_id"], "confirm": True}
+            said = await declining.refused("msg/delete_thread", **thread)
+            assert said == "Nothing was deleted: the user did not agree."
+            assert len(asked) == 3
+            assert sent["thread_id"] in asked[2]
+            assert len((await declining.call("msg/threads"))["threads"]) == 1
+            agreeing = await there.returning(
+                made.token, elicitation_callback=saying("accept", {"confirm": True}, asked)
+            )
+            await agreeing.call("msg/delete_thread", **thread)
+            assert (await agreeing.call("msg/threads"))["threads"] == []
+            # Who cannot be asked needs no more than the arguments.
+            await bob.call("msg/delete_thread", thread_id=sent["thread_id"])
+            assert (await bob.call("msg/threads"))["threads"] == []
+
+    run(main())
+
+
 @both_eras
-def test_nobody_is_asked_who_cannot_be_or_need_not_be(era: str, tmp_path: Path) -> None:
+def test_nobody_is_asked_who_cannot_be(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
             asked: list[str] = []
@@ -58,9 +92,8 @@ def test_nobody_is_asked_who_cannot_be_or_need_not_be(era: str, tmp_path: Path) 
             stranger = await there.stranger(elicitation_callback=answer)
             sentence = await stranger.refused("msg/delete_account")
             assert sentence == "Authentication required."
-            silent = await there.person("alice")
-            assert await silent.refused("msg/delete_account") == "Missing argument: confirm."
-            alice = await there.returning(silent.token, elicitation_callback=answer)
+            alice = await there.person("alice")
+            assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
             await alice.call("msg/delete_account", confirm="alice")
             assert asked == []
 

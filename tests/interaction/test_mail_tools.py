@@ -265,6 +265,7 @@ def test_people_find_keep_and_block_each_other(era: str, tmp_path: Path) -> None
                 "account_type",
                 "public_key",
                 "client_public_key",
+                "notice",
             ]
             assert found["client_public_key"] is None
             results = (await alice.call("msg/search_users", query="BO"))["results"]

@@ -10,6 +10,7 @@ import pytest
 
 from folkmoot.tools import CATALOGUE, Tool
 from folkmoot.tools.app_tools import inbox_page
+from folkmoot.tools.model import WORDS_OF_OTHERS
 
 SPECIFICATION: dict[str, Any] = json.loads(
     (Path(__file__).parent / "specification.json").read_text("utf-8")
@@ -148,9 +149,41 @@ def test_hints_say_what_a_tool_does() -> None:
         "msg/delete_thread",
         "msg/delete_account",
         "msg/remove_contact",
+        "msg/recover",
         "room/decide",
         "folkmoot/call_tool",
     }
+
+
+@pytest.mark.requirement("words.open-world")
+def test_tools_that_reach_other_people_say_so() -> None:
+    alone = {name for name, tool in TOOLS.items() if not tool.hints["openWorldHint"]}
+    assert alone == {
+        "msg/register",
+        "msg/recover",
+        "msg/whoami",
+        "msg/set_profile",
+        "msg/change_handle",
+        "msg/delete_account",
+        "msg/delete_message",
+        "msg/delete_thread",
+        "msg/mark_read",
+        "msg/archive",
+        "msg/star",
+        "msg/mute",
+        "msg/add_contact",
+        "msg/remove_contact",
+        "msg/block",
+        "room/create",
+    }
+
+
+@pytest.mark.requirement("words.notice")
+def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are() -> None:
+    for listed in CATALOGUE.listing("safe", app_only=True):
+        tool = TOOLS[listed["title"]]
+        more = f" {WORDS_OF_OTHERS}" if tool.others else ""
+        assert listed["description"] == tool.description + more
 
 
 @pytest.mark.requirement("app.single-file")

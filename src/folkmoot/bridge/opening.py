@@ -27,6 +27,7 @@ from folkmoot.bridge.reading import GONE, SEALED, PageReader, Read
 from folkmoot.core.errors import AnswerInvalid, FolkmootError
 from folkmoot.core.message import Response
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.tools.model import NOTICE, notice_about
 
 MOST_ASKED: Final = 20
 """Unknown correspondents and renamed ones that are looked up for one page; the rest when it is read
@@ -84,6 +85,11 @@ class Opening:
         page = await self._read(messages, other if isinstance(other, str) else None)
         payload["messages"] = page.messages
         payload.pop(BRIDGE, None)
+        if page.messages:
+            # The bridge's own, so that no hub can leave it out.
+            payload[NOTICE] = notice_about(
+                ("messages",) if thread is None else ("thread", "messages")
+            )
         if said := self._said(page, asked):
             payload[BRIDGE] = said
         if asked.marks and response.id is not None:

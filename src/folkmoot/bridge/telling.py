@@ -18,7 +18,7 @@ from folkmoot.bridge.calls import (
     with_payload,
 )
 from folkmoot.bridge.device import Device
-from folkmoot.bridge.guarding import HIDDEN, KNOWN, SENDING
+from folkmoot.bridge.guarding import HIDDEN, KNOWN, PAGES, SENDING
 from folkmoot.bridge.ledger import Ledger
 from folkmoot.bridge.marking import Marker
 from folkmoot.bridge.modes import BRIDGE
@@ -26,6 +26,7 @@ from folkmoot.bridge.peers import plain_handle
 from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.tools.model import WORDS_OF_OTHERS
 
 Teller: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -149,7 +150,8 @@ def described(tool: dict[str, Any]) -> dict[str, Any]:
     """A tool as it is through the bridge."""
     name = canonical(tool["name"])
     if name in DESCRIPTIONS:
-        tool = {**tool, "description": DESCRIPTIONS[name]}
+        words = f" {WORDS_OF_OTHERS}" if name in PAGES else ""
+        tool = {**tool, "description": DESCRIPTIONS[name] + words}
     schema = tool.get("inputSchema")
     if name not in HIDDEN or not isinstance(schema, dict):
         return tool

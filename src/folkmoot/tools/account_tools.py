@@ -225,7 +225,7 @@ ACCOUNT_TOOLS = (
         handler=recover,
         public=True,
         rate=Rate("recover", by_handle, when_wrong_code),
-        kind="adds",
+        kind="acts",
     ),
     Tool(
         name="msg/whoami",

@@ -58,5 +58,6 @@ APP_TOOLS = (
         handler=open_inbox,
         app=INBOX_APP,
         kind="reads",
+        others=("threads",),
     ),
 )

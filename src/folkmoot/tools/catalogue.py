@@ -64,7 +64,7 @@ class Catalogue:
         return {
             "name": self.names.spell(tool.name, style),
             "title": tool.name,
-            "description": tool.description,
+            "description": tool.listed_description,
             "inputSchema": without_combinators(tool.schema) if style == "safe" else tool.schema,
             "annotations": tool.hints,
             "_meta": meta,

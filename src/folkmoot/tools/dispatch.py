@@ -23,7 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.tools.catalogue import CATALOGUE
 from folkmoot.tools.decode import decode, shown
-from folkmoot.tools.model import Call, Tool, ToolResult
+from folkmoot.tools.model import Call, Tool, ToolResult, with_notice
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
@@ -84,7 +84,7 @@ class Dispatcher:
             arguments=decode(tool, arguments),
         )
         payload = await self._within_limits(tool, call)
-        return ToolResult(payload=payload, delivered=call.delivered)
+        return ToolResult(payload=with_notice(tool, payload), delivered=call.delivered)
 
     async def _within_limits(self, tool: Tool, call: Call[Arguments]) -> Payload:
         rate, limits = tool.rate, self._services.limits

@@ -108,6 +108,7 @@ FINDER_TOOLS: Final = (
         public=True,
         finder=True,
         kind="reads",
+        open_world=True,
     ),
     Tool(
         name=CALL_TOOL,
@@ -125,5 +126,6 @@ FINDER_TOOLS: Final = (
         public=True,
         finder=True,
         kind="acts",
+        open_world=True,
     ),
 )

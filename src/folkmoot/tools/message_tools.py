@@ -150,6 +150,7 @@ MESSAGE_TOOLS = (
         handler=send,
         rate=SEND_RATE,
         kind="adds",
+        open_world=True,
     ),
     Tool(
         name="msg/inbox",
@@ -180,6 +181,7 @@ MESSAGE_TOOLS = (
         arguments=Inbox,
         handler=inbox,
         waits="wait",
+        others=("messages",),
     ),
     Tool(
         name="msg/reply",
@@ -207,6 +209,7 @@ MESSAGE_TOOLS = (
         handler=reply,
         rate=SEND_RATE,
         kind="adds",
+        open_world=True,
     ),
     Tool(
         name="msg/delete_message",

@@ -154,6 +154,7 @@ PEOPLE_TOOLS = (
         arguments=Contacts,
         handler=contacts,
         kind="reads",
+        others=("contacts",),
     ),
     Tool(
         name="msg/add_contact",
@@ -183,6 +184,7 @@ PEOPLE_TOOLS = (
         arguments=Handle,
         handler=lookup,
         kind="reads",
+        others=("display_name", "bio", "status"),
     ),
     Tool(
         name="msg/search_users",
@@ -194,6 +196,7 @@ PEOPLE_TOOLS = (
         handler=search_users,
         rate=Rate("search", by_user, every_try),
         kind="reads",
+        others=("results",),
     ),
     Tool(
         name="msg/block",
@@ -221,5 +224,6 @@ PEOPLE_TOOLS = (
         handler=invite,
         rate=Rate("invite", by_user, when_done),
         kind="adds",
+        open_world=True,
     ),
 )

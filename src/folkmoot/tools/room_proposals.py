@@ -250,6 +250,7 @@ PROPOSAL_TOOLS = (
         arguments=Propose,
         handler=propose,
         kind="adds",
+        open_world=True,
     ),
     Tool(
         name="room/proposals",
@@ -276,6 +277,7 @@ PROPOSAL_TOOLS = (
         arguments=Proposals,
         handler=proposals,
         kind="reads",
+        others=("proposals",),
     ),
     Tool(
         name="room/decide",
@@ -295,5 +297,6 @@ PROPOSAL_TOOLS = (
         arguments=Decide,
         handler=decide,
         kind="acts",
+        open_world=True,
     ),
 )

@@ -148,6 +148,7 @@ ROOM_TOOLS = (
         arguments=ListRooms,
         handler=list_rooms,
         kind="reads",
+        open_world=True,
     ),
     Tool(
         name="room/create",
@@ -197,6 +198,7 @@ ROOM_TOOLS = (
         schema=obj({"room": ROOM}, ("room",)),
         arguments=Room,
         handler=join,
+        open_world=True,
     ),
     Tool(
         name="room/leave",
@@ -205,6 +207,7 @@ ROOM_TOOLS = (
         schema=obj({"room": ROOM}, ("room",)),
         arguments=Room,
         handler=leave,
+        open_world=True,
     ),
     *TALK_TOOLS,
     *PROPOSAL_TOOLS,
@@ -227,5 +230,6 @@ ROOM_TOOLS = (
         arguments=Invite,
         handler=invite,
         kind="adds",
+        open_world=True,
     ),
 )

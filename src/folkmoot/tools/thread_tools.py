@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.mail import State
 from folkmoot.tools.account_tools import Nothing
 from folkmoot.tools.message_tools import take_page
@@ -57,12 +58,6 @@ async def digest(call: Call[Nothing]) -> Payload:
     return await call.services.mail.digest(call.account)
 
 
-class ThreadId(Arguments, frozen=True, kw_only=True):
-    """One thread."""
-
-    thread_id: str
-
-
 class MarkRead(Arguments, frozen=True, kw_only=True):
     """One thread, or some messages of it."""
 
@@ -78,9 +73,18 @@ async def mark_read(call: Call[MarkRead]) -> Payload:
     return {"thread_id": given.thread_id, "message": f"{done} marked as read."}
 
 
-async def delete_thread(call: Call[ThreadId]) -> Payload:
+class DeleteThread(Arguments, frozen=True, kw_only=True):
+    """One thread, and whether the user agrees."""
+
+    thread_id: str
+    confirm: bool | None = None
+
+
+async def delete_thread(call: Call[DeleteThread]) -> Payload:
     """Remove a thread from the caller's mailbox."""
     thread_id = call.arguments.thread_id
+    if call.arguments.confirm is False:
+        raise ArgumentInvalid("Nothing was deleted: the user did not agree.", field="confirm")
     await call.services.mail.delete_thread(call.account, thread_id)
     return {"thread_id": thread_id, "message": "Thread deleted."}
 
@@ -138,6 +142,7 @@ THREAD_TOOLS = (
         arguments=Threads,
         handler=threads,
         kind="reads",
+        others=("threads",),
     ),
     Tool(
         name="msg/thread",
@@ -158,6 +163,7 @@ THREAD_TOOLS = (
         ),
         arguments=Thread,
         handler=thread,
+        others=("thread", "messages"),
     ),
     Tool(
         name="msg/digest",
@@ -166,13 +172,23 @@ THREAD_TOOLS = (
         arguments=Nothing,
         handler=digest,
         kind="reads",
+        open_world=True,
     ),
     Tool(
         name="msg/delete_thread",
         description="Delete a thread from your mailbox. The other participant keeps theirs.",
-        schema=obj({"thread_id": text("UUID of the thread to delete")}, ("thread_id",)),
-        arguments=ThreadId,
+        schema=obj(
+            {
+                "thread_id": text("UUID of the thread to delete"),
+                "confirm": switch(
+                    "Whether to delete it; a client that can ask the user is told to ask"
+                ),
+            },
+            ("thread_id",),
+        ),
+        arguments=DeleteThread,
         handler=delete_thread,
+        asks="confirm",
         kind="destroys",
     ),
     Tool(

@@ -167,9 +167,9 @@ class McpServer:
         if exchange.caller.account is not None:
             await self._deliveries.settled(exchange.caller.account.id)
             if tool.asks:
-                arguments = answered(tool, params)
-                if (asked := question(ctx, tool, arguments)) is not None:
+                if (asked := question(ctx, tool, params)) is not None:
                     return asked
+                arguments = answered(tool, params)
         # Whoever leaves is not waited for, but what was begun is done and told to whom it concerns.
         with CancelScope(shield=not tool.is_waiting(arguments)):
             result = await self._calls.call(
