@@ -11,7 +11,6 @@ import pytest
 from folkmoot.core.capability import Rights
 from folkmoot.gateway import listing
 from folkmoot.gateway.search import Search, own_tool
-from folkmoot.relay.upstream import ghosts
 from folkmoot.relay.upstream.watching import Watch
 from tests.gateway.scripted import Scripted, behind, tool
 from tests.harness import run
@@ -79,18 +78,5 @@ def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
         async with asyncio.timeout(10):
             while len(told) < 2:  # noqa: ASYNC110 - nobody sets an event for it
                 await asyncio.sleep(0.01)
-
-    run(main())
-
-
-def test_whoever_cancels_a_thousand_calls_hears_nothing_of_anothers() -> None:
-    async def main() -> None:
-        left = ghosts.Ghosts()
-        left.add(0, "ann", asks=True)
-        assert left.haunt("bob", asking=True)
-        for number in range(1, ghosts.MOST + 1):
-            left.add(number, "bob", asks=True)
-        # What the server asks now may still be of what Ann has cancelled.
-        assert left.haunt("bob", asking=True)
 
     run(main())

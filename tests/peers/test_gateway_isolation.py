@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import LOG_LEVEL_META_KEY
 
+from folkmoot.relay.upstream import cancelled
 from tests.faults.backends import flawed
 from tests.harness import run
 from tests.mcp_harness import ERAS, Meeting, both_eras
@@ -128,6 +129,27 @@ def test_people_with_links_of_their_own_are_asked_each_by_their_own(
                 for client in (at.ann, at.bob, at.ann)
             ]
             assert processes[0] == processes[2] != processes[1]
+
+    run(main())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.cancelled-requests")
+def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
+    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancelled, "ANSWER_SECONDS", 0.0)
+
+    async def main() -> None:
+        async with two(tmp_path, era) as at:
+            async with at.waiting(at.ann):
+                pass
+            # The server has not answered Ann's call, so it may ask something for it at any time.
+            assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
+            assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
+            # Another link has taken the place of the one that nobody could be asked on.
+            assert (await at.ask(at.bob))["result"]["action"] == "accept"
+            assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 1)
 
     run(main())
 

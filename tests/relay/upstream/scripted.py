@@ -90,6 +90,9 @@ def call(id, name, arguments, meta):
         answer(id, content=[])
     elif name == "environment":
         answer(id, content=[], environment=dict(os.environ), cwd=os.getcwd())
+    elif name == "slow":
+        time.sleep(arguments["nap"])
+        answer(id, content=[], pid=os.getpid())
     elif name == "stuck":
         time.sleep(3600)
 
@@ -118,6 +121,8 @@ def request(id, method, params):
             _meta={"io.modelcontextprotocol/subscriptionId": id})
     elif method in ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"):
         say(id=id, result={})
+    elif method == "completion/complete" and params.get("hang"):
+        pass
     elif method == "tools/call":
         call(id, params["name"], params.get("arguments", {}), params.get("_meta", {}))
     else:

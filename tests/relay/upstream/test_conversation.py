@@ -9,11 +9,20 @@ import pytest
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.ports import Wanted
-from folkmoot.relay.upstream import calls, ghosts
+from folkmoot.relay.upstream import calls, cancelled
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.conversation import Conversation
 from tests.harness import run
-from tests.relay.upstream.scripted import ERAS, Told, call, resumed, seen, talking
+from tests.relay.upstream.scripted import (
+    ERAS,
+    Told,
+    call,
+    resumed,
+    running,
+    seen,
+    spec,
+    talking,
+)
 
 both_eras = pytest.mark.parametrize("era", ERAS)
 FORM = {"elicitation": {"form": {}}}
@@ -25,6 +34,12 @@ QUESTION: dict[str, Any] = {
 
 async def ask(conversation: Conversation, tool: str, **options: Any) -> Any:
     return (await conversation.request(call(tool, **options), 20)).result
+
+
+async def hanging(conversation: Conversation) -> list[int]:
+    """The ids of the calls that the server does not answer."""
+    calls = await seen(conversation, "tools/call")
+    return [each["id"] for each in calls if each["params"]["name"] == "hang"]
 
 
 @both_eras
@@ -161,20 +176,119 @@ def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobody_els
     run(test())
 
 
-@pytest.mark.requirement("gateway.server-requests")
-def test_a_cancelled_call_casts_doubt_on_whom_questions_are_for_only_for_a_while(
+@pytest.mark.requirement("gateway.server-requests", "gateway.cancelled-requests")
+def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ghosts, "SECONDS", 0.0)
+    monkeypatch.setattr(cancelled, "ANSWER_SECONDS", 0.0)
 
     async def test() -> None:
         async with talking() as conversation:
-            waiting = asyncio.ensure_future(ask(conversation, "hang"))
+            waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
             await ask(conversation, "echo")
+            (left,) = await hanging(conversation)
             waiting.cancel()
             await asyncio.wait([waiting])
-            asked = await ask(conversation, "ask", capabilities=FORM, **QUESTION)
+            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+            for _ in range(2):
+                refused = (await conversation.request(asks, 20)).result
+                assert "cannot be tied" in refused["answered"]["error"]["message"]
+            # It is not worth keeping, since nobody else can be asked anything on it.
+            assert conversation.replaced
+            # Ann herself can, and everyone once the server has answered what she cancelled.
+            own = call("ask", capabilities=FORM, person="ann", **QUESTION)
+            first = await conversation.request(own, 20)
+            assert first.result["resultType"] == "input_required"
+            given = {"1": {"action": "decline"}}
+            await conversation.request(resumed(own, first, given), 20)
+            await ask(conversation, "late", id=left)
+            asked = (await conversation.request(asks, 20)).result
             assert asked["resultType"] == "input_required"
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.cancelled-requests")
+def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            annas = call("ask", capabilities=FORM, person="ann", **QUESTION)
+            assert (await conversation.request(annas, 20)).result["inputRequests"]
+            for _ in range(2):
+                # Ann does not come back with what she was asked.
+                for message in conversation._steps(conversation.bridge.expire()):
+                    if "requestId" in (getattr(message, "params", None) or {}):
+                        conversation.outbox.put(message)
+            assert conversation.bridge.in_flight == 0
+            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+            refused = (await conversation.request(asks, 20)).result
+            assert "cannot be tied" in refused["answered"]["error"]["message"]
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.cancelled-requests")
+def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            completes = Wanted(method="completion/complete", params={"hang": True}, person="ann")
+            waiting = asyncio.ensure_future(conversation.request(completes, 20))
+            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+            refused = (await conversation.request(asks, 20)).result
+            assert "cannot be tied" in refused["answered"]["error"]["message"]
+            waiting.cancel()
+
+    run(test())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.cancelled-requests")
+def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancelled, "MOST", 3)
+
+    async def test() -> None:
+        async with running(spec(era=era, call_seconds=20)) as there:
+            backend, before = there.backend, there.process
+            (line,) = backend.lines
+            first = line.conversation
+            assert first is not None
+            staying = asyncio.ensure_future(backend.request(call("slow", nap=0.3)))
+            leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
+            while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell
+                await asyncio.sleep(0)
+            for each in leaving:
+                each.cancel()
+            await asyncio.wait(leaving)
+            await there.until(lambda _: line.ready not in (None, first))
+            assert there.process != before
+            assert (await backend.request(call("echo"))).result["pid"] == there.process
+            # Whoever waits for the old one has its answer before that is closed.
+            assert (await staying).result["pid"] == before
+            assert line.failures == 0
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.cancelled-requests")
+def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cancelled, "MOST", 0)
+
+    async def test() -> None:
+        async with running(spec()) as there:
+            backend, before = there.backend, there.process
+            asks = call("ask", capabilities=FORM, **QUESTION)
+            asked = await backend.request(asks)
+            leaving = asyncio.ensure_future(backend.request(call("hang")))
+            await backend.request(call("echo"))
+            leaving.cancel()
+            await there.until(lambda b: b.lines[0].ready is not None and there.process != before)
+            given = {"1": {"action": "decline"}}
+            done = await backend.request(resumed(asks, asked, given))
+            assert done.result["answered"]["result"] == given["1"]
 
     run(test())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 import pytest
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
 from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream import line
+from folkmoot.relay.upstream.calls import Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.settings.backends import Secret
@@ -352,5 +353,85 @@ def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> 
             answer = await conversation.request(call("echo"), 20)
             assert answer.result["content"] == []
             assert conversation.dropped > 0
+
+    run(test())
+
+
+QUESTION = {
+    "jsonrpc": "2.0",
+    "id": "question",
+    "method": "elicitation/create",
+    "params": {"message": "Your secret?", "requestedSchema": {}},
+}
+
+
+class Late:
+    """A server of the handshake era that asks for calls which are over.
+
+    `answered` goes on to ask on its own stream after its answer; `broken` ends unanswered.
+    """
+
+    def __init__(self) -> None:
+        self.place = Place(self._do)
+        self.replies: asyncio.Queue[Any] = asyncio.Queue()
+        self._session: Asked | None = None
+
+    async def _do(self, asked: Asked) -> None:
+        if asked.method != "POST":
+            self._session = asked
+            await asked.head(200, {"content-type": "text/event-stream"})
+            await asyncio.Event().wait()
+        message = asked.message
+        if message.get("method") == "initialize":
+            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
+            await asked.result(told, mcp_session_id="one")
+        elif "id" not in message or "method" not in message:
+            if "method" not in message:
+                self.replies.put_nowait(message)
+            await asked.say(202)
+        elif message["method"] != "tools/call":
+            error = {"code": -32601, "message": "Method not found"}
+            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        else:
+            await asked.head(200, {"content-type": "text/event-stream"})
+            await self._call(asked, message["params"]["name"])
+
+    async def ask(self) -> None:
+        """Ask on the stream of the session."""
+        assert self._session is not None
+        await self._session.part(event(QUESTION))
+
+    async def _call(self, asked: Asked, tool: str) -> None:
+        if tool == "answered":
+            result = {"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}}
+            await asked.part(event(result) + event(QUESTION))
+            await asked.end()
+        elif tool == "broken":
+            asked.hang_up()
+        else:
+            await asyncio.Event().wait()
+
+
+@pytest.mark.requirement("gateway.cancelled-requests")
+@pytest.mark.parametrize("tool", ["answered", "broken"])
+def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(
+    tool: str,
+) -> None:
+    async def test() -> None:
+        server = Late()
+        async with server.place.open() as place, talking(place.url, shake=True) as conversation:
+            offers = {"elicitation": {"form": {}}}
+            bobs = call("wait", person="bob", capabilities=offers)
+            waiting = asyncio.ensure_future(conversation.request(bobs, 20))
+            while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
+                await asyncio.sleep(0)
+            with suppress(Unanswered):
+                await conversation.request(call(tool, person="ann", capabilities=offers), 20)
+            if tool == "broken":
+                await server.ask()
+            reply = await server.replies.get()
+            assert "cannot be tied" in reply["error"]["message"]
+            assert not waiting.done()
+            waiting.cancel()
 
     run(test())

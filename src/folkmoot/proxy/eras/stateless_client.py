@@ -242,7 +242,7 @@ class StatelessClient:
         if question.method not in NEEDED:
             return unanswered([question], Refusal.NOT_ASKED)
         calls = self._calls.asking()
-        if not self._one_client and len(calls) != 1:
+        if not self._one_client and (len(calls) != 1 or not _is_of(calls[0], about)):
             return unanswered([question], Refusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
@@ -279,6 +279,11 @@ class StatelessClient:
     def _logged(self, notice: Notification) -> list[Step]:
         wanted = self._calls.want(notice, one_client=self._one_client)
         return [ToClient(notice)] if wanted else []
+
+
+def _is_of(call: Call, about: MessageId | None) -> bool:
+    """Whether what was said during the request `about`, if that is known, can be of a call."""
+    return about is None or same_id(call.server_id, about)
 
 
 def _to_repeat(call: Call, answer: Response) -> bool:

@@ -190,6 +190,9 @@ class LiveBackend:
 
         Waits for a while where there is none, unless the server failed too often.
         """
+        known = self._affinity.of(wanted.params)
+        if known is not None and known.replaced and known.over is None:
+            return known
         if self.state is BackendState.UP and len(self.lines) == 1 and self.persons is None:
             only = self.lines[0].ready
             if only is not None:
@@ -201,7 +204,6 @@ class LiveBackend:
                 raise self._unavailable()
             if self.persons is not None and wanted.person:
                 return await self.persons.of(wanted.person)
-            known = self._affinity.of(wanted.params)
             ready = [line.ready for line in self.lines]
             free = [conversation for conversation in ready if conversation is not None]
             if known is not None and known in free:
@@ -217,7 +219,7 @@ class LiveBackend:
         """The conversation that the hub itself uses, once there is one."""
         while True:
             for line in self.lines:
-                if line.conversation is not None and line.conversation.over is None:
+                if line.conversation is not None and not line.conversation.ended.is_set():
                     return line.conversation
             await self.health.changed(3600)
 

@@ -150,6 +150,11 @@ class Calls:
         """The one there is, if there are no others."""
         return next(iter(self._open.values())) if len(self._open) == 1 else None
 
+    @property
+    def of_several_people(self) -> bool:
+        """Whether more than one person waits for an answer."""
+        return len({call.wanted.person for call in self._open.values() if call.wanted.person}) > 1
+
     def progress(self, notice: Notification) -> bool:
         """Tell the call that this is progress of; whether there is one."""
         call = self.of(params_of(notice).get("progressToken"))

@@ -18,6 +18,7 @@ from folkmoot.core.errors import (
     TooManyInFlight,
     TransportClosed,
 )
+from folkmoot.core.message import Request
 from folkmoot.gateway.ports import Wanted
 from folkmoot.proxy.eras.wire import ASKING, DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.aside import aside
@@ -110,8 +111,13 @@ class Conversation(Hearing):
                 self.doubt()
             self.withdraw(call.id, wanted.person, asks=wanted.method in ASKING)
             raise
+        except BackendBusy:
+            self.unsaid(call.id)
+            raise
         finally:
             self.calls.close(call)
+            if self.replaced:
+                self.stirred.set()
 
     async def alive(self, seconds: float) -> bool:
         """Whether the server answers anything at all, which ends the doubt."""
@@ -136,7 +142,7 @@ class Conversation(Hearing):
         listen = self.listens.open(self.calls.next_id(), heard, self._unlisten)
         try:
             async with asyncio.timeout(seconds):
-                await self.say(self.to_server(asking.listen(listen.id, notifications)))
+                await self._say_listen(listen.id, notifications)
                 await listen.agreed
         except BaseException as error:
             listen.close()
@@ -146,6 +152,14 @@ class Conversation(Hearing):
                 raise Late(seconds) from None
             raise
         return listen
+
+    async def _say_listen(self, listen_id: int, notifications: dict[str, Any]) -> None:
+        messages = self.to_server(asking.listen(listen_id, notifications))
+        for message in messages:
+            if isinstance(message, Request) and message.id != listen_id:
+                # What the server says meanwhile is no call's, though the listen be closed.
+                self.remember(message.id)
+        await self.say(messages)
 
     def _unlisten(self, listen: Listen) -> None:
         if self.listens.close(listen):

@@ -12,6 +12,7 @@ from folkmoot.core.errors import (
     CarryError,
     FolkmootError,
     ServerAnswerInvalid,
+    ServerTimeout,
     ServerUnreachable,
     SessionNotFound,
     TransportClosed,
@@ -28,6 +29,8 @@ from folkmoot.core.message import (
 from folkmoot.proxy.eras import EraBridge, ToServer
 from folkmoot.proxy.eras.table import Refusal
 from folkmoot.proxy.eras.wire import (
+    ASKING,
+    CANCELLED,
     LOGGED,
     PING,
     PROGRESS,
@@ -36,7 +39,7 @@ from folkmoot.proxy.eras.wire import (
     refusal,
 )
 from folkmoot.relay.upstream.calls import Call, Calls, Unanswered
-from folkmoot.relay.upstream.ghosts import Ghosts
+from folkmoot.relay.upstream.cancelled import CancelledRequests
 from folkmoot.relay.upstream.listens import Listens
 from folkmoot.relay.upstream.outbox import Outbox
 from folkmoot.relay.upstream.pace import Pace
@@ -58,6 +61,8 @@ MOST_NOTICE: Final = 64 * 1024
 """Bytes of what a server says without being asked; longer words are dropped, for many may wait."""
 LONGEST_SAID: Final = 200
 """How much of a server's own words is passed on."""
+NO_ANSWER: Final = (ServerUnreachable, ServerTimeout)
+"""After these the server may still be at work on a request, though nobody hears its answer."""
 NOT_AUTHORISED: Final = frozenset({401, 403})
 """Statuses after which another link may fare better, since it has its secrets read anew."""
 
@@ -65,8 +70,8 @@ NOT_AUTHORISED: Final = frozenset({401, 403})
 class Hearing:
     """The reading side of a link.
 
-    `stirred` is set when it is over or in doubt, for whoever looks after it; `ended` for all others
-    once it is over.
+    `stirred` is set when it is over, in doubt or to be replaced, for whoever looks after it;
+    `ended` for all others once it is not to be used any more.
     """
 
     def __init__(self, link: Link, *, one_client: bool) -> None:
@@ -87,8 +92,12 @@ class Hearing:
         self._loop = asyncio.get_running_loop()
         self.heard_at = self._loop.time()
         """When the server said something last, by the clock of the loop."""
+        self.replaced = False
+        """Whether another link is to take its place once what is open on it is answered."""
         self._one_client = one_client
-        self._ghosts = Ghosts()
+        self._cancelled = CancelledRequests()
+        self._unanswered: set[MessageId] = set()
+        """Requests whose answer is the link's own, since the server gave none."""
         self._unheard = 0
         self._trouble: FolkmootError | None = None
         """What the server, or the link, had against our first words."""
@@ -115,6 +124,38 @@ class Hearing:
             self.stirred.set()
             self.ended.set()
 
+    @property
+    def busy(self) -> bool:
+        """Whether someone waits for the server, or the server for someone."""
+        return bool(len(self.calls) or self.bridge.in_flight)
+
+    def replace(self) -> None:
+        """Have another link take its place: too much is open here that nobody waits for."""
+        if not self.replaced:
+            self.replaced = True
+            self.stirred.set()
+
+    def leave(self) -> None:
+        """Have whoever listens here listen elsewhere, while calls are waited for."""
+        self.listens.fail(
+            Unanswered(TransportClosed("The link is replaced."), begun=False, gone=True)
+        )
+        self.ended.set()
+
+    def remember(
+        self, message_id: MessageId | None, person: str = "", *, asks: bool = False
+    ) -> None:
+        """Remember that the server may speak of a request of `person` until it answers it.
+
+        `asks` says that it may also ask something for it.
+        """
+        if self._one_client or (self.bridge.transparent and self.link.own_streams):
+            # It is all one person's, or whatever is said of a request comes on its own stream.
+            return
+        self._cancelled.add(message_id, person, asks=asks)
+        if self._cancelled.too_many:
+            self.replace()
+
     async def say(self, messages: list[ProtocolMessage]) -> None:
         """Send messages, one after the other."""
         for message in messages:
@@ -138,7 +179,18 @@ class Hearing:
         if self.over is None:
             notice = cancellation(message_id, "The answer is not wanted any more.")
             for message in self.to_server(notice):
-                self._ghosts.add(_spoken_of(message), person, asks=asks)
+                self.remember(_spoken_of(message), person, asks=asks)
+                self.outbox.put(message)
+
+    def unsaid(self, message_id: int) -> None:
+        """Forget a request that the server was not told."""
+        if self.over is not None:
+            return
+        for message in self.to_server(cancellation(message_id, "The request was not sent.")):
+            if _spoken_of(message) == message_id:
+                self._cancelled.answered(message_id)
+            else:
+                # A call that was taken up again has another id there.
                 self.outbox.put(message)
 
     async def expire(self) -> None:
@@ -147,6 +199,13 @@ class Hearing:
             await asyncio.sleep(EXPIRE_SECONDS)
             for message in self._steps(self.bridge.expire()):
                 self.outbox.put(message)
+            if self.replaced:
+                self.stirred.set()
+
+    def _give_up(self, message: ProtocolMessage) -> None:
+        """Remember the call that the bridge gives up by this, whosever it was."""
+        if type(message) is Notification and message.method == CANCELLED:
+            self.remember(_spoken_of(message), asks=True)
 
     async def read(self) -> None:
         """Take what the server says, until it is gone."""
@@ -181,12 +240,12 @@ class Hearing:
         about: MessageId | None = None
         if isinstance(message, Request):
             about = self.link.request_of(envelope.context.transport)
-            if about is None and self._may_be_a_ghosts(message):
+            if not self._is_tied(message, about, envelope.context.transport):
                 self.outbox.put(refusal(message.id, Refusal.NOT_TIED.error()))
                 return
         if isinstance(message, Response):
             # The bridge keeps to itself what nobody waits for.
-            self._ghosts.answered(message.id)
+            self._forget(message.id)
             if self.opening:
                 self._note_trouble(message)
         for step in self.bridge.from_server(message, about):
@@ -196,6 +255,7 @@ class Hearing:
                 # What ends a handshake must be accepted before anything else is said.
                 await self.link.send(step.message)
             else:
+                self._give_up(step.message)
                 self.outbox.put(step.message)
 
     def _answering(self, answer: Response, _: TransportContext) -> bool:
@@ -208,7 +268,7 @@ class Hearing:
             self.heard_at = self._loop.time()
             return self._answered(answer, None)
         self.heard_at = self._loop.time()
-        self._ghosts.answered(answer.id)
+        self._forget(answer.id)
         for message in self._steps(self.bridge.from_server(answer)):
             self.outbox.put(message)
         return True
@@ -218,6 +278,7 @@ class Hearing:
         said = []
         for step in steps:
             if isinstance(step, ToServer):
+                self._give_up(step.message)
                 said.append(step.message)
             else:
                 self._hear(step.message, None)
@@ -231,7 +292,7 @@ class Hearing:
         elif message.method == PROGRESS:
             heard = self.calls.progress(message)
         elif message.method == LOGGED:
-            call = self._only_one(envelope)
+            call = self._only_one(message, envelope)
             heard = self.calls.log(message, call, anyone=self._one_client)
         else:
             heard = self.listens.tell(message)
@@ -239,7 +300,8 @@ class Hearing:
             self._unheard += 1
 
     def _answered(self, answer: Response, envelope: MessageEnvelope[Any] | None) -> bool:
-        self._ghosts.answered(answer.id)
+        if self.bridge.transparent:
+            self._forget(answer.id)
         call = self.calls.of(answer.id)
         if call is None:
             return self.listens.answered(answer)
@@ -275,10 +337,23 @@ class Hearing:
 
     def _failing(self, message_id: MessageId, error: FolkmootError) -> None:
         call = self.calls.of(message_id)
+        sent = not (self.opening or getattr(error, "unsent", False))
+        if sent and self.link.own_streams and isinstance(error, NO_ANSWER):
+            self._unanswered.add(message_id)
+            wanted = None if call is None else call.wanted
+            asks = wanted is None or wanted.method in ASKING
+            self.remember(message_id, "" if wanted is None else wanted.person, asks=asks)
         if call is not None:
             call.failure = error
         elif self.opening:
             self._trouble = error
+
+    def _forget(self, message_id: MessageId | None) -> None:
+        """The server has answered a request, unless it is the link that did."""
+        if message_id in self._unanswered:
+            self._unanswered.remove(message_id)
+        else:
+            self._cancelled.answered(message_id)
 
     def _note_trouble(self, answer: Response) -> None:
         """The last that is said against us is what people are told."""
@@ -293,24 +368,33 @@ class Hearing:
             self.outbox.put(refusal(question.id, Refusal.NOT_ASKED.error()))
         return True
 
-    def _may_be_a_ghosts(self, question: Request) -> bool:
-        """Whether a question may be of a call that someone else has cancelled."""
+    def _is_tied(
+        self, question: Request, about: MessageId | None, transport: TransportContext
+    ) -> bool:
+        """Whether a question can be of no other request than one that is waited for."""
         if self._one_client or question.method == PING:
+            return True
+        if self.link.on_request_stream(transport):
+            # The bridge compares it with the one call that it finds in flight.
+            return about is not None
+        if self.calls.of_several_people:
             return False
         only = self.calls.only if self.bridge.in_flight == 1 else None
-        person = "" if only is None else only.wanted.person
-        return self._ghosts.haunt(person, asking=True)
+        if not self._cancelled.may_own(question, "" if only is None else only.wanted.person):
+            return True
+        if self._cancelled.stale:
+            # Without another link nobody could be asked anything here any more.
+            self.replace()
+        return False
 
-    def _only_one(self, envelope: MessageEnvelope[Any] | None) -> Call | None:
+    def _only_one(self, notice: Notification, envelope: MessageEnvelope[Any] | None) -> Call | None:
         """The only call that a log message can be of."""
-        if envelope is not None:
-            call = self.calls.of(self.link.request_of(envelope.context.transport))
-            if call is not None:
-                return call
+        if envelope is not None and self.link.on_request_stream(envelope.context.transport):
+            return self.calls.of(self.link.request_of(envelope.context.transport))
         only = self.calls.only
         if only is None or self.bridge.in_flight > 1 or self.listens.pending:
             return None
-        return None if self._ghosts.haunt(only.wanted.person, asking=False) else only
+        return None if self._cancelled.may_own(notice, only.wanted.person) else only
 
 
 def _spoken_of(message: ProtocolMessage) -> MessageId | None:

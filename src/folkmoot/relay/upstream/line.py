@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from folkmoot.core.errors import FolkmootError, ServerTimeout, ServerUnreachable
@@ -18,6 +18,8 @@ logger = logging.getLogger("folkmoot.backend")
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
+DRAIN_SECONDS: Final = 900.0
+"""How long a link that was replaced is kept for the calls that are open on it."""
 STEADY_SECONDS: Final = 5.0
 """A conversation that held this long counts as a good one."""
 
@@ -64,7 +66,7 @@ class Line:
     def ready(self) -> Conversation | None:
         """The conversation, if it may be used now."""
         conversation = self.conversation
-        if conversation is None or conversation.over is not None or conversation.doubtful:
+        if conversation is None or conversation.ended.is_set() or conversation.doubtful:
             return None
         return conversation
 
@@ -81,7 +83,7 @@ class Line:
                 # A link that takes its time to close does not keep the next from being opened.
                 attempts.create_task(self._attempt(ended))
                 await ended.wait()
-                wait = wait_after(self.failures)
+                wait = wait_after(self.failures) if self.failures else 0.0
                 self.next_attempt = loop.time() + wait
                 await asyncio.sleep(wait)
                 self.next_attempt = None
@@ -105,15 +107,19 @@ class Line:
             try:
                 self._changed()
                 why = await self._live(conversation)
+                if why is None:
+                    await self._drain(conversation, ended)
+                    return
             finally:
-                self.conversation = None
+                if self.conversation is conversation:
+                    self.conversation = None
             if loop.time() - began >= STEADY_SECONDS:
                 self.failures = 0
             self.losses += 1
             self._failed(why.message, ended)
 
-    async def _live(self, conversation: Conversation) -> FolkmootError:
-        """Wait for the end, and look into every doubt."""
+    async def _live(self, conversation: Conversation) -> FolkmootError | None:
+        """Wait for the end, and look into every doubt; None if it is to be replaced."""
         while True:
             await conversation.stirred.wait()
             conversation.stirred.clear()
@@ -124,6 +130,23 @@ class Line:
                 self._changed()
             if conversation.over is not None:
                 return conversation.over
+            if conversation.replaced:
+                return None
+
+    async def _drain(self, conversation: Conversation, ended: asyncio.Event) -> None:
+        """Have another be opened at once, and close this one when nobody waits for it."""
+        logger.info("a link is replaced: requests that were cancelled on it are never answered")
+        self.conversation = None
+        self.failures = 0
+        self.losses += 1
+        ended.set()
+        conversation.leave()
+        self._changed()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while conversation.over is None and conversation.busy:
+                    await conversation.stirred.wait()
+                    conversation.stirred.clear()
 
     def _failed(self, why: str, ended: asyncio.Event) -> None:
         if not ended.is_set():

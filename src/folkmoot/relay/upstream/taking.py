@@ -73,7 +73,7 @@ class Taking:
         while True:
             conversation = await self._reach()
             wants, failures, anew = list_changes(conversation.capabilities), 0, True
-            while conversation.over is None:
+            while not conversation.ended.is_set():
                 # Before the lists are read, so that no change falls in between.
                 ended = await self._hear(conversation, wants) if wants else conversation.ended
                 if anew:
@@ -83,7 +83,7 @@ class Taking:
                     self.changed()
                 if ended is not None:
                     await ended.wait()
-                if conversation.over is None:
+                if not conversation.ended.is_set():
                     failures += 1
                     await asyncio.sleep(wait_after(failures))
 

@@ -29,7 +29,7 @@ from folkmoot.core.message import (
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, SseMetadata, TransportContext
 from folkmoot.transports.carrier import PROXY_LIMITS
-from folkmoot.transports.links.exchange import Exchange
+from folkmoot.transports.links.exchange import POST_STREAM, Exchange
 from folkmoot.transports.links.link import JUNK_A_SECOND
 from folkmoot.transports.links.listening import Listening
 from folkmoot.transports.links.mirror import (
@@ -81,6 +81,8 @@ class HttpLink(WebLink):
     A server of the handshake era may answer even what was cancelled; with `lets_go` its answer is
     waited for no longer than it takes to tell it.
     """
+
+    own_streams = True
 
     def __init__(
         self,
@@ -273,6 +275,11 @@ class HttpLink(WebLink):
         if self.version is not None:
             headers[VERSION] = self.version
         return headers
+
+    def on_request_stream(self, transport: TransportContext) -> bool:
+        """Whether a message came on the stream of a request, be that request open or not."""
+        metadata = transport.metadata
+        return isinstance(metadata, SseMetadata) and metadata.stream_id.startswith(POST_STREAM)
 
     def request_of(self, transport: TransportContext) -> MessageId | None:
         """The open request on whose own stream a message came."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
@@ -41,6 +41,13 @@ class Link(Carrier):
 
     async def open(self) -> None:
         """Reach the server; `ServerUnreachable` says why that cannot be done."""
+
+    own_streams: ClassVar[bool] = False
+    """Whether each request has a stream of its own, as over Streamable HTTP."""
+
+    def on_request_stream(self, transport: TransportContext) -> bool:  # noqa: ARG002
+        """Whether a message came on a request's own stream, be that request open or not."""
+        return False
 
     def request_of(self, transport: TransportContext) -> MessageId | None:  # noqa: ARG002
         """The open request on whose own stream a message came, where requests have such."""
