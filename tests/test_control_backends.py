@@ -14,6 +14,7 @@ def changed(number: int, *lines: str) -> PinDiff:
         namespace="abc",
         name=f"tool{number}",
         canonical=f"abc:tool{number}",
+        new=False,
         pinned={},
         changed={},
         changed_hash="0",

@@ -342,7 +342,7 @@ class Hub:
             clock=self.clock,
             count_users=self.count_users,
             checks={"database": self.store.ready},
-            details={"backends": self.behind.health},
+            details={"backends": self.behind.health, "held_tools": self.behind.held},
             metrics=self.metrics if settings.telemetry.metrics else None,
         )
         answers = Answers(pages.error_page)

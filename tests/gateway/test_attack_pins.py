@@ -62,7 +62,7 @@ def test_what_a_backend_lists_and_lists_anew_does_not_fill_the_store(
             assert set((await verdicts(pins, *few)).values()) == {"new"}
             # New ones, changed ones, and changed ones of a backend that is trusted.
             many = [tool(f"n{n}", description=long) for n in range(9)]
-            assert sorted((await verdicts(pins, *many)).values()) == ["new"] * 3 + ["refused"] * 6
+            assert sorted((await verdicts(pins, *many)).values()) == ["held"] * 3 + ["refused"] * 6
             changed = [tool(f"t{n}", description=long[:1_500]) for n in range(5)]
             for turn in range(3):
                 again = [{**each, "title": f"{turn}"} for each in changed]

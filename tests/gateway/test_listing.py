@@ -255,7 +255,7 @@ def test_a_cursor_survives_a_change_of_the_list(tmp_path: Path) -> None:
         (("a_tool", "h_tool"), ["docs:h_tool"]),
         (("a_tool",), []),
     ):
-        listings.renew(Catalogue(parts_of(tmp_path, {"docs": tools(*names)})))
+        listings.renew(Catalogue(parts_of(tmp_path, {"docs": tools(*names)}, hold_new=False)))
         page = listings.tools(EVERYTHING, "canonical", cursor=cursor)
         assert names_of(page) == following
         assert "nextCursor" not in read(page)

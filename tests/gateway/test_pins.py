@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from folkmoot.gateway import judging
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.pins import Pins
 from folkmoot.store import SqliteStore
-from tests.gateway.support import pinning, tool
+from tests.gateway.support import pinning, tool, tools
 from tests.harness import run
 from tests.mail.support import NOON, StillClock
 
@@ -36,10 +37,7 @@ def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(tmp_pa
             assert await verdicts(pins, tool("read"), tool("write")) == dict.fromkeys(
                 ("read", "write"), "new"
             )
-            assert await verdicts(pins, tool("read"), tool("list")) == {
-                "read": "same",
-                "list": "new",
-            }
+            assert await verdicts(pins, tool("read")) == {"read": "same"}
         async with pinning(tmp_path) as (pins, _):
             reordered = dict(reversed(tool("read").items()))
             assert await verdicts(pins, reordered) == {"read": "same"}
@@ -194,6 +192,68 @@ def test_a_difference_shows_what_a_terminal_would_hide(tmp_path: Path) -> None:
     run(body())
 
 
+@pytest.mark.requirement("gateway.new-tools-held")
+def test_a_tool_that_comes_after_the_first_inventory_is_held_until_it_is_accepted(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            await make_part("docs", tools("read", "write"), pins)
+            part = await make_part("docs", tools("read", "write", "send"), pins)
+            assert part.held == ("docs:send",)
+            assert [row.key for row in part.rows["tools"]] == ["docs:read", "docs:write"]
+            assert "docs:send is new and is held back until it is accepted." in part.faults
+        # Held it stays: after a restart, when it went away and came back, and when it changed.
+        async with pinning(tmp_path) as (pins, _):
+            await pins.judge("docs", [tool("read")])
+            assert await verdicts(pins, tool("send")) == {"send": "held"}
+            other = tool("send", description="Sends everything.")
+            assert await verdicts(pins, other) == {"send": "held"}
+            (found,) = await pins.diff("docs")
+            assert (found.new, found.pinned, found.changed) == (True, {}, other)
+            assert all(line.startswith("+") for line in found.lines[3:])
+            # What was looked at is accepted, and nothing that came since.
+            assert await pins.accept("docs", "send", changed_hash="another") == []
+            assert await pins.accept("docs", changed_hash=found.changed_hash) == ["docs:send"]
+            assert await verdicts(pins, other) == {"send": "same"}
+            assert await verdicts(pins, tool("send")) == {"send": "changed"}
+
+    run(body())
+
+
+@pytest.mark.requirement("gateway.new-tools-held")
+def test_new_tools_of_a_trusted_backend_and_where_the_settings_say_so_are_listed(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            for namespace, options in (("one", {"trusted": True}), ("two", {"hold_new": False})):
+                await make_part(namespace, tools("read"), pins)
+                part = await make_part(namespace, tools("read", "send"), pins)
+                assert part.held == (f"{namespace}:send",)
+                part = await make_part(namespace, tools("read", "send"), pins, **options)
+                assert (part.held, len(part.rows["tools"])) == ((), 2)
+            assert await pins.diff() == []
+
+    run(body())
+
+
+@pytest.mark.requirement("gateway.new-tools-held")
+def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            half = replace(tools("read"), partial=frozenset({"tools"}))
+            part = await make_part("docs", half, pins)
+            assert not part.tools
+            assert any("read to its end" in fault for fault in part.faults)
+            part = await make_part("docs", tools("read", "write"), pins)
+            assert (part.held, len(part.rows["tools"])) == ((), 2)
+            part = await make_part("docs", half, pins)
+            assert [row.key for row in part.rows["tools"]] == ["docs:read"]
+
+    run(body())
+
+
 def test_a_backend_that_makes_up_tools_does_not_fill_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,12 +264,13 @@ def test_a_backend_that_makes_up_tools_does_not_fill_the_store(
             await pins.judge("docs", [tool("a_tool"), tool("b_tool")])
             listed = [tool("c_tool"), tool("d_tool"), tool("a_tool")]
             assert await verdicts(pins, *listed) == {
-                "c_tool": "new",
+                "c_tool": "held",
                 "d_tool": "refused",
                 "a_tool": "same",
             }
             part = await make_part("docs", Inventory(tools=tuple(listed)), pins)
             assert list(part.tools) == ["docs:c_tool", "docs:a_tool"]
+            assert part.held == ("docs:c_tool",)
             assert any("docs:d_tool" in fault for fault in part.faults)
 
     run(body())

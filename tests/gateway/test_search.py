@@ -120,7 +120,9 @@ def test_a_change_of_one_backend_is_seen_at_once(search: Search, tmp_path: Path)
     run(search.ready())
     assert found(search, "issue")[0].startswith("github:")
     changed = parts_of(
-        tmp_path, {"github": Inventory(tools=(about("star", "Marks a repository."),))}
+        tmp_path,
+        {"github": Inventory(tools=(about("star", "Marks a repository."),))},
+        hold_new=False,
     )
     search.renew(Catalogue({**catalogue.parts, **changed}))
     assert not [name for name in found(search, "issue") if name.startswith("github:")]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from folkmoot.cli.backends_show import counted
 from folkmoot.core.errors import FolkmootError
@@ -24,12 +24,18 @@ TAKEN = (
     "AND handle IN (SELECT value FROM json_each(?)) ORDER BY handle"
 )
 
+HELD = (
+    "SELECT namespace, COUNT(*) FROM pins WHERE changed_hash IS NOT NULL "
+    "AND namespace IN (SELECT value FROM json_each(?)) GROUP BY namespace ORDER BY namespace"
+)
+
 
 def check_backends(loaded: Loaded) -> Iterator[Finding]:
     """What is wrong with backends, each that something is wrong with; or how many there are."""
     specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
     found = [finding for spec in specs for finding in check_backend(spec)]
     found += check_handles(Paths(loaded.settings.data_folder), loaded.gateway.backends)
+    found += check_held(Paths(loaded.settings.data_folder), loaded.gateway.backends)
     found += [Finding("backends", "warning", note) for note in loaded.notes]
     told = counted(len(specs), "backend") if specs else "none"
     yield from found or [Finding("backends", "ok", told)]
@@ -85,8 +91,31 @@ def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
     ]
 
 
+def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+    """How many tools wait to be accepted."""
+    try:
+        held = asked_of(paths, HELD, (json.dumps(list(namespaces)),)) if namespaces else []
+    except FolkmootError:
+        return []
+    return [
+        Finding(
+            "backends",
+            "warning",
+            f"{namespace}: {counted(count, 'tool')} changed or new, held back until accepted",
+            f"Look with: folkmoot backends diff {namespace}",
+        )
+        for namespace, count in held
+    ]
+
+
 def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
     """Which of these names are handles of people."""
+    wanted = (int(time.time()), json.dumps(list(names)))
+    return [str(row[0]) for row in asked_of(paths, TAKEN, wanted)]
+
+
+def asked_of(paths: Paths, sql: str, values: tuple[int | str, ...]) -> list[tuple[Any, ...]]:
+    """The rows that the database has; none where there is no database."""
     if not paths.database_exists():
         return []
     import apsw
@@ -96,7 +125,6 @@ def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
 
     with closing(look_into(paths.database, None)) as connection:
         try:
-            wanted = (int(time.time()), json.dumps(list(names)))
-            return [str(row[0]) for row in run(connection, TAKEN, wanted)]
+            return list(run(connection, sql, values))
         except apsw.Error as error:
             raise translate(error, paths.database) from error

@@ -29,7 +29,7 @@ class Reloaded(ReloadReport, frozen=True, kw_only=True):
 
 
 class ChangedTool(Struct, frozen=True, kw_only=True):
-    """A tool that waits to be accepted."""
+    """A tool that has changed or is new, and waits to be accepted."""
 
     namespace: str
     name: str
@@ -37,6 +37,8 @@ class ChangedTool(Struct, frozen=True, kw_only=True):
     changed_hash: str
     since: float
     lines: list[str]
+    new: bool = False
+    findings: list[str] = msgspec.field(default_factory=list)
 
 
 class Differences(Struct, frozen=True):
@@ -75,7 +77,7 @@ class RunningHub:
         return answer
 
     def differences(self, namespace: str = "") -> Differences:
-        """The tools that have changed, of one backend or of all."""
+        """The tools that have changed or are new, of one backend or of all."""
         return understood(self._ask("backends-diff", {"namespace": namespace}), Differences)
 
     def accept(self, tools: list[ChangedTool]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`folkmoot backends diff` and `accept`: tools that have changed, and are held back until then."""
+"""`folkmoot backends diff` and `accept`: tools that changed or were added, and are held back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from folkmoot.cli.show import word
 from folkmoot.cli.text import moment, say_data
 from folkmoot.core.errors import BackendUnknown
 
+NOTHING = "No tool is held back."
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 WhichArgument = Annotated[
@@ -26,11 +27,11 @@ ToolsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME[:TOOL]...", show_default=False,
-        help="A backend, for all of its tools that have changed; or one tool, as 'diff' shows it.",
+        help="A backend, for all of its tools that are held back; or one tool, as 'diff' shows it.",
     ),
 ]  # fmt: skip
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Accept all that has changed.", show_default=False)
+    bool, typer.Option("--all", help="Accept all that is held back.", show_default=False)
 ]
 
 
@@ -41,11 +42,11 @@ def diff(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the tools that have changed, and how.
+    """Show the tools that changed or were added, and how.
 
-    They have another name, description or schema than when they were first seen, and are not
-    listed, nor can they be called, until an operator accepts what they have become. Read it as a
-    model would: a description can be meant to mislead one.
+    They have another description or schema than when they were first seen, or came after the
+    backend's first inventory. They are not listed, nor can they be called, until an operator
+    accepts what they are. Read it as a model would: a description can be meant to mislead one.
     """
     loaded = settings_from(config, data=data)
     found = RunningHub(loaded).differences(name or "")
@@ -53,7 +54,7 @@ def diff(
         say_data({"tools": [msgspec.to_builtins(tool) for tool in found.tools]})
         return
     if not found.tools:
-        say("No tool has changed.", err=True)
+        say(NOTHING, err=True)
         return
     for number, tool in enumerate(found.tools):
         if number:
@@ -69,8 +70,12 @@ def tell_difference(tool: ChangedTool) -> None:
     from folkmoot.cli.tape.paper import Paper
 
     paper = Paper()
-    since = f"  changed, seen {moment(tool.since)}"
+    since = f"  {'new' if tool.new else 'changed'}, seen {moment(tool.since)}"
     paper.put(paper.fitted([(word(tool.canonical), "bold"), (since, "")]))
+    if tool.findings:
+        told = f"Its description holds what it should not: {', '.join(map(word, tool.findings))}."
+        for part in folded(told, paper.width):
+            paper.put(paper.styled(part, "red"))
     for line in tool.lines:
         sign = line[:1]
         for part in folded(word(line) if line else "", paper.width):
@@ -99,9 +104,9 @@ def accept(
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept what tools have become.
+    """Accept what tools have become, and tools that were added.
 
-    They are listed and can be called again. Only what 'folkmoot backends diff' shows at this moment
+    They are listed and can be called. Only what 'folkmoot backends diff' shows at this moment
     is accepted; a change that comes later is held back anew.
     """
     if bool(tools) is every:
@@ -115,16 +120,16 @@ def accept(
     elif accepted:
         say(f"Accepted {', '.join(map(word, accepted))}.")
     else:
-        say("No tool has changed.", err=True)
+        say(NOTHING, err=True)
 
 
 def meant(name: str, found: list[ChangedTool]) -> list[ChangedTool]:
-    """The changed tools that a name stands for."""
+    """The held tools that a name stands for."""
     tools = [
         each
         for each in found
         if name in (each.namespace, each.canonical, f"{each.namespace}:{each.name}")
     ]
     if not tools:
-        raise BackendUnknown(f"{word(name)} has not changed, or is no backend and no tool.")
+        raise BackendUnknown(f"{word(name)} is not held back, or is no backend and no tool.")
     return tools

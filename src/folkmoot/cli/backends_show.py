@@ -114,6 +114,7 @@ def row(view: BackendView) -> list[str]:
         word(server),
         word(view.target),
         word(view.why),
+        str(len(view.held)),
     ]
 
 
@@ -150,6 +151,9 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
     if view.state == "up" or view.calls:
         yield ", ".join(uses(view)), ""
     yield f"{view.transport}: {word(view.target)}", "dim"
+    if view.held:
+        told = f"{counted(len(view.held), 'tool')} held back; see: folkmoot backends diff"
+        yield f"{told} {view.namespace}", "yellow"
     for fault in view.faults[:MOST_FAULTS]:
         yield word(fault), "yellow"
     if len(view.faults) > MOST_FAULTS:

@@ -32,7 +32,8 @@ from folkmoot.settings import BackendSpec, Loaded
 
 if TYPE_CHECKING:
     from folkmoot.gateway.judging import Judged
-    from folkmoot.gateway.model import Definition
+    from folkmoot.gateway.model import Definition, What
+    from folkmoot.gateway.part import Part
 
 NAMELESS = "tested"
 """The namespace of a server that is only tried out."""
@@ -45,6 +46,8 @@ class Named(Struct, frozen=True):
 
     name: str
     own: str
+    findings: tuple[str, ...] = ()
+    """What its description holds and should not."""
 
 
 class Tried(Struct, frozen=True, kw_only=True):
@@ -153,12 +156,19 @@ async def reach(spec: BackendSpec) -> Tried:
         server=text(found.server.get("name")),
         version=text(found.server.get("version")),
         era=("stateless" if found.stateless else "handshake") if report.ok else "",
-        tools=[Named(each.canonical, each.own) for each in part.tools.values()],
-        prompts=[Named(each.canonical, each.own) for each in part.prompts.values()],
-        resources=[Named(each.uri, each.own) for each in part.resources.values()],
-        templates=[Named(each.uri, each.own) for each in part.templates.values()],
+        tools=named_in(part, "tools"),
+        prompts=named_in(part, "prompts"),
+        resources=named_in(part, "resources"),
+        templates=named_in(part, "templates"),
         faults=list(part.faults),
     )
+
+
+def named_in(part: Part, what: What) -> list[Named]:
+    """The entries of one list, with what was found in their descriptions."""
+    found = part.findings.get(what, {})
+    entries: dict[str, Any] = getattr(part, what)
+    return [Named(name, each.own, found.get(name, ())) for name, each in entries.items()]
 
 
 def text(value: Any) -> str:
@@ -170,7 +180,7 @@ class FirstSight:
     """In place of pins: every tool is seen for the first time, and none is remembered."""
 
     async def judge(
-        self, _: str, tools: Iterable[Definition], *, trusted: bool = False
+        self, _: str, tools: Iterable[Definition], *, trusted: bool = False, **__: Any
     ) -> dict[str, Judged]:
         """All are new, whoever is trusted."""
         from folkmoot.gateway.judging import Judged
@@ -218,5 +228,7 @@ def name_lines(named: list[Named], width: int | None) -> Iterator[str]:
             line = "  "
         if own or line.strip():
             yield f"{line}  {own}".rstrip()
+        if each.findings:
+            yield f"    suspicious: {', '.join(each.findings)}"
     if len(named) > MOST_NAMES:
         yield f"  … and {len(named) - MOST_NAMES:,} more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Protocol
@@ -15,6 +16,7 @@ from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
 from folkmoot.gateway.gateway import Gateway
 from folkmoot.gateway.granting import OPERATOR
 from folkmoot.gateway.pindiff import PinDiff
+from folkmoot.proxy.interceptors.scrub import poisons_of
 
 audit_logger = logging.getLogger("folkmoot.audit")
 
@@ -89,7 +91,7 @@ def backend_commands(
         namespace = convert(arguments, DiffArguments).namespace
         known(fleet, namespace)
         found = await gateway.pins.diff(namespace or None)
-        return {"tools": list(told(found)), "count": len(found)}
+        return {"tools": await asyncio.to_thread(told, found), "count": len(found)}
 
     async def accept(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
         accepted: list[str] = []
@@ -114,7 +116,12 @@ def shown(gateway: Gateway, namespace: str) -> dict[str, Any]:
     part = gateway.catalogue.parts.get(namespace)
     if part is None:
         return {}
-    return {**{what: len(rows) for what, rows in part.rows.items()}, "faults": list(part.faults)}
+    return {
+        **{what: len(rows) for what, rows in part.rows.items()},
+        "faults": list(part.faults),
+        "held": list(part.held),
+        "findings": part.findings,
+    }
 
 
 def known(fleet: Fleet, namespace: str) -> None:
@@ -135,6 +142,8 @@ def told(found: Sequence[PinDiff]) -> list[dict[str, Any]]:
             "name": each.name,
             "canonical": each.canonical,
             "changed_hash": each.changed_hash,
+            "new": each.new,
+            "findings": list(poisons_of(each.changed)),
             "since": each.since,
             "lines": lines,
         }

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from folkmoot.gateway.part import Part
     from folkmoot.gateway.pins import Pins
     from folkmoot.gateway.ports import Backend
+    from folkmoot.settings.backends import BackendSpec
+    from folkmoot.settings.gateway import NewTools
 
 logger = logging.getLogger("folkmoot.gateway")
 
@@ -45,12 +47,14 @@ class Gateway:
         own: Mapping[What, Own] | None = None,
         server_info: dict[str, Any] | None = None,
         page_size: int = PAGE_SIZE,
+        new_tools: NewTools = "hold",
     ) -> None:
         own = own or {}
         tools = own["tools"]("canonical", True) if "tools" in own else []  # noqa: FBT003
         self._own_names = tuple(tool["title"] for tool in tools)
         self.pins = pins
         self.audit = audit
+        self._new_tools = new_tools
         self.backends: dict[str, Backend] = {}
         """By namespace."""
         self.catalogue = Catalogue(own=self._own_names)
@@ -93,6 +97,7 @@ class Gateway:
                 self.pins,
                 patterns=backend.spec.tools,
                 trusted=backend.spec.trusted,
+                hold_new=self._holds_new(backend.spec),
             )
             if self.backends.get(namespace) is not backend:
                 return
@@ -119,6 +124,11 @@ class Gateway:
         if accepted and inventory is not None and namespace not in self._absent:
             await self.arrived(namespace, inventory)
         return accepted
+
+    def _holds_new(self, spec: BackendSpec) -> bool:
+        """Whether tools that a backend adds wait to be accepted."""
+        wanted = self._new_tools if spec.new_tools == "default" else spec.new_tools
+        return wanted == "hold"
 
     def _report(self, namespace: str, part: Part) -> None:
         before = self._parts.get(namespace)

@@ -23,7 +23,13 @@ MOST_CHARACTERS: Final = 64 * 1024 * 1024
 Beyond it a new tool is not shown, and what a tool has become is not kept, so it stays held back.
 """
 
-Verdict: TypeAlias = Literal["new", "same", "changed", "refused"]
+NEVER: Final = ""
+"""The hash of a tool that was never accepted: it came after the backend's first inventory."""
+
+Verdict: TypeAlias = Literal["new", "same", "changed", "held", "unread", "refused"]
+"""`held` is a tool that came later and waits to be accepted; `unread` one of a first inventory that
+was not read to its end, of which nothing is accepted yet.
+"""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -49,18 +55,30 @@ class Judging:
     """The tools of a backend, sorted by what has to be done about them."""
 
     def __init__(
-        self, namespace: str, held: dict[str, Pin], tools: Iterable[Definition], *, trusted: bool
+        self,
+        namespace: str,
+        held: dict[str, Pin],
+        tools: Iterable[Definition],
+        *,
+        trusted: bool,
+        hold_new: bool,
+        whole: bool,
     ) -> None:
         self.verdicts: dict[str, Verdict] = {}
         """By the names that the backend lists now."""
         self.pinned_as: dict[str, str] = {}
         """The names that their pins have."""
         self.pin: list[Definite] = []
+        self.hold: list[Definite] = []
+        """New tools that are kept without being accepted."""
         self.note: list[Definite] = []
         self.back: list[str] = []
         self.repinned = 0
         self._namespace = namespace
         self._held = held
+        self._hold_new = hold_new and not trusted
+        self._first = not held
+        self._whole = whole
         self._twins: dict[str, str] | None = None
         self._room = MOST_PINS - len(held)
         self._space = MOST_CHARACTERS - sum(pin.size + pin.changed_size for pin in held.values())
@@ -72,7 +90,7 @@ class Judging:
     @property
     def writes(self) -> bool:
         """Whether anything is to be written."""
-        return bool(self.pin or self.note or self.back)
+        return bool(self.pin or self.hold or self.note or self.back)
 
     @property
     def changed(self) -> bool:
@@ -94,11 +112,9 @@ class Judging:
     def _judge(self, now: Definite, *, trusted: bool) -> Verdict:
         pin, size = self._held.get(now.name), len(now.definition)
         if pin is None:
-            self._room -= 1
-            if self._room < 0 or not self._takes(size):
-                return "refused"
-            self.pin.append(now)
-            return "new"
+            return self._judge_new(now, size)
+        if pin.hash == NEVER:
+            return self._judge_held(now, pin, size)
         if pin.hash == now.hash:
             if pin.changed_hash is not None:
                 self.back.append(now.name)
@@ -112,6 +128,29 @@ class Judging:
         if pin.changed_hash != now.hash and self._takes(size - pin.changed_size):
             self.note.append(now)
         return "changed"
+
+    def _judge_new(self, now: Definite, size: int) -> Verdict:
+        if self._first and not self._whole:
+            return "unread"
+        self._room -= 1
+        if self._room < 0 or not self._takes(size):
+            return "refused"
+        if self._hold_new and not self._first:
+            self.hold.append(now)
+            return "held"
+        self.pin.append(now)
+        return "new"
+
+    def _judge_held(self, now: Definite, pin: Pin, size: int) -> Verdict:
+        more = size - pin.changed_size
+        if not self._hold_new:
+            if not self._takes(more):
+                return "refused"
+            self.pin.append(now)
+            return "new"
+        if pin.changed_hash != now.hash and self._takes(more):
+            self.note.append(now)
+        return "held"
 
     def _takes(self, size: int) -> bool:
         """Whether there is space for so many characters more; then they are taken."""

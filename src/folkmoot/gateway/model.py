@@ -26,6 +26,10 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Whether it speaks the stateless era."""
     faults: tuple[str, ...] = ()
     """What could not be listed or was left out, a sentence each."""
+    partial: frozenset[What] = frozenset()
+    """The lists that were not read to their end."""
+    findings: dict[What, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """What the descriptions of some entries hold that they should not, by their own names."""
 
 
 class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
@@ -42,8 +46,8 @@ class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
     """The pinned `inputSchema`."""
     repeatable: bool = False
     """Annotated as read-only or idempotent."""
-    quarantined: bool = False
-    """Changed and not accepted: not listed, and calls are refused."""
+    quarantined: Literal["", "changed", "new"] = ""
+    """Why it is held back until it is accepted: not listed, and calls are refused."""
 
 
 class PromptEntry(Struct, frozen=True, kw_only=True, eq=False):

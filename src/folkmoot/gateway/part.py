@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core.errors import KindError
 from folkmoot.core.kinds import Kind, check_context, parse
 from folkmoot.gateway.apart import apart
 from folkmoot.gateway.definitions import PROMPT, RESOURCE, TOOL, Fit, fit, is_too_large
-from folkmoot.gateway.judging import Judged
+from folkmoot.gateway.judging import Judged, Verdict
 from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
 from folkmoot.gateway.model import (
     Definition,
@@ -28,6 +28,8 @@ from folkmoot.names import WireNames
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a canonical name."""
 MOST_FAULTS: Final = 100
+QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
+"""Why a tool is held back, by what was made of it."""
 
 Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
 AN_OBJECT: Final = {"type": "object"}
@@ -65,6 +67,10 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
     names: WireNames
     prompt_names: WireNames
     faults: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    """The tools that are held back until they are accepted, by canonical name."""
+    findings: dict[What, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """What descriptions hold that they should not, by canonical name or URI."""
 
 
 async def make_part(
@@ -74,14 +80,22 @@ async def make_part(
     *,
     patterns: Sequence[str] = (),
     trusted: bool = False,
+    hold_new: bool = True,
 ) -> Part:
-    """What a backend offers; its tools are held against their pins, and new ones are pinned.
+    """What a backend offers; its tools are held against their pins.
 
-    `patterns` speak of the tools that are shown; none for all.
+    `patterns` speak of the tools that are shown; none for all. With `hold_new`, tools that come
+    after the first inventory are held back.
     """
     size = sum(len(getattr(inventory, what)) for what in METHODS)
     named = await apart(size, _named, namespace, inventory, tuple(patterns))
-    judged = await pins.judge(namespace, named.tools.values(), trusted=trusted)
+    judged = await pins.judge(
+        namespace,
+        named.tools.values(),
+        trusted=trusted,
+        hold_new=hold_new,
+        whole="tools" not in inventory.partial,
+    )
     return await apart(size, _assembled, namespace, inventory, named, judged)
 
 
@@ -117,6 +131,12 @@ def _assembled(
         "resources": dict(_located(namespace, "uri", inventory.resources, faults)),
         "templates": dict(_located(namespace, "uriTemplate", inventory.templates, faults)),
     }
+    findings = _findings(inventory, entries)
+    faults += (
+        f"The description of {_brief(name)} holds what it should not: {', '.join(found)}."
+        for table in findings.values()
+        for name, found in table.items()
+    )
     rows = {what: _rows(what, table, faults) for what, table in entries.items()}
     if len(faults) > MOST_FAULTS:
         faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} faults more."]
@@ -126,8 +146,24 @@ def _assembled(
         names=WireNames(entries["tools"]),
         prompt_names=WireNames(entries["prompts"]),
         faults=tuple(faults),
+        held=tuple(sorted(name for name, each in entries["tools"].items() if each.quarantined)),
+        findings=findings,
         **entries,
     )
+
+
+def _findings(
+    inventory: Inventory, entries: Mapping[What, Mapping[str, Any]]
+) -> dict[What, dict[str, tuple[str, ...]]]:
+    """What was found in descriptions, by the names that things have here."""
+    return {
+        what: {
+            name: found[entry.own]
+            for name, entry in sorted(entries[what].items())
+            if entry.own in found
+        }
+        for what, found in inventory.findings.items()
+    }
 
 
 def kind_of(what: What, context: str) -> Kind:
@@ -175,20 +211,30 @@ def _tools(
     judged: Mapping[str, Judged],
     faults: list[str],
 ) -> Iterable[tuple[str, ToolEntry]]:
+    unread = False
     for canonical, definition in named.items():
         own = definition["name"]
         verdict, pinned = judged[own].verdict, judged[own].pinned
         if verdict == "refused":
             faults.append(f"{canonical} is not shown: the backend has had too many tools.")
             continue
+        if verdict == "unread":
+            unread = True
+            continue
         if verdict == "changed":
             faults.append(f"{canonical} has changed and is held back until it is accepted.")
+        if verdict == "held":
+            faults.append(f"{canonical} is new and is held back until it is accepted.")
         shown = _fitted(canonical, pinned or definition, TOOL, faults)
         shown.setdefault("inputSchema", AN_OBJECT)
         yield (
             canonical,
-            tool_entry(namespace, canonical, shown, own=own, quarantined=verdict == "changed"),
+            tool_entry(
+                namespace, canonical, shown, own=own, quarantined=QUARANTINE.get(verdict, "")
+            ),
         )
+    if unread:
+        faults.append("No tool is shown until the list of them can be read to its end once.")
 
 
 def _prompts(
@@ -234,7 +280,7 @@ def _rows(what: What, named: dict[str, Any], faults: list[str]) -> tuple[Row, ..
             faults.append(f"{_brief(key)} is not shown: {error}")
             del named[key]
             continue
-        if not getattr(entry, "quarantined", False):
+        if not getattr(entry, "quarantined", ""):
             rows.append(Row(key, kind, entry))
     return tuple(rows)
 

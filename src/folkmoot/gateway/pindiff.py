@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from folkmoot.gateway.judging import NEVER
 from folkmoot.gateway.mapping import canonical_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.queries_pins import Changed
@@ -18,12 +19,14 @@ MOST_LINES: Final = 500
 
 
 class PinDiff(Struct, frozen=True, kw_only=True):
-    """A tool that has changed."""
+    """A tool that has changed, or is new."""
 
     namespace: str
     name: str
     """The backend's own."""
     canonical: str
+    new: bool
+    """Whether it came after the first inventory of its backend; `pinned` is empty then."""
     pinned: Definition
     changed: Definition
     changed_hash: str
@@ -37,12 +40,17 @@ def difference(each: Changed) -> PinDiff:
     """What there is to be accepted of one tool."""
     pinned, changed = json.loads(each.definition), json.loads(each.changed_definition)
     lines = difflib.unified_diff(
-        _readable(pinned), _readable(changed), "pinned", "changed", lineterm=""
+        _readable(pinned) if pinned else [],
+        _readable(changed),
+        "pinned",
+        "changed" if pinned else "new",
+        lineterm="",
     )
     return PinDiff(
         namespace=each.namespace,
         name=each.name,
         canonical=canonical_name(each.namespace, each.name),
+        new=each.hash == NEVER,
         pinned=pinned,
         changed=changed,
         changed_hash=each.changed_hash,

@@ -1,4 +1,5 @@
-"""What tools were when they were first seen: one that has changed is held back until accepted.
+"""What tools were when they were first seen: one that has changed since, or is new, is held back
+until it is accepted.
 
 A server that is harmless on the day it is added can describe its tools differently later, and a
 model acts on what they say. So what a model or a client acts on is pinned.
@@ -15,7 +16,7 @@ from typing import Final
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.gateway import queries_pins as queries
 from folkmoot.gateway.apart import apart
-from folkmoot.gateway.judging import Judged, Judging, Pin
+from folkmoot.gateway.judging import NEVER, Judged, Judging, Pin
 from folkmoot.gateway.mapping import canonical_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.pindiff import PinDiff, difference
@@ -45,17 +46,33 @@ class Pins:
             self._pins.setdefault(namespace, {})[name] = pin
 
     async def judge(
-        self, namespace: str, tools: Iterable[Definition], *, trusted: bool = False
+        self,
+        namespace: str,
+        tools: Iterable[Definition],
+        *,
+        trusted: bool = False,
+        hold_new: bool = True,
+        whole: bool = True,
     ) -> dict[str, Judged]:
-        """Hold what a backend lists now against its pins, by its own names; new tools are pinned.
+        """Hold what a backend lists now against its pins, by its own names.
 
-        What changed is noted, and for a trusted backend pinned at once. A tool that is not listed
-        any more stays pinned, so that it cannot come back as another, by any name that is the same
-        here.
+        The first inventory of a backend is pinned, once it is `whole`. What changed later is noted,
+        and for a trusted backend pinned at once; so is what is new, with `hold_new`. A tool that is
+        not listed any more stays pinned, so that it cannot come back as another, by any name that
+        is the same here.
         """
         async with self._lock:
             held, listed = self._pins.get(namespace, {}), tuple(tools)
-            judging = await apart(len(listed), Judging, namespace, held, listed, trusted=trusted)
+            judging = await apart(
+                len(listed),
+                Judging,
+                namespace,
+                held,
+                listed,
+                trusted=trusted,
+                hold_new=hold_new,
+                whole=whole,
+            )
             if judging.writes:
                 await self._write(namespace, judging)
             noted = await self._pinned(namespace) if judging.changed else {}
@@ -72,6 +89,7 @@ class Pins:
 
         async def unit(tx: Tx) -> None:
             await queries.pin(tx, namespace, found.pin, now)
+            await queries.hold(tx, namespace, found.hold, now)
             await queries.note_changes(tx, namespace, found.note, now)
             await queries.forget_changes(tx, namespace, found.back)
 
@@ -79,16 +97,15 @@ class Pins:
         held = self._pins.setdefault(namespace, {})
         for each in found.pin:
             held[each.name] = Pin(each.hash, len(each.definition))
+        for each in found.hold:
+            held[each.name] = Pin(NEVER, len("{}"), each.hash, len(each.definition))
         for each in found.note:
             pin = held[each.name]
             pin.changed_hash, pin.changed_size = each.hash, len(each.definition)
         for name in found.back:
             held[name].changed_hash, held[name].changed_size = None, 0
-        if found.note:
-            names = [canonical_name(namespace, each.name) for each in found.note[:MOST_TOLD]]
-            more = len(found.note) - len(names)
-            told = ", ".join(names) + (f" and {more:,} more" if more else "")
-            logger.warning("tools have changed and are held back: %s", told)
+        _warn("tools have changed and are held back: %s", namespace, found.note)
+        _warn("tools are new and are held back: %s", namespace, found.hold)
         if found.repinned:
             logger.info("a trusted backend changed tools: %s, %d", namespace, found.repinned)
 
@@ -105,7 +122,7 @@ class Pins:
         return await self._store.read(query)
 
     async def diff(self, namespace: str | None = None) -> list[PinDiff]:
-        """What has changed and waits to be accepted, of one backend or of all."""
+        """What has changed or is new and waits to be accepted, of one backend or of all."""
         found = await self._changed(namespace or "")
         return await asyncio.to_thread(lambda: [difference(each) for each in found])
 
@@ -152,3 +169,11 @@ class Pins:
             removed = await self._store.write(unit)
             self._pins.pop(namespace, None)
         return removed
+
+
+def _warn(words: str, namespace: str, tools: list[Definite]) -> None:
+    """Name tools in one line of the log, however many there are."""
+    if tools:
+        names = [canonical_name(namespace, each.name) for each in tools[:MOST_TOLD]]
+        more = len(tools) - len(names)
+        logger.warning(words, ", ".join(names) + (f" and {more:,} more" if more else ""))

@@ -22,6 +22,15 @@ _PINS: Final = tuple(
 )
 
 
+_HOLD: Final = (
+    "INSERT INTO pins (namespace, name, hash, definition, pinned_at, changed_hash, "
+    "changed_definition, changed_at) VALUES "
+)
+_HOLDS: Final = tuple(
+    (rows, _HOLD + ", ".join(["(?, ?, '', '{}', ?, ?, ?, ?)"] * rows)) for rows in ROWS_AT_ONCE
+)
+
+
 class Definite(NamedTuple):
     """A definition to be pinned, or one that differs from the pinned one."""
 
@@ -62,6 +71,18 @@ async def pin(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) ->
             at += rows
 
 
+async def hold(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> None:
+    """Keep new definitions that are not accepted: what they were before is nothing."""
+    at = 0
+    for rows, sql in _HOLDS:
+        while len(definite) - at >= rows:
+            values: list[SqlValue] = []
+            for each in definite[at : at + rows]:
+                values += (namespace, each.name, now, each.hash, each.definition, now)
+            await tx.execute(sql, values)
+            at += rows
+
+
 async def note_changes(tx: Tx, namespace: str, definite: Iterable[Definite], now: int) -> None:
     """Keep what pinned tools have become."""
     for each in definite:
@@ -83,7 +104,7 @@ async def forget_changes(tx: Tx, namespace: str, names: Iterable[str]) -> None:
 
 
 async def changed(tx: Tx, namespace: str = "") -> list[Changed]:
-    """The pins whose tools have changed, of one namespace or of all."""
+    """The pins whose tools have changed or are new, of one namespace or of all."""
     rows = await tx.fetch(
         "SELECT namespace, name, hash, definition, changed_hash, changed_definition, changed_at "
         "FROM pins WHERE changed_hash IS NOT NULL AND (namespace = ? OR ? = '') "

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 NO_EXTRAS: Final = CallExtras()
 META: Final = "_meta"
+HELD: Final = {
+    "changed": "has changed since it was first seen, and the operator has not accepted the change "
+    "yet.",
+    "new": "was added by its server later, and the operator has not accepted it yet.",
+}
+"""Why a tool that is held back cannot be called."""
 
 
 class GatewayService:
@@ -125,10 +131,7 @@ class GatewayService:
         if tool is None:
             return None
         if tool.quarantined:
-            raise ToolQuarantined(
-                f"{tool.canonical} has changed since it was first seen, and the operator has not "
-                "accepted the change yet."
-            )
+            raise ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
         arguments = asked.params.get("arguments")
         faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)
         if not faults:

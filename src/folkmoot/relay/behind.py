@@ -78,6 +78,7 @@ class Behind:
             own=own,
             server_info=server_info,
             page_size=self._settings.page_size,
+            new_tools=self._settings.new_tools,
         )
         self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
         self._fleet = Fleet(self.gateway, clock)
@@ -94,11 +95,20 @@ class Behind:
 
     def numbers(self) -> list[dict[str, Any]]:
         """The members of what is known of each server, for measurements."""
-        return [msgspec.structs.asdict(view) for view in self._fleet.views()]
+        held = self.held()
+        return [
+            {**msgspec.structs.asdict(view), "held_tools": held.get(view.namespace, 0)}
+            for view in self._fleet.views()
+        ]
 
     def health(self) -> dict[str, str]:
         """The state of each server, for whoever asks after the hub's health."""
         return {view.namespace: view.state for view in self._fleet.views()}
+
+    def held(self) -> dict[str, int]:
+        """How many tools are held back until an operator accepts them, where there are any."""
+        parts = self.gateway.catalogue.parts.values()
+        return {part.namespace: len(part.held) for part in parts if part.held}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -142,10 +142,17 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     trusted: Annotated[
         bool,
         Meta(
-            description="Whether its tools may change without anyone accepting that; otherwise a "
-            "changed one is held back until an operator did."
+            description="Whether its tools may change, and new ones be listed, without anyone "
+            "accepting that; otherwise they are held back until an operator did."
         ),
     ] = False
+    new_tools: Annotated[
+        Literal["default", "hold", "list"],
+        Meta(
+            description="What becomes of tools that it adds later: held back until an operator "
+            "accepts them, or listed; `default` is what `gateway.new_tools` says."
+        ),
+    ] = "default"
     enabled: Annotated[
         bool, Meta(description="Whether it is used; false keeps the table and leaves it off.")
     ] = True

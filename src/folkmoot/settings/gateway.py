@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
 from folkmoot.settings.section import FilePaths, Section
+
+NewTools: TypeAlias = Literal["hold", "list"]
 
 
 class GatewaySettings(Section, frozen=True, kw_only=True):
@@ -37,3 +39,10 @@ class GatewaySettings(Section, frozen=True, kw_only=True):
             "ones are known again; the arguments themselves; or nothing."
         ),
     ] = "hash"
+    new_tools: Annotated[
+        NewTools,
+        Meta(
+            description="What becomes of tools that a server adds after its first inventory: held "
+            "back until an operator accepts them, or listed. A trusted server's are listed."
+        ),
+    ] = "hold"

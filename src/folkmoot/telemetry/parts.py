@@ -136,7 +136,10 @@ def proxy_families(live: int, opened: int, ended: Mapping[str, int]) -> list[Met
     return [sessions, counted, gone]
 
 
-BACKEND_GAUGES = {"in_flight": "Requests that a backend has not answered yet."}
+BACKEND_GAUGES = {
+    "in_flight": "Requests that a backend has not answered yet.",
+    "held_tools": "Tools of a backend that are held back until an operator accepts them.",
+}
 BACKEND_COUNTERS = {
     "calls": "Requests that a backend was given, those of the hub itself included.",
     "errors": "Requests that a backend gave no answer to.",

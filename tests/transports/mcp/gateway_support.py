@@ -58,7 +58,9 @@ class Demo:
     """A backend in this process. `tools` says what each of its tools does, by its own name."""
 
     def __init__(self, namespace: str = "demo", **tools: Doing) -> None:
-        self.spec = BackendSpec(name=namespace, namespace=namespace, command=("x",))
+        self.spec = BackendSpec(
+            name=namespace, namespace=namespace, command=("x",), new_tools="list"
+        )
         self.state = BackendState.UP
         self.why = ""
         self.tools: dict[str, Doing] = {"echo": echo, **tools}

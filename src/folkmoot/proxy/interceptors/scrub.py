@@ -101,6 +101,11 @@ class Scrub(Action):
         )
 
 
+def poisons_of(item: Any) -> tuple[str, ...]:
+    """The names of what the description of one listed thing holds and should not."""
+    return tuple(sorted(set(clean(item)[1])))
+
+
 def clean(value: Any, *, text: bool = False) -> tuple[Any, list[str], bool]:
     """A value with its texts scrubbed, what was found, and whether it was where no mark can be."""
     if isinstance(value, str):

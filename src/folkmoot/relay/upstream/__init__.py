@@ -9,5 +9,6 @@
 - `backend`: one server, kept reached: `health`, `taking` its lists, `watching` its resources,
   `affinity` of repeated calls, `sentences` for callers, `tally` and `viewing` for operators
 - `fleet`: all of them; `following`: as the settings change
-- `inventory`: everything a server lists; `model`: what is told of servers
+- `inventory`: everything a server lists; `findings`: what descriptions hold and should not;
+  `model`: what is told of servers
 """

@@ -19,6 +19,7 @@ from folkmoot.proxy.eras.wire import METHOD_NOT_FOUND, members_of
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.findings import Looking
 from folkmoot.settings.backends import BackendSpec
 
 if TYPE_CHECKING:
@@ -105,20 +106,31 @@ async def drain(conversation: Conversation, *, seconds: float = PAGE_SECONDS) ->
     return (await drain_all(conversation, seconds=seconds)).inventory
 
 
-async def drain_all(conversation: Conversation, *, seconds: float = PAGE_SECONDS) -> Drained:
-    """The same, and what is missing. Raises `Unanswered` where the link breaks meanwhile."""
+async def drain_all(
+    conversation: Conversation, *, seconds: float = PAGE_SECONDS, looking: Looking | None = None
+) -> Drained:
+    """The same, and what is missing. Raises `Unanswered` where the link breaks meanwhile.
+
+    `looking` knows the descriptions that were looked at before.
+    """
     draining = _Draining(conversation, seconds)
     for kind in KINDS:
         if kind.capability in conversation.capabilities:
             await draining.take(kind)
+    looking = looking or Looking()
+    findings, skipped = await looking.found_in(draining.lists, draining.size)
+    if skipped:
+        draining.faults.append(f"{skipped:,} descriptions were too much to look at for now.")
     told = conversation.discovered.get("instructions")
     inventory = Inventory(
-        **{what: tuple(entries) for what, entries in draining.lists.items()},
+        **{str(what): tuple(entries) for what, entries in draining.lists.items()},
         capabilities=conversation.capabilities,
         server=conversation.server,
         instructions=told if isinstance(told, str) else "",
         stateless=conversation.stateless,
         faults=tuple(draining.faults),
+        partial=frozenset(draining.missing),
+        findings=findings,
     )
     return Drained(inventory, frozenset(draining.missing))
 
@@ -132,7 +144,7 @@ class _Draining:
         self._entries = 0
         self._pages = 0
         self._bytes = 0
-        self.lists: dict[str, list[Definition]] = {}
+        self.lists: dict[What, list[Definition]] = {}
         self.faults: list[str] = []
         self.missing: set[What] = set()
 
@@ -203,6 +215,11 @@ class _Draining:
             else:
                 unusable.note(entry)
 
+    @property
+    def size(self) -> int:
+        """How many bytes were read."""
+        return self._bytes
+
     def _too_much(self) -> str | None:
         if self._entries >= MOST_ENTRIES:
             return f"more than {MOST_ENTRIES:,} entries are not taken"
@@ -245,4 +262,14 @@ def kept(new: Drained, last: Inventory | None) -> Inventory:
     """A new inventory; a list that could not be had now is as it was."""
     if last is None or not new.missing:
         return new.inventory
-    return replace(new.inventory, **{what: getattr(last, what) for what in new.missing})
+    findings = dict(new.inventory.findings)
+    for what in new.missing:
+        findings.pop(what, None)
+        if what in last.findings:
+            findings[what] = last.findings[what]
+    return replace(
+        new.inventory,
+        **{what: getattr(last, what) for what in new.missing},
+        partial=new.missing & last.partial,
+        findings=findings,
+    )

@@ -34,6 +34,10 @@ class BackendView(Struct, frozen=True, kw_only=True):
     prompts: int = 0
     faults: tuple[str, ...] = ()
     """What its lists left to be desired, a sentence each."""
+    held: tuple[str, ...] = ()
+    """The tools that are held back until an operator accepts them, by canonical name."""
+    findings: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """What descriptions hold that they should not, by list and canonical name or URI."""
     connections: int = 0
     """Links that are open."""
     in_flight: int = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.proxy.eras.wire import CHANGES, members_of
 from folkmoot.relay.upstream.calls import Late, Unanswered
+from folkmoot.relay.upstream.findings import Looking
 from folkmoot.relay.upstream.inventory import drain_all, kept
 from folkmoot.relay.upstream.line import wait_after
 
@@ -53,6 +54,7 @@ class Taking:
         self._rest = AT_MOST_EVERY
         self._anew = False
         self._again = AGAIN_SECONDS
+        self._looking = Looking()
         self.last: Inventory | None = None
 
     def reached(self) -> None:
@@ -112,7 +114,7 @@ class Taking:
 
     async def _take(self, conversation: Conversation, *, anew: bool) -> None:
         began = self._loop.time()
-        drained = await drain_all(conversation, seconds=self._page_seconds)
+        drained = await drain_all(conversation, seconds=self._page_seconds, looking=self._looking)
         before, self.last = self.last, kept(drained, self.last)
         if drained.missing:
             self._loop.call_later(self._again, self._stale.set)
