@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from folkmoot.cli.backends_file import edit
+from folkmoot.cli.exits import ExitCode
 from folkmoot.core.errors import SettingsError, SettingsUnwritable
 from folkmoot.settings import load
 
@@ -56,3 +60,30 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path / "in-the-way")})
     with pytest.raises(SettingsUnwritable, match="cannot be written: not a directory"):
         edit(loaded, lambda text: text + BACKEND)
+
+
+@pytest.mark.requirement("settings.files-of-others")
+def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "hub.toml"
+    file.write_text('[backends.none]\ncommand = ["false"]\n')
+    file.chmod(0o666)
+    told = "hub.toml: can be written by others; run: chmod go-w hub.toml"
+    for command in (
+        "serve --data data --config hub.toml",
+        "config check hub.toml",
+        "backends test none --config hub.toml",
+        "backends add two --config hub.toml -- false",
+    ):
+        ran = folkmoot(*command.split())
+        assert (ran.code, told in ran.err) == (ExitCode.SETTINGS, True), ran
+    assert not (tmp_path / "data").exists()
+    doctor = json.loads(folkmoot("doctor", "--config", "hub.toml", "--json").out)
+    assert told in [each["text"] for each in doctor["findings"] if each["level"] == "problem"]
+    assert folkmoot("config", "show", "--config", "hub.toml").code == 0
+    servers = tmp_path / "mcp.json"
+    servers.write_text('{"mcpServers": {"two": {"command": "false"}}}')
+    servers.chmod(0o666)
+    ran = folkmoot("backends", "add", "--from", "mcp.json", "--data", "other")
+    assert "mcp.json: can be written by others; run: chmod go-w mcp.json" in ran.err

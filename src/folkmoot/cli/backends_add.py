@@ -96,7 +96,7 @@ def add(
     command = command_behind(ctx)
     flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user}
     common = {name: True for name, wanted in flags.items() if wanted}
-    loaded = settings_from(config, data=data)
+    loaded = settings_from(config, runs=True, data=data)
     if source is not None:
         if url or command or namespace or env or header:
             raise typer.BadParameter("--from takes servers as they are, so nothing describes one")
@@ -122,7 +122,9 @@ def imported(
     from folkmoot.settings.mcpservers import read_servers
 
     try:
-        servers = {server.name: server for server in read_servers(str(source), os.environ)}
+        servers = {
+            server.name: server for server in read_servers(str(source), os.environ, owned=False)
+        }
     except Unreadable as error:
         raise SettingsError(str(error)) from None
     for name in names:

@@ -102,7 +102,7 @@ def try_out(
     if name:
         if namespace or env or header:
             raise typer.BadParameter("--namespace, --env and --header are for other servers")
-        spec = find_spec(settings_from(config, data=data), name)
+        spec = find_spec(settings_from(config, runs=True, data=data), name)
     else:
         table = {
             **({"url": url} if url else {"command": list(command)}),

@@ -75,7 +75,7 @@ def check(
     The environment is checked with it, as a hub would read both. Each problem is told with its
     line; the exit code is then 3.
     """
-    loaded = settings_from(str(file) if file else None, data=data)
+    loaded = settings_from(str(file) if file else None, runs=True, data=data)
     if loaded.file is None:
         say("There is no settings file; the environment is right.")
         return

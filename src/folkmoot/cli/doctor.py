@@ -45,7 +45,7 @@ def doctor(
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
-        loaded = settings_from(config, host=host, port=port, data=data)
+        loaded = settings_from(config, runs=True, host=host, port=port, data=data)
     except SettingsError as error:
         findings += [
             Finding("settings", "problem", line, "Mend it; 'folkmoot config check' looks again.")

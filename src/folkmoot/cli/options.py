@@ -101,7 +101,11 @@ def check_place(ctx: typer.Context, *given: object) -> None:
         raise typer.BadParameter(f"options come after '{ctx.invoked_subcommand}', not before it")
 
 
-def settings_from(config: str | None, **options: str | None) -> Loaded:
-    """The effective settings with the command's options over them; `log_level` is `log.level`."""
+def settings_from(config: str | None, *, runs: bool = False, **options: str | None) -> Loaded:
+    """The effective settings with the command's options over them; `log_level` is `log.level`.
+
+    `runs` is for commands that start, or judge, what the settings name.
+    """
     paths = {field.option[2:].replace("-", "_"): path for path, field in FIELDS.items()}
-    return load(config, options={paths[name]: value for name, value in options.items()})
+    named = {paths[name]: value for name, value in options.items()}
+    return load(config, options=named, runs=runs)

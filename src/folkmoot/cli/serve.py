@@ -45,7 +45,13 @@ def serve(
     one does not wait for them.
     """
     loaded = settings_from(
-        config, host=host, port=port, data=data, log_level=log_level, log_format=log_format
+        config,
+        runs=True,
+        host=host,
+        port=port,
+        data=data,
+        log_level=log_level,
+        log_format=log_format,
     )
     # The hub and its server take most of a second to import; help and errors do not wait for them.
     from folkmoot.app import serve as run_hub

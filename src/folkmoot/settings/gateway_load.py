@@ -15,9 +15,17 @@ from folkmoot.settings.sources import FROM_FILE, FROM_IMPORT, Document
 
 
 def take_gateway(
-    document: Document | None, file: str, imports: Sequence[str], environ: Mapping[str, str]
+    document: Document | None,
+    file: str,
+    imports: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    runs: bool = False,
 ) -> Gathering:
-    """The gateway as a settings file and the files that it imports describe it."""
+    """The gateway as a settings file and the files that it imports describe it.
+
+    `runs` refuses imported files that others may write.
+    """
     gathering = Gathering()
     folder = Path(file).absolute().parent
     places: dict[str, Place] = {}
@@ -30,7 +38,7 @@ def take_gateway(
     tables = {} if document is None else document.values.get("backends", {})
     described = tables if isinstance(tables, dict) else {}
     for each in imports:
-        take_servers(gathering, each, environ, FROM_IMPORT, described)
+        take_servers(gathering, each, environ, FROM_IMPORT, described, runs=runs)
     if document is not None:
         read_groups(document.values.get("groups", {}), places["groups"])
         read_grants(document.values.get("grants", {}), places["grants"])

@@ -72,6 +72,7 @@ class Given(Struct, frozen=True, kw_only=True):
     config: str | None = None
     environ: Mapping[str, str] | None = None
     options: dict[str, Any] = msgspec.field(default_factory=dict)
+    runs: bool = False
 
     def __repr__(self) -> str:
         # The environment holds secrets.
@@ -98,7 +99,8 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
     def again(self) -> Loaded:
         """The same, as the files are now."""
-        return load(self.given.config, environ=self.given.environ, options=self.given.options)
+        given = self.given
+        return load(given.config, environ=given.environ, options=given.options, runs=given.runs)
 
 
 class Merge(Struct, kw_only=True):
@@ -123,16 +125,19 @@ def load(
     environ: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
     raw: bytes | None = None,
+    runs: bool = False,
 ) -> Loaded:
     """The effective settings, or one `SettingsError` that tells everything wrong, a line each.
 
     `options` are the command line's, by path (`"log.level"`); those that are `None` were not given.
-    `raw` is taken for what the settings file holds, to see whether it may be written.
+    `raw` is taken for what the settings file holds, to see whether it may be written. `runs` says
+    that what the files name may be started: then those that others may write are refused.
     """
     given = Given(
         config=os.fspath(config) if config is not None else None,
         environ=environ,
         options={path: value for path, value in (options or {}).items() if value is not None},
+        runs=runs,
     )
     # Those who only want help need not wait for it.
     from folkmoot.settings.gateway_load import take_gateway
@@ -143,14 +148,16 @@ def load(
     document = None
     if place is not None and (place.there or raw is not None):
         try:
-            document = read_file(place.name, in_data_folder=place.in_data_folder, raw=raw)
+            document = read_file(
+                place.name, in_data_folder=place.in_data_folder, raw=raw, runs=runs
+            )
             take_file(merge, document)
         except Unreadable as error:
             merge.refuse(FROM_FILE, 0, str(error))
     take_environment(merge, environ)
     take_options(merge, given.options)
     imports = imported_files(merge, place.name if place else "")
-    gathering = take_gateway(document, place.name if place else "", imports, environ)
+    gathering = take_gateway(document, place.name if place else "", imports, environ, runs=runs)
     files = (*([place.name] if place else []), *imports)
     problems = merge.problems + gathering.problems
     if problems:

@@ -65,11 +65,13 @@ def take_servers(
     environ: Mapping[str, str],
     source: int,
     described: Container[str] = (),
+    *,
+    runs: bool = False,
 ) -> None:
     """Put every server of a file among the backends; those of the settings take their places."""
     label = printable(file)
     try:
-        servers = list(read_servers(file, environ))
+        servers = list(read_servers(file, environ, owned=True if runs else None))
     except Unreadable as error:
         gathering.problems.append(Problem(source, 0, str(error)))
         return
@@ -103,11 +105,16 @@ def _where(label: str, line: int, *_: str) -> tuple[str, int]:
     return f"{label}:{line}", line
 
 
-def read_servers(file: str, environ: Mapping[str, str]) -> Iterator[Server]:
-    """The servers of a file; raises `Unreadable` for one that has none to read."""
+def read_servers(
+    file: str, environ: Mapping[str, str], *, owned: bool | None = None
+) -> Iterator[Server]:
+    """The servers of a file; raises `Unreadable` for one that has none to read.
+
+    With `owned`, a file that others may write is refused; see `read_bytes`.
+    """
     label = printable(file)
     try:
-        text = read_bytes(file).decode("utf-8-sig")
+        text = read_bytes(file, owned=owned).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable(f"{label}: is not UTF-8 text") from None
     reader = Reader(text)

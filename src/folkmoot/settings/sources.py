@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from folkmoot.settings.fields import FIELDS
 from folkmoot.settings.locate import Key, key_lines
+from folkmoot.settings.ownership import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,12 +92,15 @@ def is_there(path: Path) -> bool:
     return True
 
 
-def read_file(name: str, *, in_data_folder: bool = False, raw: bytes | None = None) -> Document:
+def read_file(
+    name: str, *, in_data_folder: bool = False, raw: bytes | None = None, runs: bool = False
+) -> Document:
     """Read and parse one settings file, or say in one line why not.
 
-    `raw` is what the file would hold, to see whether it may be written.
+    `raw` is what the file would hold, to see whether it may be written. `runs` refuses a file that
+    others may write.
     """
-    raw = read_bytes(name) if raw is None else raw
+    raw = read_bytes(name, owned=True if runs else None) if raw is None else raw
     name = printable(name)
     try:
         text = raw.decode("utf-8-sig")
@@ -117,13 +121,16 @@ def read_file(name: str, *, in_data_folder: bool = False, raw: bytes | None = No
         raise Unreadable(syntax_problem(name, text, str(error))) from None
 
 
-def read_bytes(name: str) -> bytes:
-    """At most the allowed number of bytes of a file."""
+def read_bytes(name: str, *, owned: bool | None = None) -> bytes:
+    """At most the allowed number of bytes of a file.
+
+    With `owned`, one that others may write is refused, and where it is true, one of another user's.
+    """
     if not name:
         raise Unreadable("the name of the settings file is empty")
     path, name = Path(name), printable(name)
     try:
-        raw = read_pipe(path) if path.is_fifo() else read_start(path)
+        raw = read_pipe(path) if path.is_fifo() else read_start(path, owned=owned)
     except FileNotFoundError:
         raise Unreadable(f"{name}: there is no such file") from None
     except IsADirectoryError:
@@ -138,9 +145,13 @@ def read_bytes(name: str) -> bytes:
     return raw
 
 
-def read_start(path: Path) -> bytes:
+def read_start(path: Path, *, owned: bool | None) -> bytes:
     """As much of a file as tells whether it is too large."""
     with path.open("rb") as file:
+        if owned is not None:
+            wrong = refusal(path, os.fstat(file.fileno()), owned=owned)
+            if wrong is not None:
+                raise Unreadable(f"{printable(str(path))}: {wrong}")
         return file.read(MAX_FILE_BYTES + 1)
 
 

@@ -23,8 +23,8 @@ LIVE: Final = frozenset({"gateway.mcp_servers"})
 """Settings that are followed too; every other one counts from the next start on."""
 
 Apply: TypeAlias = Callable[[GatewaySpec], Awaitable[None]]
-Stamp: TypeAlias = tuple[int, int, int] | None
-"""What tells that a file is another one: its time, its size and its number."""
+Stamp: TypeAlias = tuple[int, int, int, int, int] | None
+"""What tells that a file is another one: its time, size and number, its owner and permissions."""
 
 
 class Following:
@@ -150,4 +150,4 @@ def stamp(path: Path) -> Stamp:
         status = path.stat()
     except (OSError, ValueError):
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_uid, status.st_mode
