@@ -135,6 +135,7 @@ def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
                 "status": "ready",
                 "checks": {"database": {"ok": True}},
                 "backends": {},
+                "held_tools": {},
             }
             assert after.commits > before.commits
             assert after.reads > before.reads

@@ -21,6 +21,7 @@ from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
 from folkmoot.ratelimits import MOST_KEYS
+from folkmoot.relay.upstream.cancelled import MOST as MOST_CANCELLED
 from folkmoot.rooms.history import MEMORY_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
 from folkmoot.rooms.machine.model import RoomBounds
@@ -130,6 +131,11 @@ def bounds() -> str:
             ],
             ["messages an agent sent, not acknowledged", f"{MOST_SENT:,}", "further ones wait"],
             ["calls an agent serves, or that wait", f"{MOST_CALLS:,}", "answered: busy"],
+            [
+                "cancelled requests that a backend has not answered, on one link",
+                f"{MOST_CANCELLED:,}",
+                "the link is replaced",
+            ],
         ],
     )
 

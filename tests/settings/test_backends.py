@@ -435,3 +435,28 @@ def test_a_folder_that_is_none_is_refused() -> None:
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
     (problem,) = problems(text)
     assert "one folder" in problem
+
+
+@pytest.mark.requirement("gateway.isolation")
+def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[backends.one]\ncommand = ["true"]\nuser = "nobody"\nsandbox = "bwrap"\n'
+        'folders = ["data", "/srv"]\nwritable_folders = ["out"]\nnetwork = false\n'
+    )
+    one = load(file, environ={}).gateway.backends["one"]
+    assert (one.user, one.sandbox, one.network) == ("nobody", "bwrap", False)
+    assert one.folders == (str(tmp_path / "data"), "/srv")
+    assert one.writable_folders == (str(tmp_path / "out"),)
+    file.write_text(
+        '[backends.one]\ncommand = ["true"]\nfolders = ["data"]\n'
+        '[backends.two]\nurl = "http://h/"\nuser = "nobody"\n'
+    )
+    with pytest.raises(SettingsError) as caught:
+        load(file, environ={})
+    assert caught.value.data["problems"] == [
+        f"{file}:3: backends.one.folders goes with sandbox alone",
+        f"{file}:6: backends.two.user goes with command alone",
+    ]

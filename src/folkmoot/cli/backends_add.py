@@ -171,7 +171,7 @@ def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -
     # Before anything is reached: what cannot be written need not be tried.
     edit(loaded, change, pretend=True)
     refuse_handles(loaded, [spec.namespace for spec in specs])
-    reached = (tells_well(try_backend(spec)) for spec in specs if spec.enabled)
+    reached = (tells_well(try_backend(spec, loaded)) for spec in specs if spec.enabled)
     if tested and not all(reached):
         say("Nothing was written; --no-test adds it all the same.", err=True)
         raise typer.Exit(ExitCode.FAILED)

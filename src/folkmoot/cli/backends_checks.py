@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Collection, Iterator
 from contextlib import closing
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.cli.backends_show import counted
+from folkmoot.cli.show import word
 from folkmoot.core.errors import FolkmootError
 from folkmoot.datafolder import Finding, Paths
 from folkmoot.settings.backends import Secret
@@ -49,6 +51,9 @@ def check_backend(spec: BackendSpec) -> Iterator[Finding]:
     if spec.cwd and not Path(spec.cwd).is_dir():
         advice = "Make the folder, or set cwd otherwise."
         yield Finding("backends", "problem", f"{spec.namespace}: {spec.cwd}: no folder", advice)
+    elif spec.command and (wrong := isolation_fault(spec)):
+        advice = "Set user and sandbox otherwise, or mend it."
+        yield Finding("backends", "problem", f"{spec.namespace}: {wrong}", advice)
     elif spec.command and not program_of(spec):
         told = f"{spec.namespace}: the program {spec.command[0]} is not found"
         advice = "Install it, or write its whole path in command."
@@ -66,6 +71,24 @@ def secret_faults(spec: BackendSpec) -> Iterator[str]:
                     resolve(value, os.environ, f"the {what} {name}")
                 except FolkmootError as error:
                     yield error.message.rstrip(".")
+
+
+def isolation_fault(spec: BackendSpec) -> str:
+    """Why a backend cannot run as another user or in its sandbox; empty when it can."""
+    from folkmoot.relay.upstream.isolation import BWRAP, isolated
+
+    if not spec.user and spec.sandbox != BWRAP:
+        return ""
+    try:
+        start = isolated(spec, dict(os.environ), ())
+    except FolkmootError as error:
+        return error.message.rstrip(".")
+    if spec.sandbox != BWRAP:
+        return ""
+    place = start.command.index("--", start.command.index("--chdir"))
+    trying = [*start.command[:place], "--", "true"]
+    ran = subprocess.run(trying, capture_output=True, timeout=30, check=False)  # noqa: S603
+    return "" if ran.returncode == 0 else word(ran.stderr.decode(errors="replace").strip()[:200])
 
 
 def program_of(spec: BackendSpec) -> str | None:

@@ -99,10 +99,12 @@ def try_out(
     command = command_behind(ctx)
     if bool(name) + bool(url) + bool(command) != 1:
         raise typer.BadParameter("give a NAME, or --url URL, or a command behind --")
+    loaded = None
     if name:
         if namespace or env or header:
             raise typer.BadParameter("--namespace, --env and --header are for other servers")
-        spec = find_spec(settings_from(config, runs=True, data=data), name)
+        loaded = settings_from(config, runs=True, data=data)
+        spec = find_spec(loaded, name)
     else:
         table = {
             **({"url": url} if url else {"command": list(command)}),
@@ -110,7 +112,7 @@ def try_out(
             **({"headers": headers(header)} if header else {}),
         }
         spec, _ = checked_spec(namespace or NAMELESS, table)
-    tried = try_backend(spec)
+    tried = try_backend(spec, loaded)
     if as_json:
         say_data(tried)
     else:
@@ -127,23 +129,25 @@ def find_spec(loaded: Loaded, name: str) -> BackendSpec:
     raise BackendUnknown(f"The settings have no backend {word(name)}.")
 
 
-def try_backend(spec: BackendSpec) -> Tried:
+def try_backend(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     """Reach a server, take its inventory and part with it."""
-    tried = run_until_stopped(reach(spec))
+    tried = run_until_stopped(reach(spec, loaded))
     if tried is None:
         raise KeyboardInterrupt
     return tried
 
 
-async def reach(spec: BackendSpec) -> Tried:
-    """What a server offers, as the hub would show it."""
+async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
+    """What a server offers, as the hub of these settings would show it."""
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
     from folkmoot.gateway.part import make_part
+    from folkmoot.relay.behind import own_files
     from folkmoot.relay.upstream.fleet import Fleet
 
     unseen: Any = FirstSight()
-    report = await Fleet(unseen, SystemClock()).test(spec)
+    hidden = () if loaded is None else (*own_files(loaded.settings), *loaded.files)
+    report = await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec)
     found = report.inventory
     part = await make_part(spec.namespace, found, unseen, patterns=spec.tools, trusted=spec.trusted)
     return Tried(

@@ -52,6 +52,7 @@ class Behind:
         self, settings: Settings, clock: Clock, spec: GatewaySpec, loaded: Loaded | None
     ) -> None:
         self._settings = settings.gateway
+        self._own_files = own_files(settings)
         self._clock = clock
         self._spec = spec
         self._following = None if loaded is None else Following(loaded, self.apply)
@@ -81,7 +82,7 @@ class Behind:
             new_tools=self._settings.new_tools,
         )
         self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
-        self._fleet = Fleet(self.gateway, clock)
+        self._fleet = Fleet(self.gateway, clock, hidden=self._hidden)
         self._granting = Granting(self.rights, store, clock, accounts)
         self._views = GrantViews(self.rights, self._granting, store, clock)
         await self._settle(self._spec)
@@ -126,6 +127,11 @@ class Behind:
         await self._settle(spec)
         await self._fleet.apply(spec.backends)
 
+    def _hidden(self) -> tuple[str, ...]:
+        """What of the hub's no sandbox shows: its data, its key, and the files of its settings."""
+        files = () if self._following is None else self._following.files
+        return (*self._own_files, *files)
+
     async def _settle(self, spec: GatewaySpec) -> None:
         """Check names against those of people, and let rights be what the settings say."""
         namespaces = [backend.namespace for backend in spec.backends.values()]
@@ -133,3 +139,8 @@ class Behind:
             problems = list(taken.values())
             raise SettingsError("\n".join(problems), problems=problems)
         await self.rights.configure(spec)
+
+
+def own_files(settings: Settings) -> tuple[str, ...]:
+    """The data folder and the key of the certificate."""
+    return (str(settings.data_folder), *filter(None, [settings.tls.key]))

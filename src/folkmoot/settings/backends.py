@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 
 from folkmoot.settings.section import (
     Argument,
+    FolderPath,
     NamespaceName,
     OptionalFolder,
     ServerUrl,
@@ -73,6 +74,33 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             "settings file; empty is the hub's own."
         ),
     ] = ""
+    user: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="The user that the command runs as; needs a hub that runs as root. Empty "
+            "is the hub's own, who can read the hub's key and database.",
+        ),
+    ] = ""
+    sandbox: Annotated[
+        Literal["none", "bwrap"],
+        Meta(
+            description="Whether the command runs in a sandbox of bubblewrap: it sees the system "
+            "read-only, a temporary folder of its own, and the folders named here; never the "
+            "hub's data and settings."
+        ),
+    ] = "none"
+    folders: Annotated[
+        tuple[FolderPath, ...],
+        Meta(max_length=64, description="Folders that the sandbox shows, read-only."),
+    ] = ()
+    writable_folders: Annotated[
+        tuple[FolderPath, ...],
+        Meta(max_length=64, description="Folders that the sandbox shows and may be written there."),
+    ] = ()
+    network: Annotated[
+        bool, Meta(description="Whether the sandbox has the network of the machine, or none.")
+    ] = True
     env: Annotated[
         dict[str, Value],
         Meta(

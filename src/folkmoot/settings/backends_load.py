@@ -52,7 +52,14 @@ MISTAKEN = {
 }
 """What other programs call things, and what to do about it here."""
 
-MISPLACED = {"headers": "url", "transport": "url", "env": "command", "cwd": "command"}
+MISPLACED = {
+    "headers": "url",
+    "transport": "url",
+    "env": "command",
+    "cwd": "command",
+    "user": "command",
+    "sandbox": "command",
+}
 """Settings that mean something beside another one alone."""
 
 
@@ -115,6 +122,12 @@ def read_folder(key: str, value: object, place: Place) -> str:
     """The path of a folder, made absolute."""
     text: str = read_plain(key, value, place)
     return absolute(text, place.folder) if text else ""
+
+
+def read_folders(key: str, value: object, place: Place) -> tuple[str, ...]:
+    """The paths of folders, made absolute."""
+    texts: tuple[str, ...] = read_plain(key, value, place)
+    return tuple(absolute(text, place.folder) for text in texts)
 
 
 def absolute(text: str, folder: Path) -> str:
@@ -202,6 +215,8 @@ def read_value(label: str, value: object, folder: Path) -> Value:
 READERS: Mapping[str, Callable[[str, object, Place], Any]] = {
     "command": read_command,
     "cwd": read_folder,
+    "folders": read_folders,
+    "writable_folders": read_folders,
     "env": read_environment,
     "headers": read_headers,
 }
@@ -217,6 +232,9 @@ def check_together(table: Mapping[str, Any], place: Place) -> None:
     for name, needed in MISPLACED.items():
         if name in table and given and needed not in given:
             place.refuse((name,), f"{place.name(name)} goes with {needed} alone")
+    for name in ("folders", "writable_folders", "network"):
+        if name in table and table.get("sandbox", "none") == "none":
+            place.refuse((name,), f"{place.name(name)} goes with sandbox alone")
 
 
 def namespace_of(name: str, table: Mapping[str, Any], place: Place) -> str | None:

@@ -4,7 +4,7 @@
   listens: `calls` and `listens` are what is open, `cancelled` what the server may still speak
   of, `asking` how requests are said, `outbox` what nobody waits for, `pace` how fast, `sessions`
   what is forgotten
-- `connecting`: how a server is reached: `secrets`, `childlog`, `weblink`
+- `connecting`: how a server is reached: `secrets`, `isolation`, `childlog`, `weblink`
 - `line`: a conversation that is opened again when it ends; `persons`: one for each person
 - `backend`: one server, kept reached: `health`, `taking` its lists, `watching` its resources,
   `affinity` of repeated calls, `sentences` for callers, `tally` and `viewing` for operators

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -58,10 +58,12 @@ class LiveBackend:
         on_inventory: Callable[[str, Inventory], Awaitable[None]],
         on_lost: Callable[[str, str], None],
         environ: Mapping[str, str] | None = None,
+        hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.spec = spec
         self._on_inventory = on_inventory
-        self.connecting = Connecting(spec, clock, os.environ if environ is None else environ)
+        environ = os.environ if environ is None else environ
+        self.connecting = Connecting(spec, clock, environ, hidden)
         self.health = Health(spec.namespace, clock, on_lost, self.connecting.told)
         self.tally = Tally(clock)
         self.in_flight = 0

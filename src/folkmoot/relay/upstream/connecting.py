@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.childlog import ChildLog
+from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.relay.upstream.secrets import child_environment, headers_of, hide_address
 from folkmoot.settings.secretwords import masked_arguments
 from folkmoot.telemetry.clean import clean
@@ -32,10 +33,18 @@ NAMED: Final[dict[str, Kind]] = {"streamable": "streamable", "sse": "oldsse"}
 class Connecting:
     """Makes links to one server; what kind of server it is needs to be found out only once."""
 
-    def __init__(self, spec: BackendSpec, clock: Clock, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spec: BackendSpec,
+        clock: Clock,
+        environ: Mapping[str, str],
+        hidden: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._spec = spec
         self._clock = clock
         self._environ = environ
+        self._hidden = hidden
+        """The hub's own files, which no sandbox shows."""
         self._log = ChildLog(spec.namespace, clock.monotonic)
         hide_address(spec.url)
         self._kind: Kind | None = NAMED.get(spec.transport)
@@ -78,11 +87,12 @@ class Connecting:
         from folkmoot.transports.links.stdio import StdioLink
 
         spec = self._spec
+        start = isolated(spec, child_environment(spec.env, self._environ), self._hidden())
         starting = StdioLink(
-            spec.command,
+            start.command,
             self._clock,
-            env=child_environment(spec.env, self._environ),
-            cwd=spec.cwd or None,
+            env=start.env,
+            cwd=start.cwd,
             limits=LIMITS,
             stderr=self._log,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -33,6 +33,11 @@ LINKING: Final = (
     "command",
     "url",
     "cwd",
+    "user",
+    "sandbox",
+    "folders",
+    "writable_folders",
+    "network",
     "env",
     "headers",
     "transport",
@@ -68,12 +73,19 @@ class Fleet:
     """Every server has a task of its own, so that what befalls one is no other's business."""
 
     def __init__(
-        self, gateway: Hears, clock: Clock, *, environ: Mapping[str, str] | None = None
+        self,
+        gateway: Hears,
+        clock: Clock,
+        *,
+        environ: Mapping[str, str] | None = None,
+        hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.backends: dict[str, LiveBackend] = {}
         self._gateway = gateway
         self._clock = clock
         self._environ = os.environ if environ is None else environ
+        self._hidden = hidden
+        """The hub's own files, which no sandbox shows."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
@@ -133,7 +145,7 @@ class Fleet:
 
     async def test(self, spec: BackendSpec) -> TestReport:
         """Reach a server once and take its inventory, apart from the links that are open."""
-        connecting = Connecting(spec, self._clock, self._environ)
+        connecting = Connecting(spec, self._clock, self._environ, self._hidden)
         began = self._clock.monotonic()
         why, inventory = "", None
         try:
@@ -162,6 +174,7 @@ class Fleet:
             on_inventory=self._gateway.arrived,
             on_lost=self._gateway.lost,
             environ=self._environ,
+            hidden=self._hidden,
         )
         self.backends[spec.namespace] = backend
         self._gateway.attach(backend)

@@ -39,6 +39,11 @@ class Following:
         self._seen = self._stamps()
         self._told: tuple[str, ...] = ()
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The settings file, and those that it imports."""
+        return self._files
+
     async def reload(self) -> ReloadReport:
         """Read the files and apply what they say; raises the `SettingsError` of wrong ones."""
         try:

@@ -1,0 +1,245 @@
+"""Backends that run as another user or in a sandbox: what is the hub's is not theirs to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from mcp import Client
+
+from folkmoot.core.errors import ServerUnreachable
+from folkmoot.relay.upstream import isolation
+from folkmoot.relay.upstream.isolation import isolated
+from folkmoot.settings.backends import BackendSpec, Secret
+from tests.harness import run
+from tests.peers.gateway import fronted, guest, token_of
+
+pytestmark = pytest.mark.requirement("gateway.isolation")
+
+PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or ""
+SOMEONE = "nobody"
+PROBE = r"""
+import json, os, socket, sys
+
+def look(path):
+    try:
+        if os.path.isdir(path):
+            return sorted(os.listdir(path))
+        with open(path, "rb") as file:
+            return file.read(64).decode("latin-1")
+    except OSError as error:
+        return error.strerror
+
+def write(path):
+    try:
+        with open(path, "w") as file:
+            file.write("written")
+        return "written"
+    except OSError as error:
+        return error.strerror
+
+def dial(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+        return "reached"
+    except OSError as error:
+        return error.strerror
+
+def who(_):
+    return [os.getuid(), os.getgid(), os.getgroups(), os.getcwd(), dict(os.environ)]
+
+DOES = {"look": look, "write": write, "dial": dial, "who": who}
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, params = asked.get("method"), asked.get("params", {})
+    if method == "initialize":
+        told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "probe", "version": "1"}}
+    elif method == "tools/list":
+        told = {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in DOES]}
+    elif method == "tools/call":
+        said = json.dumps(DOES[params["name"]](params["arguments"].get("about")))
+        told = {"content": [{"type": "text", "text": said}]}
+    elif "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"],
+            "error": {"code": -32601, "message": "Method not found"}}), flush=True)
+        continue
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+
+needs_python = pytest.mark.skipif(not PYTHON, reason="the system has no python3 that all may run")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs as others")
+
+
+def bwrap_fault() -> str:
+    """Why no sandbox can be made here; empty when one can."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    trying = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    ran = subprocess.run(trying, capture_output=True, timeout=30, check=False)
+    return "" if ran.returncode == 0 else f"bwrap cannot run here: {ran.stderr.decode()[:200]}"
+
+
+NO_BWRAP = bwrap_fault()
+needs_bwrap = pytest.mark.skipif(bool(NO_BWRAP), reason=NO_BWRAP or "it works")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that everyone may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "plain.txt").write_text("for everyone")
+        (folder / "plain.txt").chmod(0o644)
+        yield folder
+
+
+def probe(**more: Any) -> BackendSpec:
+    return BackendSpec(
+        name="probe",
+        namespace="probe",
+        command=(PYTHON, "-I", "-S", "-c", PROBE),
+        everyone=True,
+        connect_seconds=30,
+        **more,
+    )
+
+
+async def said(client: Client, tool: str, about: Any = None) -> Any:
+    result = await client.call_tool(f"probe_{tool}", {"about": about})
+    return json.loads(result.content[0].text)  # type: ignore[union-attr]
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [folder / "master.key", folder / "folkmoot.db", folder / "folkmoot.db-wal"]
+
+
+@needs_root
+@needs_python
+def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_database(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROBE_TOKEN", "for the probe")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/root/.config")
+
+    async def main() -> None:
+        spec = probe(user=SOMEONE, env={"TOKEN": Secret(env="PROBE_TOKEN")})
+        async with fronted(place / "hub", spec) as there:
+            assert all(file.exists() for file in files_of(place / "hub")[:2])
+            async with guest(there, await token_of(there, "ann")) as client:
+                for file in files_of(place / "hub"):
+                    assert await said(client, "look", str(file)) == "Permission denied"
+                assert await said(client, "look", str(place / "hub")) == "Permission denied"
+                assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
+                user, group, groups, _, env = await said(client, "who")
+        who = pwd.getpwnam(SOMEONE)
+        assert (user, group) == (who.pw_uid, who.pw_gid)
+        assert sorted(groups) == sorted(os.getgrouplist(SOMEONE, who.pw_gid))
+        assert (env["HOME"], env["USER"], env["TOKEN"]) == (who.pw_dir, SOMEONE, "for the probe")
+        assert not {"PROBE_TOKEN", "XDG_CONFIG_HOME"} & env.keys()
+
+    run(main())
+
+
+@needs_bwrap
+@needs_python
+def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(place: Path) -> None:
+    shared, kept = place / "shared", place / "kept"
+    shared.mkdir()
+    kept.mkdir()
+
+    async def main() -> None:
+        spec = probe(
+            sandbox="bwrap",
+            folders=(str(place), *python_folders()),
+            writable_folders=(str(kept),),
+            network=False,
+        )
+        async with fronted(place / "hub", spec) as there:
+            assert all(file.exists() for file in files_of(place / "hub")[:2])
+            async with guest(there, await token_of(there, "ann")) as client:
+                # The folder around the hub's own is shown, and that is empty in it.
+                assert await said(client, "look", str(place / "hub")) == []
+                for file in files_of(place / "hub"):
+                    assert await said(client, "look", str(file)) == "No such file or directory"
+                assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
+                for hidden in ("/etc/shadow", "/root/.profile", "/var/log"):
+                    assert await said(client, "look", hidden) == "No such file or directory"
+                # A temporary folder of its own, a read-only system, and what it may write.
+                assert await said(client, "write", "/tmp/mine") == "written"
+                for closed in ("/usr/bin/mine", str(shared / "mine")):
+                    assert await said(client, "write", closed) == "Read-only file system"
+                assert await said(client, "write", str(kept / "mine")) == "written"
+                assert await said(client, "dial", urlsplit(there.url).port) != "reached"
+                _, _, _, cwd, env = await said(client, "who")
+                assert (cwd, env["HOME"]) == ("/tmp", "/tmp")
+        assert (kept / "mine").read_text() == "written"
+        assert not Path("/tmp/mine").exists()  # noqa: ASYNC240
+
+    run(main())
+
+
+@needs_bwrap
+@needs_python
+def test_a_sandbox_has_the_network_unless_it_is_taken(place: Path) -> None:
+    async def main() -> None:
+        spec = probe(sandbox="bwrap", folders=tuple(python_folders()))
+        async with (
+            fronted(place / "hub", spec) as there,
+            guest(there, await token_of(there, "ann")) as client,
+        ):
+            assert await said(client, "dial", urlsplit(there.url).port) == "reached"
+            missing = await said(client, "look", str(place / "plain.txt"))
+            assert missing == "No such file or directory"
+
+    run(main())
+
+
+def python_folders() -> list[str]:
+    """Where the system's Python is, if not among what a sandbox shows anyway."""
+    real = Path(PYTHON).resolve()
+    return [] if real.is_relative_to("/usr") else [str(real.parent.parent)]
+
+
+def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(**more: Any) -> str:
+        spec = BackendSpec(name="x", namespace="xyz", **{"command": ("true",), **more})
+        with pytest.raises(ServerUnreachable) as caught:
+            isolated(spec, {"PATH": "/usr/bin:/bin"}, [str(place)])
+        return caught.value.message
+
+    assert told(user="no-such-user") == "There is no user no-such-user to run it as."
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    assert told(user="root").startswith("It cannot be run as root: only a hub that runs as root")
+    monkeypatch.setattr(isolation.shutil, "which", lambda *_, **__: None)
+    assert "bwrap is not found; install it" in told(sandbox="bwrap")
+    monkeypatch.setattr(
+        isolation.shutil, "which", lambda name, **_: f"/somewhere/{name}" if name else None
+    )
+    assert told(sandbox="bwrap", folders=("/no/such",)) == (
+        "Its sandbox cannot show /no/such: there is no such folder."
+    )
+    assert told(sandbox="bwrap", folders=(str(place),)) == (
+        f"Its sandbox cannot show {place}: the hub keeps its own files there."
+    )
+    link = place / "link"
+    link.symlink_to(place / "plain.txt")
+    assert "the hub keeps its own files there" in told(sandbox="bwrap", folders=(str(link),))
+    assert told(sandbox="bwrap", command=("server",)) == (
+        "server cannot be started: its sandbox does not show /somewhere/server; add the folder it "
+        "needs to folders."
+    )
