@@ -137,7 +137,7 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     (view,) = json.loads(folkmoot("backends", "list", "--data", "data", "--json").out)["backends"]
     assert (view["tools"], view["held"]) == (2, ["small:help"])
     assert view["findings"] == {"tools": {"small:help": ["secrecy", "secret-files"]}}
-    assert folkmoot("backends", "list", "--data", "data").out.split()[-1] == "1"
+    assert folkmoot("backends", "list", "--data", "data").out.split()[-2:] == ["1", "1"]
     found = json.loads(folkmoot("doctor", "--data", "data", "--json").out)["findings"]
     assert [each["text"] for each in found if each["subject"] == "backends"] == [
         "small: 1 tool changed or new, held back until accepted"
@@ -185,7 +185,7 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
         f"No hub is running on {tmp_path}/.folkmoot; this is what is configured.\n"
     )
     assert listed.out.split() == [
-        "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-", "0",
+        "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-", "0", "0",
     ]  # fmt: skip
     for command in ("reload", "diff"):
         assert folkmoot("backends", command).code == ExitCode.NOT_RUNNING
@@ -311,6 +311,7 @@ def test_the_doctor_looks_at_backends(folkmoot: Run, tmp_path: Path) -> None:
     (tmp_path / "hub.toml").write_text(
         '[backends.none]\ncommand = ["no-such-program"]\nenv.TOKEN = { env = "NOT_SET" }\n'
         '[backends.web]\nurl = "http://h"\nheaders.Authorization = "Bearer sesame"\n'
+        '[backends.apart]\ncommand = ["true"]\nuser = "no-such-user"\n'
     )
     ran = folkmoot("doctor", "--config", "hub.toml", "--port", "0", "--json")
     found = [
@@ -318,8 +319,9 @@ def test_the_doctor_looks_at_backends(folkmoot: Run, tmp_path: Path) -> None:
         for each in json.loads(ran.out)["findings"]
         if each["subject"] == "backends"
     ]
-    assert [level for level, _ in found] == ["warning", "problem", "warning"]
+    assert [level for level, _ in found] == ["warning", "problem", "problem", "warning"]
     assert "the variable NOT_SET is not set" in found[0][1]
     assert found[1][1] == "none: the program no-such-program is not found"
-    assert found[2][1].startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
+    assert found[2][1] == "apart: There is no user no-such-user to run it as"
+    assert found[3][1].startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
     assert "sesame" not in ran.out

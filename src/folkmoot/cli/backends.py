@@ -29,8 +29,8 @@ def list_backends(
     """List the servers behind the hub and how they are.
 
     Without a running hub, what is configured is listed. In a pipe the columns are: namespace,
-    state, transport, tools, resources, prompts, calls, errors, server, target, why, and how many
-    tools are held back.
+    state, transport, tools, resources, prompts, calls, errors, server, target, why, how many
+    tools are held back, and in how many descriptions something suspicious was found.
     """
     loaded = settings_from(config, data=data)
     hub = RunningHub(loaded)

@@ -24,7 +24,7 @@ from folkmoot.cli.backends_options import (
     headers,
     variables,
 )
-from folkmoot.cli.backends_show import offers
+from folkmoot.cli.backends_show import counted, offers
 from folkmoot.cli.backends_toml import with_backend, without_backend
 from folkmoot.cli.backends_try import Tried, find_spec, tell_tried, try_backend
 from folkmoot.cli.exits import ExitCode
@@ -239,6 +239,11 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
     for view in views:
         if view.state == "up":
             say(f"{view.namespace} is up: {', '.join(offers(view))}.")
+            if view.held:
+                told = f"{counted(len(view.held), 'tool')} held back: the namespace was used before"
+                complain(
+                    f"{told}. Look with: folkmoot backends diff {view.namespace}", kind="warning"
+                )
         else:
             why = f": {word(view.why)}" if view.why else ""
             complain(f"{view.namespace} is {view.state}{why}", kind="warning")

@@ -87,7 +87,10 @@ def isolation_fault(spec: BackendSpec) -> str:
         return ""
     place = start.command.index("--", start.command.index("--chdir"))
     trying = [*start.command[:place], "--", "true"]
-    ran = subprocess.run(trying, capture_output=True, timeout=30, check=False)  # noqa: S603
+    try:
+        ran = subprocess.run(trying, capture_output=True, timeout=30, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return "bwrap does not run here"
     return "" if ran.returncode == 0 else word(ran.stderr.decode(errors="replace").strip()[:200])
 
 

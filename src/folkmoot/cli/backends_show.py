@@ -115,6 +115,7 @@ def row(view: BackendView) -> list[str]:
         word(view.target),
         word(view.why),
         str(len(view.held)),
+        str(sum(map(len, view.findings.values()))),
     ]
 
 
