@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from ssl import SSLContext, create_default_context
+from ssl import SSLContext, TLSVersion, create_default_context
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -46,6 +46,7 @@ class Room(Verbs):
         address = rooms_url(url)
         if ssl is None and address.startswith("wss:"):
             ssl = create_default_context()
+            ssl.minimum_version = TLSVersion.TLSv1_2
         self.name = room
         self._place = Place(address, room, ssl, backoff or Backoff(), patience)
         self._token = token

@@ -19,6 +19,8 @@ def load_tls(settings: TlsSettings) -> ssl.SSLContext | None:
     certificate = _readable("tls.certificate", settings.certificate)
     key = _readable("tls.key", settings.key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    # Not every build of Python or configuration of OpenSSL refuses older versions by default.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
         # Without an answer of ours OpenSSL would ask the terminal for a password.
