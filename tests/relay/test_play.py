@@ -144,6 +144,20 @@ def test_a_question_gets_the_answer_to_itself_also_in_another_order() -> None:
     assert said == [{"text": 8}, {"text": 7}]
 
 
+def test_a_question_asked_more_often_than_on_the_tape_gets_its_last_answer_again() -> None:
+    # A server that fetches roots on a timer and for a tool asks once or twice, by when each runs.
+    def asked(*numbers: int) -> tuple[Said, ...]:
+        lines = [calls(1, "a")]
+        for number in numbers:
+            lines.append(asks(number, "roots/list", side="server"))
+            lines.append(answers(number, {"roots": []}, side="client"))
+        return (*lines, answers(1, text("done")))
+
+    report = played(asked(7), asked(7, 8, 9))
+    assert report.unexpected == ()
+    assert report.same
+
+
 def test_what_the_server_asks_beside_the_tape_is_told() -> None:
     live = (
         *SESSION[:-1],

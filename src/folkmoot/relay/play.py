@@ -80,6 +80,7 @@ class _Player:
         self._timing = timing
         self._answer_seconds = answer_seconds
         self._replies = list(part.replies)
+        self._given: list[Reply] = []
         self._open: dict[tuple[type, MessageId], Step] = {}
         self._answers: dict[int, asyncio.Future[Response | CarryError]] = {}
         self._steps = {step.seq: step for step in part.steps}
@@ -214,11 +215,22 @@ class _Player:
         return Response(id=request.id, error=ErrorObject(METHOD_NOT_FOUND, said))
 
     def _recorded_reply(self, request: Request) -> Reply | None:
-        """The answer to the same question, or else to the next of its kind."""
-        alike = [reply for reply in self._replies if reply.request.method == request.method]
+        """The answer to the same question, or else to the next of its kind.
+
+        How often a server asks depends on when its timers run, so that the same question, asked
+        more often than on the tape, gets its last answer again.
+        """
         asked = subject_of(request, Mode.ARGUMENTS)
-        same = (r for r in alike if subject_of(r.request, Mode.ARGUMENTS).fits(asked))
-        found = next(same, None) or next(iter(alike), None)
+
+        def same(reply: Reply) -> bool:
+            return subject_of(reply.request, Mode.ARGUMENTS).fits(asked)
+
+        alike = [reply for reply in self._replies if reply.request.method == request.method]
+        found = next(filter(same, alike), None)
+        if found is None and (before := next(filter(same, reversed(self._given)), None)):
+            return before
+        found = found or next(iter(alike), None)
         if found is not None:
             self._replies.remove(found)
+            self._given.append(found)
         return found
