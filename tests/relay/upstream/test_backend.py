@@ -248,6 +248,19 @@ def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
     run(test())
 
 
+def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(persons, "IDLE_SECONDS", 0.001)
+
+    async def test() -> None:
+        async with running(spec(per_user=True)) as there:
+            answer = await there.backend.request(call("echo", person="ada", a=1))
+            assert answer.result["said"] == {"a": 1}
+
+    run(test(), 10)
+
+
 @both_eras
 def test_changed_lists_are_read_again_once_it_is_quiet(
     era: str, monkeypatch: pytest.MonkeyPatch

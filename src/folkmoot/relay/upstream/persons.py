@@ -59,8 +59,7 @@ class Persons:
             if own is None or own.closing:
                 own = self._begin(person)
             self._own[person] = own
-            own.used_at = self._loop.time()
-            conversation = await asyncio.shield(own.opened)
+            conversation = await own.awaited()
             if not conversation.doubtful and conversation.over is None:
                 return conversation
             if not own.closing:
@@ -81,9 +80,7 @@ class Persons:
 
     def _close_one(self) -> None:
         for person, own in self._own.items():
-            conversation = own.conversation
-            idle = conversation is not None and conversation.in_flight == 0
-            if own.closing or (idle and not self._needed(person)):
+            if own.closing or (own.idle and not self._needed(person)):
                 own.close()
                 del self._own[person]
                 return
@@ -114,7 +111,7 @@ class Persons:
         while conversation.over is None:
             idle_at = own.used_at + IDLE_SECONDS
             if self._loop.time() >= idle_at:
-                if conversation.in_flight == 0 and not self._needed(person):
+                if own.idle and not self._needed(person):
                     return
                 own.used_at = self._loop.time()
                 continue
@@ -138,12 +135,29 @@ class _Own:
     """One person's conversation, or the wish for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting = 0
         self.opened: asyncio.Future[Conversation] = loop.create_future()
         self.conversation: Conversation | None = None
         self.task: asyncio.Task[None] | None = None
         self.used_at = loop.time()
         self.closing = False
         self._news = asyncio.Event()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is open and nobody uses it, or is about to."""
+        conversation = self.conversation
+        return conversation is not None and conversation.in_flight == 0 and not self._waiting
+
+    async def awaited(self) -> Conversation:
+        """The conversation once it is open; whoever waits for it is counted until they have it."""
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self.opened)
+        finally:
+            self._waiting -= 1
+            self.used_at = self._loop.time()
 
     def come(self, conversation: Conversation) -> None:
         self.conversation = conversation
