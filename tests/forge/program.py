@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 from contextlib import redirect_stdout, suppress
+from functools import cache
 from typing import Any
 
 from tests.forge import fresh
@@ -142,13 +143,15 @@ def perform(arguments: list[str], end: End) -> None:
 
 
 def rehearse() -> None:
-    """Load what the parser of commands loads when it is used."""
-    from typer.main import get_command
+    """Load what the parser of commands loads when it is used, and keep what it builds.
 
-    from folkmoot.cli.program import app
+    It builds all commands for each one that is run, which takes longer than most of them.
+    """
+    from folkmoot.cli import program
 
+    program.get_command = cache(program.get_command)  # type: ignore[attr-defined]
     with redirect_stdout(io.StringIO()):
-        get_command(app).main(["serve", "--help"], standalone_mode=False)
+        program.get_command(program.app).main(["serve", "--help"], standalone_mode=False)
 
 
 def main(descriptor: int) -> None:

@@ -22,15 +22,17 @@ from tests.peers.gateway import (
     guest,
     token_of,
 )
-from tests.peers.script import LOGGED, RESOURCE, TRIES, UPDATED, everything_used
+from tests.peers.script import LOGGED, RESOURCE, UPDATED, everything_used
 from tests.peers.servers import Place, Transport, everything
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     pytest.mark.timeout(180),
+    pytest.mark.long,
 ]
 
 NAMESPACE = "every"
+TRIES = 5
 OTHERWISE = frozenset(
     {
         *("server", "capabilities", "instructions", "ping", "tools", "prompts"),
@@ -160,7 +162,6 @@ def test_clients_of_both_eras_get_of_server_everything_what_they_get_without_the
     check_everything("stdio", tmp_path)
 
 
-@pytest.mark.long
 @pytest.mark.requirement("gateway.routes-by-namespace", "gateway.result-uris")
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_the_same_is_so_where_server_everything_is_reached_over_http(

@@ -21,7 +21,10 @@ from tests.peers.clients import MODERN, Ears, client_of, command_of
 from tests.peers.script import RESOURCE, everything_done, files_used, normal
 from tests.peers.servers import Place, Transport, everything, filesystem_command
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.long,
+]
 
 TRANSPORTS: tuple[Transport, ...] = ("stdio", "http", "sse")
 COVERING = [("stdio", "sse"), ("http", "stdio"), ("sse", "http")]
@@ -73,7 +76,6 @@ def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
     check_pair(front, back)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), OTHERS)
@@ -123,7 +125,6 @@ def text_of(result: Any) -> str:
     return text
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("front", TRANSPORTS)
@@ -154,7 +155,6 @@ def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_
 TYPESCRIPT = Path(__file__).parent / "everything.mjs"
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("back", ["http", "stdio"])

@@ -27,6 +27,7 @@ from tests.process import environment
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     pytest.mark.timeout(180),
+    pytest.mark.long,
 ]
 
 SECONDS = 60
@@ -80,7 +81,6 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
     assert "is 6" in str(difference)
 
 
-@pytest.mark.long
 @pytest.mark.requirement("proxy.record", "proxy.replay", "proxy.record-no-secrets")
 def test_a_session_over_http_is_served_again_on_every_transport_without_its_id(
     tmp_path: Path,
