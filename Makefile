@@ -6,12 +6,15 @@ BIN     := $(VENV)/bin
 UV      := $(shell command -v uv 2>/dev/null)
 PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
              $(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
-# Twice as many as there are processors, since many tests wait for a process or a socket.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2)
+# One more than there are processors, since many tests wait for a process or a socket.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 ARGS    ?=
+PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist worksteal
+# The tests start many processes: each would compile all it imports, did the first not write it down.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full suite check conformance fuzz bench fmt docs lock clean
+.PHONY: help serve test test-full core suite check conformance fuzz bench fmt docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,16 +22,20 @@ help: ## Show this list
 serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
 
-test: check suite ## Checks and the whole suite, under five minutes
+test: $(VENV)/dev.stamp ## Checks and the whole suite, under three minutes
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core
+	@$(MAKE) --no-print-directory suite
 
-suite: $(VENV)/dev.stamp
+core: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest tests/core -m "not long" -q
 	$(BIN)/coverage report
-	$(BIN)/pytest -m "not long and not core" -n $(WORKERS) $(ARGS)
+
+suite: $(VENV)/dev.stamp
+	$(PYTEST) -m "not long and not core" --durations 10 $(ARGS)
 
 test-full: $(VENV)/dev.stamp ## The long tiers: deep properties, fuzz, soak
-	FOLKMOOT_TEST_PROFILE=deep $(BIN)/pytest -m "long or hypothesis" -n $(WORKERS) --timeout 900 $(ARGS)
+	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "long or hypothesis" --durations 10 --timeout 900 $(ARGS)
 	$(MAKE) fuzz
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
@@ -74,6 +81,7 @@ ifneq ($(UV),)
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 else
+	@test -x $(BIN)/pip || $(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. Install its venv package (Debian, Ubuntu: apt install python3-venv) or uv, and run make again."; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -18,7 +18,7 @@ PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 # The everyday profile tries the same examples in every run, so that a red run can be repeated;
 # the deep one looks for new ones and prints how to repeat what it found.
 PROFILES = {
-    "default": settings(max_examples=100, deadline=None, database=None, derandomize=True),
+    "default": settings(max_examples=50, deadline=None, database=None, derandomize=True),
     "deep": settings(max_examples=2000, deadline=None, database=None, print_blob=True),
 }
 for _name, _profile in PROFILES.items():

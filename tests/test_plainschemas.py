@@ -4,7 +4,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.jsonschemas import Schema
@@ -47,7 +47,6 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(schemas(st.just(True)), schemas, max_leaves=5)
 
 
-@settings(max_examples=300)
 @given(SCHEMAS, VALUES)
 def test_what_surely_fits_a_plain_schema_is_valid(schema: Any, value: Any) -> None:
     check = plain_check(schema)

@@ -70,7 +70,7 @@ def execute(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., Hub]]:
-    """Start hubs that listen on any free port; those still running at the end are stopped."""
+    """Start hubs that listen on any free port; those still running at the end are killed."""
     hubs: list[Hub] = []
 
     def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
@@ -96,7 +96,7 @@ def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[
     yield start
     for hub in hubs:
         if hub.process.poll() is None:
-            hub.stop()
+            hub.stop(signal.SIGKILL)
 
 
 @pytest.fixture

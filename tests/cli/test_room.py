@@ -403,24 +403,22 @@ def test_without_a_hub_every_command_says_where_none_answers(
     assert "127.0.0.1:1" in ran.err
 
 
-@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
 def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
-    hub: Hub, folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+    hub: Hub, folkmoot: Callable[..., Ran], tmp_path: Path
 ) -> None:
     file = keep_account(tmp_path, hub.url)
-    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
-    assert (ran.code, ran.out) == (ExitCode.SIGNED_OUT, "")
-    assert ran.err == (
-        "folkmoot: error: The hub does not accept the saved token; 'folkmoot recover HANDLE' gets "
-        "a new one.\n"
-    )
+    for arguments in QUICK:
+        ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
+        assert (arguments, ran.code, ran.out) == (arguments, ExitCode.SIGNED_OUT, "")
+        assert ran.err == (
+            "folkmoot: error: The hub does not accept the saved token; 'folkmoot recover HANDLE' "
+            "gets a new one.\n"
+        )
 
 
-@pytest.mark.parametrize("arguments", QUICK[2:], ids=" ".join)
-def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(
-    both: People, arguments: list[str]
-) -> None:
-    refused(both[0]("room", *arguments), "There is no such room.")
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(both: People) -> None:
+    for arguments in QUICK[2:]:
+        refused(both[0]("room", *arguments), "There is no such room.")
 
 
 @contextmanager
