@@ -1,4 +1,7 @@
-"""What the tests need of npm: exact versions, installed once into `.node` of the checkout."""
+"""What the long tiers need of npm: exact versions, installed once into `.node` of the checkout.
+
+python -m tests.conformance.node        installs it
+"""
 
 from __future__ import annotations
 
@@ -123,3 +126,10 @@ def find_node() -> str:
         if version and int(version[1]) >= LEAST_NODE:
             return binary
     raise Unavailable(f"no Node.js {LEAST_NODE} or later was found, and npm has none for this kind")
+
+
+if __name__ == "__main__":
+    try:
+        install()
+    except Unavailable as reason:
+        raise SystemExit(f"needs npm: {reason}") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import anyio
 import httpx2
@@ -109,16 +109,21 @@ async def _transport(place: Place) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def forked_client(arguments: Sequence[str]) -> AsyncIterator[Any]:
+async def forked_client(
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    errors: int | IO[str] = subprocess.DEVNULL,
+) -> AsyncIterator[Any]:
     """`folkmoot` on standard input and output, as a transport; it ends when its input does."""
     said, hears = anyio.create_memory_object_stream[Any](0)
     says, heard = anyio.create_memory_object_stream[Any](0)
     child = Forked(
         arguments,
-        env=environment(),
+        env=environment() if env is None else env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
     )
     reader = asyncio.StreamReader(MOST)
     loop = asyncio.get_running_loop()

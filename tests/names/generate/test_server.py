@@ -16,6 +16,7 @@ from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
 from folkmoot.names.lint.source import read_sources
 from folkmoot.relay.upstream.inventory import take_inventory
+from tests.forge import forked
 from tests.harness import run
 from tests.names.generate.conftest import texts
 
@@ -87,10 +88,11 @@ def check_whole(root: Path) -> None:
     """Its tests, the linter and a client, each in a process as people run them."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environ = {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "80"}
-    for words in (["pytest", "-q", "-p", "no:cacheprovider"], ["folkmoot", "names", "lint", "."]):
-        command = [sys.executable, "-m", *words]
-        done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    tests = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    lint = forked.run(["names", "lint", "."], cwd=root, env=environ)
+    assert lint.returncode == 0, lint.stdout + lint.stderr
     server = [sys.executable, "-m", "my_notes"]
     listed = run(take_inventory(server, env={"PYTHONPATH": str(root / "src")}))
     assert listed.server["name"] == "my-notes"
