@@ -300,18 +300,18 @@ def test_a_room_that_is_deleted_ends_the_view_with_a_line(both: People, screen: 
 
 def test_a_flood_is_shown_in_order_and_typing_goes_on(both: People, screen: Terminal) -> None:
     _, bob = both
-    lines = "".join(f"number {number}\n" for number in range(400))
+    lines = "".join(f"number {number}\n" for number in range(150))
     with bob.begin("room", "join", "planning") as talking:
         assert talking.stdin
         talking.stdin.write(lines)
         talking.stdin.close()
         screen.type("typed in between")
-        screen.wait_for("bob number 399").wait_for("bob left").wait_for("ada> typed in between")
+        screen.wait_for("bob number 149").wait_for("bob left").wait_for("ada> typed in between")
         assert talking.stdout
         talking.stdout.read()
         assert talking.wait(60) == 0
     shown = CONTROLS.sub("", screen.raw.decode())
-    places = [shown.index(f"bob number {number}\n") for number in range(400)]
+    places = [shown.index(f"bob number {number}\n") for number in range(150)]
     assert places == sorted(places)
 
 
