@@ -1,7 +1,8 @@
 """Erasure: what was deleted cannot be found in the files of the database.
 
 SQLite overwrites what is deleted (`secure_delete`, see `sqlite.py`), and the writer empties the
-write-ahead log soon after. Here is what is left: databases that were in use before that was so.
+write-ahead log soon after. Here is what is left: copies of rows in the unused middle of pages,
+where SQLite leaves them when it moves rows to a neighbour, and databases that were in use before.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import logging
 import os
 import shutil
 import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
+from struct import iter_unpack
 
 import apsw
 
@@ -65,3 +70,125 @@ def rewrite(connection: apsw.Connection, copy: Path) -> None:
         )
         with connection.backup("main", source, "main") as pages:
             pages.step()
+
+
+LOG_HEADER = 32
+FRAME_HEADER = 24
+"""Bytes at the beginning of the write-ahead log, and before each page in it."""
+FILE_HEADER = 100
+"""Bytes at the beginning of the first page that belong to the file as a whole."""
+INNER_PAGES = (2, 5)
+LEAF_PAGES = (10, 13)
+"""The first byte of a page that holds rows, or a part of an index."""
+READ_AT_ONCE = 64
+"""Pages read with one call: it is made beside a busy loop, which makes each call wait."""
+MOST_PAGES = 0x0200_0000
+"""In a file of so many pages (128 GiB) other pages may begin with such a byte too."""
+
+
+class PageCleaner:
+    """Zeroes the unused middle of pages in the database file; for the writer's thread alone.
+
+    Only bytes that belong to nothing are written, so whoever reads the page meanwhile, or finds it
+    after a power cut, has the same rows. The file stays open for as long as SQLite has it: closing
+    it would end SQLite's locks on it, which are the process's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._log = path.with_name(path.name + "-wal")
+        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._generation = b""
+        self._frames = 0
+        self._frame_buffer = bytearray()
+        self._changed: set[int] = set()
+        """Pages in the log; not all need be in the database file yet."""
+        self._due: deque[Iterator[int]] = deque()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are pages to clean."""
+        return bool(self._due)
+
+    def note_log(self, frames: int) -> None:
+        """Note which pages are in the log, which has so many frames; before each checkpoint."""
+        log = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            generation = os.pread(log, LOG_HEADER, 0)
+            if generation != self._generation:
+                self._generation, self._frames = generation, 0
+            size = FRAME_HEADER + int.from_bytes(generation[8:12])
+            if len(self._frame_buffer) != READ_AT_ONCE * size:
+                self._frame_buffer = bytearray(READ_AT_ONCE * size)
+            for first in range(self._frames, frames, READ_AT_ONCE):
+                room = memoryview(self._frame_buffer)[: min(READ_AT_ONCE, frames - first) * size]
+                os.preadv(log, [room], LOG_HEADER + first * size)
+                self._changed.update(number for (number,) in iter_unpack(f">I{size - 4}x", room))
+        finally:
+            os.close(log)
+        self._frames = frames
+
+    def log_is_empty(self) -> None:
+        """All that was in the log is in the database file now, and can be cleaned there."""
+        if self._changed:
+            self._due.append(iter(sorted(self._changed)))
+            self._changed = set()
+
+    def all_pages(self) -> None:
+        """Have the whole file cleaned, since after a kill nobody knows what has changed."""
+        pages = os.fstat(self._file).st_size // (self._page_size() or 1)
+        self._due = deque([iter(range(1, pages + 1))])
+
+    def clean(self) -> None:
+        """Clean some of the pages that are due."""
+        size = self._page_size()
+        numbers = list(islice(self._due[0], READ_AT_ONCE)) if self._due else []
+        if len(numbers) < READ_AT_ONCE and self._due:
+            self._due.popleft()
+        if self._is_known(size):
+            while numbers:
+                run = 1
+                while run < len(numbers) and numbers[run] == numbers[0] + run:
+                    run += 1
+                self._clean_run(numbers[0], run, size)
+                del numbers[:run]
+        if not self._due:
+            os.fdatasync(self._file)
+
+    def _clean_run(self, number: int, count: int, size: int) -> None:
+        """Clean so many pages from one on; each call to the system lets others have their turn."""
+        start = (number - 1) * size
+        read = os.pread(self._file, count * size, start)
+        for at in range(0, len(read), size):
+            header = FILE_HEADER if start + at == 0 else 0
+            unused = unused_middle(read[at : at + size], header)
+            if unused is not None:
+                first, end = unused
+                os.pwrite(self._file, bytes(end - first), start + at + first)
+
+    def _is_known(self, size: int) -> bool:
+        """Whether a page's first byte tells for certain what it is."""
+        auto_vacuum = os.pread(self._file, 4, 52) != bytes(4)
+        return not auto_vacuum and os.fstat(self._file).st_size < MOST_PAGES * size
+
+    def _page_size(self) -> int:
+        size = int.from_bytes(os.pread(self._file, 2, 16))
+        return 65_536 if size == 1 else size
+
+    def close(self) -> None:
+        """Let go of the file, once SQLite has."""
+        os.close(self._file)
+
+
+def unused_middle(page: bytes, header: int) -> tuple[int, int] | None:
+    """Where a page that holds rows has bytes that are nothing's and not zero, between its pointers
+    and its cells.
+    """
+    kind = page[header] if len(page) > header else 0
+    if kind not in INNER_PAGES and kind not in LEAF_PAGES:
+        return None
+    cells = int.from_bytes(page[header + 3 : header + 5])
+    first = header + (12 if kind in INNER_PAGES else 8) + 2 * cells
+    end = int.from_bytes(page[header + 5 : header + 7]) or 65_536
+    if not first < end <= len(page) or not page[first:end].strip(b"\0"):
+        return None
+    return first, end

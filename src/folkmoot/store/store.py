@@ -19,7 +19,7 @@ from folkmoot.core.errors import DatabaseCorrupt, DiskFailed, StoreError
 from folkmoot.core.ports import Unit
 from folkmoot.store import meta
 from folkmoot.store.backup import Backup, Progress, copy_database, sync
-from folkmoot.store.erasure import clean_once
+from folkmoot.store.erasure import PageCleaner, clean_once
 from folkmoot.store.inspection import (
     DatabaseInfo,
     find_faults,
@@ -53,6 +53,8 @@ class Connections(NamedTuple):
     writer: apsw.Connection
     loop_reader: apsw.Connection
     readers: list[apsw.Connection]
+    cleaner: PageCleaner | None
+    """What cleans the file of deleted content; nothing in a virtual file system."""
 
 
 class SqliteStore:
@@ -80,7 +82,12 @@ class SqliteStore:
         self._readers_count = len(connections.readers)
         self._writes = JobQueue(queue, "writes")
         self._reads = JobQueue(queue, "reads")
-        self._writer = Writer(connections.writer, self._writes, empty_log_seconds=empty_log_seconds)
+        self._writer = Writer(
+            connections.writer,
+            self._writes,
+            connections.cleaner,
+            empty_log_seconds=empty_log_seconds,
+        )
         self._loop_reader = LoopReader(connections.loop_reader)
         self._readers = Readers(connections.readers, self._reads)
 
@@ -234,6 +241,9 @@ def open_connections(
 ) -> Connections:
     """Open and migrate the database; blocks."""
     make_private(path)
+    was_killed = write_ahead_log(path).exists()
+    # Opened before SQLite has the file, and closed after: see there.
+    cleaner = PageCleaner(path) if vfs is None else None
     opened: list[apsw.Connection] = []
     try:
         writer = connect(path, synchronous=synchronous, vfs=vfs)
@@ -242,20 +252,23 @@ def open_connections(
         clean_once(writer, path)
         # What a killed hub had deleted may be in its log, and nobody reads it yet.
         empty_log(writer, wait_ms=0)
+        if was_killed and cleaner is not None:
+            cleaner.all_pages()
         opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(1 + readers))
-    except apsw.Error as error:
-        close_all(opened)
-        raise translate(error, path) from error
-    except StoreError:
-        close_all(opened)
+    except (apsw.Error, StoreError) as error:
+        close_all(opened, cleaner)
+        if isinstance(error, apsw.Error):
+            raise translate(error, path) from error
         raise
-    return Connections(writer, opened[1], opened[2:])
+    return Connections(writer, opened[1], opened[2:], cleaner)
 
 
-def close_all(connections: list[apsw.Connection]) -> None:
+def close_all(connections: list[apsw.Connection], cleaner: PageCleaner | None) -> None:
     """Close what was opened before something failed."""
     for connection in connections:
         connection.close(force=True)
+    if cleaner is not None:
+        cleaner.close()
 
 
 def file_numbers(path: Path) -> list[FileNumber]:

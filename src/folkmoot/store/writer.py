@@ -18,6 +18,7 @@ import apsw
 
 from folkmoot.core.errors import StatementFailed
 from folkmoot.core.ports import Unit
+from folkmoot.store.erasure import PageCleaner
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
 from folkmoot.store.sqlite import copy_log, empty_log, translate
 from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
@@ -44,7 +45,11 @@ RESTART_WAIT_MS = 100
 EMPTY_LOG_SECONDS = 30.0
 """How long what was deleted may stay in the write-ahead log while no reader needs it."""
 EMPTY_LOG_RETRY_SECONDS = 5.0
+IDLE_PAUSE = 0.005
+BUSY_PAUSE = 0.05
+"""Seconds from cleaning a few pages to cleaning more, while nobody writes and while they do."""
 
+UNCLEANED = "Copies of what was deleted may still be in the database file: %s"
 LOST = "The writer failed and undid what it was doing; see the log."
 
 
@@ -55,11 +60,14 @@ class Writer:
         self,
         connection: apsw.Connection,
         queue: JobQueue,
+        cleaner: PageCleaner | None = None,
         *,
         empty_log_seconds: float = EMPTY_LOG_SECONDS,
     ) -> None:
         self.counts = WriterCounts()
         self._connection = connection
+        self._cleaner = cleaner
+        self._clean_at = inf if cleaner is None or not cleaner.is_due else monotonic()
         self._queue = queue
         self._tx = SqliteTx(connection)
         self._checkpoint_at = CHECKPOINT_PAGES
@@ -81,16 +89,16 @@ class Writer:
             if batch:
                 self._queue.answer(self._settle(batch))
             # After the answers, so that nobody waits for it.
-            self._tidy()
+            self._tidy(idle=not batch)
         self._close()
 
     def _take_batch(self) -> tuple[list[Job], bool]:
         """Everything that waits, up to a limit, and whether the queue has ended.
 
-        Nothing, if the time to empty the write-ahead log comes first.
+        Nothing, if the time to empty the write-ahead log or to clean pages comes first.
         """
         batch: list[Job] = []
-        left = self._empty_log_at - monotonic()
+        left = min(self._empty_log_at, self._clean_at) - monotonic()
         try:
             job = self._queue.take(None if left == inf else max(0.0, left))
         except Empty:
@@ -198,12 +206,14 @@ class Writer:
             self._empty_log_at = monotonic() + self._empty_log_seconds
         return apsw.SQLITE_OK
 
-    def _tidy(self) -> None:
+    def _tidy(self, *, idle: bool) -> None:
         try:
             if monotonic() >= self._empty_log_at:
                 self._empty_log()
             else:
                 self._checkpoint_if_due()
+            if monotonic() >= self._clean_at + (0 if idle else BUSY_PAUSE):
+                self._clean_pages()
         except BaseException:
             LOG.exception("The write-ahead log was not copied.")
 
@@ -218,6 +228,7 @@ class Writer:
             return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
         wait = RESTART_WAIT_MS if pages >= RESTART_PAGES else None
+        self._note_changed_pages()
         try:
             if copy_log(self._connection, restart_within_ms=wait):
                 self.counts.checkpoints += 1
@@ -234,8 +245,12 @@ class Writer:
         reader that needs the log, such as a backup, delays it.
         """
         self._empty_log_at = monotonic() + self._empty_log_seconds
+        self._note_changed_pages()
         try:
             if empty_log(self._connection, RESTART_WAIT_MS):
+                if self._cleaner is not None:
+                    self._cleaner.log_is_empty()
+                    self._clean_at = monotonic()
                 self.counts.checkpoints += 1
                 self.counts.wal_pages = 0
                 self._checkpoint_at = CHECKPOINT_PAGES
@@ -247,6 +262,27 @@ class Writer:
             self.counts.failed_checkpoints += 1
             LOG.warning("The write-ahead log was not emptied: %s", translate(error).message)
 
+    def _note_changed_pages(self) -> None:
+        if self._cleaner is not None and self.counts.wal_pages:
+            try:
+                self._cleaner.note_log(self.counts.wal_pages)
+            except OSError as error:
+                LOG.warning("The write-ahead log could not be looked at: %s", error.strerror)
+
+    def _clean_pages(self) -> None:
+        """Clean a few pages of what was deleted, and the others after a pause."""
+        self._clean_at = inf
+        if self._cleaner is None:
+            return
+        try:
+            self._cleaner.clean()
+        except OSError as error:
+            LOG.warning(UNCLEANED, error.strerror)
+            self._clean_at = monotonic() + self._empty_log_seconds
+        else:
+            if self._cleaner.is_due:
+                self._clean_at = monotonic() + IDLE_PAUSE
+
     def _close(self) -> None:
         try:
             # Closing removes the log unless another program reads the database at this moment.
@@ -254,6 +290,13 @@ class Writer:
             self._connection.close()
         except apsw.Error as error:
             LOG.warning("The database was not closed cleanly: %s", translate(error).message)
+        if self._cleaner is not None:
+            try:
+                while self._cleaner.is_due:
+                    self._cleaner.clean()
+            except OSError as error:
+                LOG.warning(UNCLEANED, error.strerror)
+            self._cleaner.close()
 
 
 SHARED = (SAVE, KEEP, UNDO)
