@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 from folkmoot.clock import SystemClock
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.bodies import BodyBounds, Identify, nobody, nowhere
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.http import build
 from folkmoot.transports.listen import listen
@@ -40,6 +41,12 @@ def run(main: Coroutine[Any, Any, T], seconds: float = 60) -> T:
             return await main
 
     return uvloop.run(bounded())
+
+
+async def reached(holds: Callable[[], bool]) -> None:
+    """Wait until something holds that nothing announces."""
+    while not holds():  # noqa: ASYNC110 - nobody sets an event for it
+        await asyncio.sleep(0.001)
 
 
 class Answer(NamedTuple):
@@ -77,9 +84,10 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
     address: str = "127.0.0.1",
+    local: tuple[str, int] | None = None,
 ) -> Answer:
-    """One request on a connection of its own."""
-    reader, writer = await asyncio.open_connection(address, port)
+    """One request on a connection of its own; `local` is the address that it comes from."""
+    reader, writer = await asyncio.open_connection(address, port, local_addr=local)
     try:
         named = {"host": f"localhost:{port}", "connection": "close", **(headers or {})}
         if body:
@@ -111,6 +119,10 @@ async def serving(
     lines: RequestLines = "all",
     endpoints: Mapping[str, ASGIApp] | None = None,
     address: str = "127.0.0.1",
+    bodies: BodyBounds | None = None,
+    identify: Identify = nobody,
+    per_address: int = 0,
+    per_account: int = 0,
 ) -> AsyncIterator[Serving]:
     """Serve these routes behind everything a hub puts in front of its own."""
     clock = SystemClock()
@@ -120,7 +132,9 @@ async def serving(
         [*pages.routes(), *routes],
         answers=Answers(pages.error_page),
         hosts=hosts or Hosts(address),
-        max_body_bytes=max_body_bytes,
+        bodies=bodies or BodyBounds(body_bytes=max_body_bytes),
+        identify=identify,
+        locate=nowhere,
         metrics=metrics,
         traces=traces,
         clock=clock,
@@ -135,6 +149,9 @@ async def serving(
         metrics=metrics,
         max_connections=max_connections,
         shutdown_seconds=shutdown_seconds,
+        per_address=per_address,
+        per_account=per_account,
+        identify=identify,
     )
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as tasks:

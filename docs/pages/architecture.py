@@ -29,7 +29,11 @@ from folkmoot.store.sqlite import STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
+from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
 from folkmoot.transports.mcp.clients import MOST_CLIENTS
+from folkmoot.transports.mcp.declared import MOST_BYTES as MOST_DECLARED
+from folkmoot.transports.mcp.sessions import SESSION_BYTES
+from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "folkmoot"
@@ -100,9 +104,31 @@ def bounds() -> str:
                 "`mcp.max_sessions`; without an account `mcp.max_anonymous_sessions` an address",
                 "answered 503; 429",
             ],
+            [
+                "memory of all sessions of the handshake era",
+                (
+                    f"`mcp.max_session_bytes`, {SESSION_BYTES >> 10} KiB for each; "
+                    f"1/{SESSIONS_SHARE} without an account"
+                ),
+                "one without an account is ended; then answered 503",
+            ],
+            [
+                "what a client declares of itself",
+                f"{MOST_DECLARED:,} bytes",
+                "only what is used of it is kept",
+            ],
             ["keys of one rate limit", f"{MOST_KEYS:,}", "the oldest make room"],
             ["clients the fast lane knows", f"{MOST_CLIENTS:,}", "asked by the SDK again"],
-            ["HTTP connections", "`http.max_connections`", "answered 503, or closed"],
+            [
+                "HTTP connections",
+                "`http.max_connections`; a tenth is for those who are signed in",
+                "idle and slow ones without an account are closed; then answered 503",
+            ],
+            [
+                "bodies of all requests in progress",
+                f"`http.max_bodies_bytes`; 1/{BODIES_SHARE} without a valid token",
+                "answered 503",
+            ],
             [
                 "what waits for a WebSocket's client to read it",
                 "`limits.unsent_bytes`, `limits.unsent_frames`",

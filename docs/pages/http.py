@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from docs.pages.markdown import table
-from folkmoot.transports.guard import BODY_BYTES_A_SECOND, BODY_SECONDS
+from folkmoot.transports.bodies import BODY_BYTES_A_SECOND, BODY_SECONDS, STRANGERS_SHARE
+from folkmoot.transports.connections import CROWD, IDLE_SECONDS, RESERVE
+from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
 from folkmoot.transports.protocol import (
-    CROWD,
     HEAD_BYTES,
     HEAD_SECONDS,
     WRITE_BYTES_A_SECOND,
@@ -19,17 +20,60 @@ def limits() -> str:
     return table(
         ["What", "Limit", "Beyond it"],
         [
-            ["connections served", "`http.max_connections`", "503"],
+            [
+                "connections served",
+                f"`http.max_connections`; 1/{RESERVE} of it for those who are signed in",
+                (
+                    f"those without an account that wait for {IDLE_SECONDS:g} second or longer are "
+                    "closed; then 503"
+                ),
+            ],
             [
                 "connections open",
                 f"{CROWD} × `http.max_connections`",
                 "the connection is closed",
             ],
+            [
+                "connections of one address without an account",
+                "`http.max_connections_per_address`",
+                "idle and slow ones are closed; then 503",
+            ],
+            ["connections of one account", "`http.max_connections_per_account`", "429"],
             ["body of a request", "`http.max_body_bytes`, with a length or without", "413"],
+            ["body without a valid token", "`http.max_anonymous_body_bytes`", "413, unread"],
+            [
+                "JSON values in a body",
+                "`http.max_body_values`; without a valid token `http.max_anonymous_body_values`",
+                "413, not decoded",
+            ],
+            ["array of JSON-RPC messages", "none", "400"],
             [
                 "time for a body to arrive",
-                f"{BODY_SECONDS:g} seconds, and one more for every {BODY_BYTES_A_SECOND:,} bytes",
+                (
+                    f"{BODY_SECONDS:g} seconds, and again if {BODY_BYTES_A_SECOND:,} bytes came in "
+                    "each of them"
+                ),
                 "408",
+            ],
+            [
+                "bodies half received, of one address without an account or of one account",
+                "`http.max_connections_per_address`",
+                "429",
+            ],
+            [
+                "bodies of all requests in progress",
+                f"`http.max_bodies_bytes`; 1/{STRANGERS_SHARE} of it without a valid token",
+                "503",
+            ],
+            [
+                "sessions without an account, of one address",
+                "`mcp.max_anonymous_sessions`",
+                "429",
+            ],
+            [
+                "memory of all sessions",
+                f"`mcp.max_session_bytes`; 1/{SESSIONS_SHARE} of it without an account",
+                "an unused session without an account is closed; then 503",
             ],
             ["head of a request", f"{HEAD_BYTES // 1024} KiB", "431"],
             [

@@ -20,7 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts
-from folkmoot.bounds import link_limits, rate_limits, room_options
+from folkmoot.bounds import body_bounds, link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.control import ControlServer, backup_command, check_command, status_command
@@ -56,6 +56,7 @@ from folkmoot.tools.routing import HubService
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.health import Health
@@ -242,6 +243,10 @@ class Hub:
             sockets,
             metrics=self.metrics,
             max_connections=settings.http.max_connections,
+            per_address=settings.http.max_connections_per_address,
+            per_account=settings.http.max_connections_per_account,
+            address_of=Addresses(settings.http.trusted_proxies).of_peer,
+            identify=self._callers.identify,
             shutdown_seconds=settings.http.shutdown_seconds,
             tls=tls,
         )
@@ -327,6 +332,7 @@ class Hub:
             drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
         )
+        self._callers = Callers(self.rooms, self.mcp.in_session)
 
     def _application(self) -> ASGIApp:
         settings = self.settings
@@ -353,7 +359,9 @@ class Hub:
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
             answers=answers,
             hosts=self._hosts,
-            max_body_bytes=settings.http.max_body_bytes,
+            bodies=body_bounds(settings),
+            identify=self._callers.identify,
+            locate=Addresses(settings.http.trusted_proxies).of,
             metrics=self.metrics,
             traces=self._traces,
             clock=self.clock,

@@ -8,6 +8,7 @@ from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
 from folkmoot.rooms import RoomOptions
+from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.websocket import LinkLimits
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def room_options(settings: Settings) -> RoomOptions:
             PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
         }
     return RoomOptions(
-        limits=Limits(settings.limits.message_bytes, settings.limits.nesting),
+        limits=Limits(
+            settings.limits.message_bytes,
+            settings.limits.nesting,
+            settings.http.max_body_values,
+        ),
         accept_old_spellings=settings.kinds.accept_old_spellings,
         chat=chat,
         request_seconds=rooms.request_seconds,
@@ -50,6 +55,19 @@ def room_options(settings: Settings) -> RoomOptions:
         memory_messages=rooms.memory_messages,
         max_rooms_each=rooms.max_rooms_each,
         tool_presence_seconds=rooms.tool_presence_seconds,
+    )
+
+
+def body_bounds(settings: Settings) -> BodyBounds:
+    """What the settings say about the bodies of requests."""
+    http = settings.http
+    return BodyBounds(
+        body_bytes=http.max_body_bytes,
+        values=http.max_body_values,
+        anonymous_bytes=http.max_anonymous_body_bytes,
+        anonymous_values=min(http.max_anonymous_body_values, http.max_body_values),
+        total_bytes=http.max_bodies_bytes,
+        arriving=http.max_connections_per_address,
     )
 
 

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from folkmoot.control import call
-from folkmoot.transports import guard, protocol
+from folkmoot.transports import bodies, protocol
 from tests.harness import ask, read_answer, run, serving
 from tests.process import Process
 
@@ -101,7 +101,7 @@ def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
             serving(ROUTES, max_connections=100, max_body_bytes=1_000_000) as hub,
             honest(hub.port) as look,
         ):
-            monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+            monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
             monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
             dripping = asyncio.gather(*(drip(hub.port, BODY_HEAD) for _ in range(50)))
             while not dripping.done():
@@ -113,8 +113,8 @@ def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
 
 
 def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.3)
-    monkeypatch.setattr(guard, "BODY_BYTES_A_SECOND", 1)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "BODY_BYTES_A_SECOND", 1)
 
     async def main() -> None:
         async with serving(ROUTES) as hub:

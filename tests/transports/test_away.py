@@ -6,16 +6,23 @@ from contextlib import suppress
 
 import pytest
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from folkmoot.clock import SystemClock
 from folkmoot.telemetry.metrics import Metrics
+from folkmoot.transports.connections import CROWD
 from folkmoot.transports.listen import listen
-from folkmoot.transports.protocol import CROWD
 from folkmoot.transports.server import HttpServer
 from tests.harness import ask, run
 
 LIMIT = 3
 ASKED = 20
+
+
+async def being_answered(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    return reader, writer
 
 
 def test_those_who_find_no_room_are_counted_and_told_of_together(
@@ -24,10 +31,16 @@ def test_those_who_find_no_room_are_counted_and_told_of_together(
     metrics = Metrics(version="0", clock=SystemClock())
 
     async def main() -> None:
+        done = asyncio.Event()
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await done.wait()
+            await PlainTextResponse("here")(scope, receive, send)
+
         sockets = listen("127.0.0.1", 0)
         port = sockets[0].getsockname()[1]
         server = HttpServer(
-            PlainTextResponse("here"),
+            answer,
             sockets,
             max_connections=LIMIT,
             shutdown_seconds=1,
@@ -36,15 +49,16 @@ def test_those_who_find_no_room_are_counted_and_told_of_together(
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve())
             await server.listening()
-            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(LIMIT + 1)]
+            busy = [await being_answered(port) for _ in range(LIMIT)]
             for _ in range(ASKED):
                 assert (await ask(port)).status == 503
-            while len(idle) < CROWD * (LIMIT + 1):
-                idle.append(await asyncio.open_connection("127.0.0.1", port))
+            while len(busy) < CROWD * LIMIT:
+                busy.append(await asyncio.open_connection("127.0.0.1", port))
             for _ in range(ASKED):
                 with suppress(OSError, asyncio.IncompleteReadError):
                     assert (await ask(port)).status == 503
-            for _, writer in idle:
+            done.set()
+            for _, writer in busy:
                 writer.close()
             server.stop()
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.transports import guard
+from folkmoot.transports import bodies
 from folkmoot.transports.guard import MOST_KNOWN, Hosts, host_of
 from tests.harness import ask, read_answer, run, serving
 
@@ -220,7 +220,7 @@ def test_a_body_without_a_length_is_refused_when_it_passes_the_limit() -> None:
 def test_a_body_that_stops_arriving_does_not_hold_its_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
 
     async def main() -> None:
         async with serving(ROUTES) as hub:

@@ -12,6 +12,8 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from folkmoot.transports import protocol
+from folkmoot.transports.away import TurnedAway
+from folkmoot.transports.connections import Connections
 from folkmoot.transports.protocol import HubProtocol
 from tests.harness import ask, read_answer, run, serving
 
@@ -123,6 +125,9 @@ class HandLoop:
         self.now = 0.0
         self._timers: list[Timer] = []
 
+    def time(self) -> float:
+        return self.now
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         timer = Timer(self.now + delay, callback)
         self._timers.append(timer)
@@ -174,7 +179,8 @@ def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
         loop = HandLoop()
         transport = Trickle(loop, answer, rate)
         in_hand: Any = loop
-        connection = HubProtocol(Config(Response()), ServerState(), {}, in_hand)
+        house = Connections(10, TurnedAway())
+        connection = HubProtocol(Config(Response()), ServerState(), {}, in_hand, house=house)
         connection.connection_made(transport)
         connection.pause_writing()
         # asyncio resumes when little is left, in whatever second that is.

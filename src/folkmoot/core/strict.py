@@ -84,7 +84,7 @@ def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | 
     Encoding makes no string and no whole number longer, so where the length is the same nothing
     was dropped: no duplicate, and no member that the struct does not know.
     """
-    if len(raw) > limits.message_bytes or limits.nesting < SHALLOW:
+    if len(raw) > limits.message_bytes or limits.nesting < SHALLOW or _is_too_much(raw, limits):
         return None
     try:
         value = read(raw)
@@ -101,7 +101,7 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
         raise MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
         )
-    if limits.values and is_too_much(raw, limits.values):
+    if _is_too_much(raw, limits):
         raise MessageTooLarge(
             f"The message holds more than the {limits.values:,} values that are accepted, or a "
             "number of hundreds of digits."
@@ -118,14 +118,24 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     return value
 
 
+def _is_too_much(raw: bytes, limits: Limits) -> bool:
+    # A value has one byte at least, so most messages need not be looked at.
+    return 0 < limits.values < len(raw) and is_too_much(raw, limits.values)
+
+
 def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Decode one strict JSON object; an array, which would be a JSON-RPC batch, is refused."""
-    value = decode(raw, limits)
+    value = decode(check_single(raw), limits)
     if type(value) is dict:
         return value
-    if type(value) is list:
-        raise BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
     raise NotAnObject("The message must be one JSON object.")
+
+
+def check_single(raw: bytes) -> bytes:
+    """Refuse what begins an array, which would be a JSON-RPC batch, without decoding it."""
+    if raw[:1] != b"{" and raw.lstrip(b" \t\r\n")[:1] == b"[":
+        raise BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
+    return raw
 
 
 def encode(value: Any) -> bytes:

@@ -19,6 +19,7 @@ from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import proxy_families
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.fronts.http import HttpFront
 from folkmoot.transports.fronts.oldsse import OldSseFront
 from folkmoot.transports.guard import Hosts, OriginGuard
@@ -37,6 +38,8 @@ AUTHORIZATION = "authorization"
 SHUTDOWN_SECONDS = 3.0
 ADVICE = "This proxy does not answer to the host in the request; --allow-host NAME adds one."
 MOST_CONNECTIONS = 10_000
+MOST_VALUES = 250_000
+"""JSON values in one message: as many as the proxy takes from a server."""
 MOST_PROCESSES = 256
 """Sessions with a server that is a command: each has a process of its own."""
 
@@ -111,7 +114,7 @@ def _server(
         },
         answers=answers,
         hosts=hosts,
-        max_body_bytes=options.limits.message_bytes,
+        bodies=BodyBounds(body_bytes=options.limits.message_bytes, values=MOST_VALUES),
         metrics=metrics,
         traces=None,
         clock=proxy.steps.clock,

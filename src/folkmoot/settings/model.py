@@ -89,9 +89,29 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             ge=1,
             le=1_000_000,
             description="Connections served at the same time, each open WebSocket included; "
-            "further ones are answered 503.",
+            "further ones are answered 503. A tenth is kept for those who are signed in, and "
+            "`/health` is always answered.",
         ),
     ] = 1000
+    max_connections_per_address: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Connections without an account that one address may have open, and "
+            "request bodies it may have half sent; beyond, its idle and slow ones are closed. "
+            "Those of `trusted_proxies` count by the address they forward.",
+        ),
+    ] = 200
+    max_connections_per_account: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Connections one account may have open, each WebSocket and stream "
+            "included; further ones are answered 429.",
+        ),
+    ] = 200
     max_body_bytes: Annotated[
         int,
         Meta(
@@ -100,6 +120,41 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             description="The largest request body that is read; larger ones are answered 413.",
         ),
     ] = 4_194_304
+    max_anonymous_body_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1_073_741_824,
+            description="The same for a request without a valid token.",
+        ),
+    ] = 65_536
+    max_body_values: Annotated[
+        int,
+        Meta(
+            ge=100,
+            le=100_000_000,
+            description="The most JSON values (objects, lists, texts, numbers) in a request body "
+            "or room message; more are answered 413 before they are decoded. Everyone waits while "
+            "one message is decoded.",
+        ),
+    ] = 20_000
+    max_anonymous_body_values: Annotated[
+        int,
+        Meta(
+            ge=100,
+            le=100_000_000,
+            description="The same for a request without a valid token.",
+        ),
+    ] = 2_000
+    max_bodies_bytes: Annotated[
+        int,
+        Meta(
+            ge=65_536,
+            le=1_099_511_627_776,
+            description="Bytes of the bodies of all requests in progress; an eighth of them is for "
+            "requests without a valid token. Beyond, requests are answered 503.",
+        ),
+    ] = 134_217_728
 
 
 class TlsSettings(Section, frozen=True, kw_only=True):
@@ -150,6 +205,16 @@ class McpSettings(Section, frozen=True, kw_only=True):
             "an account; further ones are answered 429.",
         ),
     ] = 200
+    max_session_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_048_576,
+            le=1_099_511_627_776,
+            description="Memory that all sessions of the handshake era may take, by a careful "
+            "estimate; an eighth of it is for sessions without an account. Beyond, the session "
+            "without an account that was unused for longest is closed for a new one.",
+        ),
+    ] = 268_435_456
     session_idle_seconds: Annotated[
         int,
         Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),

@@ -56,7 +56,18 @@ class Metrics:
         ).set_function(lambda: self.in_flight)
         self.turned_away = Counter(
             "folkmoot_http_turned_away",
-            "Connections and requests beyond `http.max_connections`.",
+            "Connections and requests for which there was no room.",
+            registry=self.registry,
+        )
+        self.shed = Counter(
+            "folkmoot_http_connections_shed",
+            "Idle or slow connections without an account that were closed to make room.",
+            registry=self.registry,
+        )
+        self.bodies_refused = Counter(
+            "folkmoot_http_bodies_refused",
+            "Request bodies that were refused before they were decoded, by reason.",
+            ("reason",),
             registry=self.registry,
         )
         self.watch(lambda: log_families(dropped.lines))
@@ -66,6 +77,14 @@ class Metrics:
         label = OTHER_ROUTE if route is None else route
         known = method if method in METHODS else OTHER_METHOD
         self._requests.count(known, label, status, seconds)
+
+    def watch_bodies(self, held: Callable[[], int]) -> None:
+        """Read how many bytes of request bodies the hub holds, when the metrics are asked for."""
+        Gauge(
+            "folkmoot_http_body_bytes",
+            "Bytes of the bodies of all requests in progress.",
+            registry=self.registry,
+        ).set_function(held)
 
     def watch(self, families: Callable[[], Iterable[Metric]]) -> None:
         """Read numbers that another part keeps, each time the metrics are asked for."""

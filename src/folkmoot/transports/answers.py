@@ -39,6 +39,12 @@ def wants_page(scope: Scope) -> bool:
     return "text/html" in Headers(scope=scope).get("accept", "")
 
 
+def retry_after(error: FolkmootError) -> dict[str, str]:
+    """The header that tells programs when to try again, if the error says so."""
+    seconds = error.data.get("retry_after")
+    return {} if seconds is None else {"retry-after": str(seconds)}
+
+
 class Answers:
     """Makes the response for anything that went wrong."""
 
@@ -50,10 +56,11 @@ class Answers:
     ) -> Response:
         """The response for one of our errors."""
         status = error.http
+        headers = {**retry_after(error), **(headers or {})}
         if not wants_page(scope):
             return JsonResponse(error.as_http(), status, headers)
         page = self._error_page(status, HTTPStatus(status).phrase, error.message)
-        page.headers.update(headers or {})
+        page.headers.update(headers)
         return page
 
     async def on_error(self, request: HTTPConnection, error: Exception) -> Response:

@@ -17,7 +17,7 @@ class Begun(Generic[T]):
     __slots__ = ("_result", "_steps", "_waits_for", "done")
 
     def __init__(self, awaitable: Awaitable[T]) -> None:
-        self._steps = awaitable.__await__()
+        self._steps: Any = awaitable.__await__()
         self._waits_for: Any = None
         self.done = False
         try:
@@ -29,6 +29,10 @@ class Begun(Generic[T]):
     def result(self) -> T:
         """What came of it, once it is done."""
         return self._result
+
+    def close(self) -> None:
+        """Give up what has not happened yet, instead of awaiting it."""
+        self._steps.close()
 
     def __await__(self) -> Generator[Any, Any, T]:
         while not self.done:

@@ -1,11 +1,284 @@
-"""The body of a request, whole; and a request whose body was read already."""
+"""The bodies of requests: how large, how slow and how many at once they may be.
+
+A stranger is whoever sends no credential that the hub knows. A stranger's body is small, and when
+the hub holds many bodies strangers are refused first. Who asks is looked up only where that makes a
+difference, so that the usual small request, which comes whole, costs no more than its bytes.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.amount import is_too_much
+from folkmoot.core.errors import BodyTimeout, BodyTooLarge, ConnectionsExceeded, HubFull
+from folkmoot.transports.begun import Begun
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.telemetry.metrics import Metrics
+    from folkmoot.transports.answers import Answers
+
+BODY_SECONDS = 10.0
+BODY_BYTES_A_SECOND = 16_384
+"""In each `BODY_SECONDS` the rest of a body must come, or at least this much of it a second."""
+STRANGERS_SHARE: Final = 8
+"""One in so many of the bytes of all bodies is for strangers."""
+RETRY_SECONDS: Final = 2
+"""When to try again, for whoever is refused because there is no room at the moment."""
+
+Identify: TypeAlias = Callable[["Scope"], Awaitable[str]]
+"""Answers whose credential a request carries, as a key to count by; empty for a stranger."""
+Locate: TypeAlias = Callable[["Scope"], str]
+"""Answers the address that a request comes from, as a key to count by."""
+
+
+async def nobody(_: Scope) -> str:
+    """Identify no one: everyone has the rights of a stranger."""
+    return ""
+
+
+def nowhere(_: Scope) -> str:
+    """Locate no one: all come from one place."""
+    return ""
+
+
+class BodyBounds(Struct, frozen=True, kw_only=True):
+    """How much the bodies of requests may ask of the hub; 0 is no limit."""
+
+    body_bytes: int
+    values: int = 0
+    anonymous_bytes: int = 0
+    anonymous_values: int = 0
+    total_bytes: int = 0
+    """Of all bodies that the hub holds at the same time."""
+    arriving: int = 0
+    """How many bodies may be half received at the same time, from one stranger's address or for
+    one account.
+    """
+
+
+class BodyLimit:
+    """Refuses bodies that are too large, too slow or too many, before anything is decoded."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        bounds: BodyBounds,
+        answers: Answers,
+        identify: Identify = nobody,
+        locate: Locate = nowhere,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._app = app
+        self.bounds = bounds
+        self._answers = answers
+        self.identify = identify
+        self.locate = locate
+        self._metrics = metrics
+        self.arriving: Counter[str] = Counter()
+        self.unnamed = 0
+        """Bytes of the bodies in progress of strangers, and of whoever was not looked up."""
+        self.named = 0
+        """Bytes of the bodies in progress of those who are signed in."""
+        small = bounds.anonymous_bytes or bounds.body_bytes
+        self.anonymous_bytes = min(small, bounds.body_bytes)
+        if metrics is not None:
+            metrics.watch_bodies(lambda: self.named + self.unnamed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 413, or let the request through with its body held to the limits."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        announced = 0
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                if not value.isdigit() or int(value) > self.bounds.body_bytes:
+                    error = self.refused("bytes", too_large(self.bounds.body_bytes))
+                    await self._answers.error(scope, error)(scope, receive, send)
+                    return
+                announced = int(value)
+            elif name == b"transfer-encoding":
+                announced = announced or -1
+        if not announced:
+            await self._app(scope, receive, send)
+            return
+        body = _Body(self, scope, receive, announced)
+        try:
+            await self._app(scope, body.receive, send)
+        finally:
+            body.release()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the hub holds as many bytes of bodies as it may."""
+        return bool(self.bounds.total_bytes) and self.named + self.unnamed > self.bounds.total_bytes
+
+    @property
+    def is_full_for_strangers(self) -> bool:
+        """Whether it holds as many bytes of strangers' bodies as it may."""
+        return bool(self.bounds.total_bytes) and (
+            self.unnamed > self.bounds.total_bytes // STRANGERS_SHARE
+        )
+
+    def refused(self, reason: str, error: FolkmootError) -> FolkmootError:
+        """The error, counted."""
+        if self._metrics is not None:
+            self._metrics.bodies_refused.labels(reason).inc()
+        return error
+
+
+class _Body:
+    """The body of one request; it is read, whole, when the application first asks for it."""
+
+    __slots__ = ("_announced", "_caller", "_held", "_limit", "_read", "_receive", "_scope")
+
+    def __init__(self, limit: BodyLimit, scope: Scope, receive: Receive, announced: int) -> None:
+        self._limit = limit
+        self._scope = scope
+        self._receive = receive
+        self._announced = announced
+        self._caller: str | None = None
+        """Whose request it is, once that was asked."""
+        self._read = False
+        self._held = 0
+
+    async def receive(self) -> Message:
+        """The whole body as one message, and then what comes after it."""
+        if self._read:
+            return await self._receive()
+        self._read = True
+        if self._announced > self._limit.anonymous_bytes:
+            await self._check_size(self._announced)
+        first = Begun(self._receive())
+        if not first.done:
+            first.close()
+            return await self._rest(bytearray())
+        message = first.result
+        body = message.get("body", b"")
+        await self._hold(len(body))
+        if message.get("more_body", False):
+            return await self._rest(bytearray(body))
+        await self._check_values(body)
+        return message
+
+    async def _rest(self, body: bytearray) -> Message:
+        """Read on for as long as the body makes progress."""
+        limit = self._limit
+        key = await self._arrive()
+        loop = asyncio.get_running_loop()
+        enough, deadline = 0, None
+        try:
+            while True:
+                reading = Begun(self._receive())
+                if not reading.done:
+                    if deadline is None:
+                        enough = len(body) + int(BODY_SECONDS * BODY_BYTES_A_SECOND)
+                        deadline = loop.time() + BODY_SECONDS
+                    try:
+                        async with asyncio.timeout_at(deadline):
+                            await reading
+                    except TimeoutError:
+                        why = BodyTimeout("The rest of the body did not arrive in time.")
+                        raise limit.refused("slow", why) from None
+                message = reading.result
+                if message["type"] != "http.request":
+                    return message
+                fresh = message.get("body", b"")
+                body += fresh
+                await self._hold(len(fresh))
+                if not message.get("more_body", False):
+                    break
+                if len(body) >= enough:
+                    deadline = None
+        finally:
+            limit.arriving[key] -= 1
+            if not limit.arriving[key]:
+                del limit.arriving[key]
+        whole = bytes(body)
+        await self._check_values(whole)
+        return {"type": "http.request", "body": whole, "more_body": False}
+
+    def release(self) -> None:
+        """The request is done with."""
+        if self._caller:
+            self._limit.named -= self._held
+        else:
+            self._limit.unnamed -= self._held
+
+    async def _is_stranger(self) -> bool:
+        if self._caller is None:
+            self._caller = await self._limit.identify(self._scope)
+            if self._caller:
+                self._limit.unnamed -= self._held
+                self._limit.named += self._held
+        return not self._caller
+
+    async def _arrive(self) -> str:
+        """Count a body that does not come at once, and answer what it is counted by."""
+        limit = self._limit
+        # Between the spaces no account has the name of an address.
+        if await self._is_stranger():
+            key = "address " + limit.locate(self._scope)
+        else:
+            key = "account " + (self._caller or "")
+        if limit.bounds.arriving and limit.arriving[key] >= limit.bounds.arriving:
+            why = "Too many requests from you are half received; finish them first."
+            error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
+            raise limit.refused("arriving", error)
+        limit.arriving[key] += 1
+        return key
+
+    async def _hold(self, fresh: int) -> None:
+        """Count what has come for this body and for all of them, and refuse what is too much."""
+        limit = self._limit
+        self._held += fresh
+        if self._caller:
+            limit.named += fresh
+        else:
+            limit.unnamed += fresh
+        if self._held > limit.anonymous_bytes:
+            await self._check_size(self._held)
+        if limit.is_full or (limit.is_full_for_strangers and await self._is_stranger()):
+            why = "The hub is reading as many requests as it can; try again in a moment."
+            raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
+
+    async def _check_size(self, size: int) -> None:
+        bounds = self._limit.bounds
+        if size > bounds.body_bytes:
+            raise self._limit.refused("bytes", too_large(bounds.body_bytes))
+        if bounds.anonymous_bytes and await self._is_stranger():
+            most = self._limit.anonymous_bytes
+            why = f"Without a valid token a request's body may have at most {most:,} bytes."
+            raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
+
+    async def _check_values(self, body: bytes) -> None:
+        bounds = self._limit.bounds
+        fewer = bounds.anonymous_values or bounds.values
+        if not fewer or not is_too_much(body, fewer):
+            return
+        stranger = await self._is_stranger()
+        most = fewer if stranger else bounds.values
+        if most and (most == fewer or is_too_much(body, most)):
+            who = "Without a valid token a" if stranger else "A"
+            why = (
+                f"{who} request's body may hold at most {most:,} JSON values, and no number of "
+                "hundreds of digits."
+            )
+            raise self._limit.refused("values", BodyTooLarge(why, limit=most))
+
+
+def too_large(most: int) -> BodyTooLarge:
+    """The refusal of a body that is larger than any may be."""
+    return BodyTooLarge(f"The request's body is larger than {most:,} bytes.", limit=most)
 
 
 async def read_body(receive: Receive) -> bytes | None:

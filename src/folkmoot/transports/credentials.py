@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import TokensDiffer
+from folkmoot.core.errors import AuthenticationRequired, StoreError, TokensDiffer
+from folkmoot.transports.connections import sign_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from starlette.types import Scope
 
+    from folkmoot.rooms import Rooms
+
 BEARER = "bearer "
+MOST_PARAMETERS: Final = 50
+CALLER: Final = "folkmoot.caller"
+"""The member of a request's scope that says whose it is, once that was asked."""
+
+
+class Callers:
+    """Tells those who are signed in from strangers, before anything else of a request is read.
+
+    It decides how much a request may cost; who may do what is asked again where it is done.
+    `in_session` answers whose session a request without a token is in, empty where it is nobody's.
+    """
+
+    def __init__(self, rooms: Rooms, in_session: Callable[[Scope], Awaitable[str]]) -> None:
+        self._rooms = rooms
+        self._in_session = in_session
+
+    async def identify(self, scope: Scope) -> str:
+        """The id of the account or guest whose credential a request carries; empty for none."""
+        caller: str | None = scope.get(CALLER)
+        if caller is None:
+            try:
+                caller = await self._caller(scope)
+            except (AuthenticationRequired, TokensDiffer, StoreError, ValueError):
+                caller = ""
+            scope[CALLER] = caller
+            if caller:
+                sign_in(scope, caller)
+        return caller
+
+    async def _caller(self, scope: Scope) -> str:
+        query = scope["query_string"].decode("latin-1")
+        pairs = parse_qsl(query, max_num_fields=MOST_PARAMETERS) if query else ()
+        token = read_token(scope, (value for name, value in pairs if name == "token"))
+        if not token:
+            return await self._in_session(scope)
+        return (await self._rooms.authenticate(token)).principal.account_id
 
 
 def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 
-from folkmoot.transports.protocol import CROWD
+from folkmoot.transports.connections import CROWD
 
 logger = logging.getLogger("folkmoot.transports")
 

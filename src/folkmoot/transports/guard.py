@@ -1,33 +1,22 @@
-"""What a request must satisfy before any route sees it: host, origin and size of its body."""
+"""What a request must satisfy before any route sees it: its host and its origin."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from folkmoot.core.errors import (
-    BodyTimeout,
-    BodyTooLarge,
-    HostNotAllowed,
-    OriginNotAllowed,
-    RequestError,
-)
-from folkmoot.transports.begun import Begun
+from folkmoot.core.errors import HostNotAllowed, OriginNotAllowed, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.transports.answers import Answers
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-BODY_SECONDS = 30.0
-BODY_BYTES_A_SECOND = 1024
-"""A body may take longer than `BODY_SECONDS` only if it comes at least this fast."""
 
 ADVICE = (
     "This hub does not answer to the host in the request; "
@@ -194,52 +183,3 @@ class OriginGuard:
         foreign = foreign_origin(self._hosts, scope)
         app = self._app if foreign is None else self._answers.error(scope, foreign)
         await app(scope, receive, send)
-
-
-class BodyLimit:
-    """Refuses bodies over a limit, announced or not, and those that stop arriving."""
-
-    def __init__(self, app: ASGIApp, *, limit: int, answers: Answers) -> None:
-        self._app = app
-        self._limit = limit
-        self._answers = answers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 413, or let the request through with its body counted."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        for name, value in scope["headers"]:
-            if name == b"content-length" and (not value.isdigit() or int(value) > self._limit):
-                await self._answers.error(scope, self._too_large())(scope, receive, send)
-                return
-        seen, complete = 0, False
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-
-        async def counted() -> Message:
-            nonlocal seen, complete
-            if complete:
-                return await receive()
-            reading = Begun(receive())
-            if not reading.done:
-                limit = started + BODY_SECONDS + seen / BODY_BYTES_A_SECOND
-                try:
-                    async with asyncio.timeout_at(limit):
-                        await reading
-                except TimeoutError:
-                    raise BodyTimeout("The rest of the body did not arrive in time.") from None
-            message = reading.result
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                complete = not message.get("more_body", False)
-                if seen > self._limit:
-                    raise self._too_large()
-            return message
-
-        await self._app(scope, counted, send)
-
-    def _too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(
-            f"The request's body is larger than {self._limit} bytes.", limit=self._limit
-        )

@@ -9,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.transports.guard import BodyLimit, HostGuard, Hosts
+from folkmoot.transports.bodies import BodyBounds, BodyLimit, Identify, Locate, nobody, nowhere
+from folkmoot.transports.guard import HostGuard, Hosts
 from folkmoot.transports.observe import Observe, RequestLines, Templates
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def build(
     endpoints: Mapping[str, ASGIApp] | None = None,
     answers: Answers,
     hosts: Hosts,
-    max_body_bytes: int,
+    bodies: BodyBounds,
+    identify: Identify = nobody,
+    locate: Locate = nowhere,
     metrics: Metrics,
     traces: Traces | None,
     clock: Clock,
@@ -50,7 +53,14 @@ def build(
     # A redirect would have to guess the scheme and host that clients see.
     app.router.redirect_slashes = False
     straight = endpoints or {}
-    limited = BodyLimit(Fork(app, straight), limit=max_body_bytes, answers=answers)
+    limited = BodyLimit(
+        Fork(app, straight),
+        bounds=bodies,
+        answers=answers,
+        identify=identify,
+        locate=locate,
+        metrics=metrics,
+    )
     return Observe(
         HostGuard(limited, hosts=hosts, answers=answers),
         templates=Templates(routes, straight),

@@ -1,4 +1,4 @@
-"""uvicorn's connection with limits it does not have: on heads and trailers, and on slow readers.
+"""uvicorn's connection with limits it does not have: on heads, trailers, slow readers and numbers.
 
 Without them a thousand connections that never finish their first line, or never read an answer,
 would be a full house.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from folkmoot.transports.away import TurnedAway
+from folkmoot.transports.connections import PEER
 from folkmoot.transports.joining import HEAD, Joining
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
+
+    from folkmoot.transports.connections import Connections, Peer
 
 HEAD_SECONDS = 20.0
 HEAD_BYTES = 65_536
@@ -29,8 +30,6 @@ WRITE_BYTES_A_SECOND = 16_384
 """An answer may take longer than `WRITE_SECONDS` only if it is read at least this fast."""
 STOP_WRITE_SECONDS = 1.0
 """The same while the hub stops."""
-CROWD = 2
-"""How many times as many connections may be open as are served; those are told when they ask."""
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -52,12 +51,12 @@ class HubProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        away: TurnedAway | None = None,
+        house: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        # The limit is kept here: uvicorn would log every single request beyond it.
-        self._limit, self.limit_concurrency = self.limit_concurrency, None
-        self._away = away or TurnedAway()
+        self._house = house
+        self._peer: Peer
+        self._since = 0.0
         self._patience: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._write_seconds = WRITE_SECONDS
@@ -68,16 +67,23 @@ class HubProtocol(HttpToolsProtocol):
         self._joining: Joining | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect the head of the first request, unless even waiting for it costs too much."""
+        """Expect the head of the first request."""
         super().connection_made(transport)
-        if self._limit and len(self.connections) > CROWD * self._limit:
-            self._away.count()
-            transport.abort()
-        else:
-            self._expect()
+        self._since = self.loop.time()
+        self._peer = self._house.opened(self, self.client[0] if self.client else "")
+        self._expect()
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when the connection is idle, half received or streaming; None while served."""
+        cycle = self._answering
+        if cycle is None or cycle.response_started or cycle.more_body:
+            return self._since
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, and let whatever still answers on it know."""
+        self._house.closed(self._peer)
         self._relax()
         self._written()
         # uvicorn tells the newest request alone, which may still wait for an older one's answer.
@@ -104,6 +110,7 @@ class HubProtocol(HttpToolsProtocol):
         """A further request begins on the connection."""
         super().on_message_begin()
         self._in_head = True
+        self._since = self.loop.time()
         self._relax()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -117,10 +124,6 @@ class HubProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._relax()
-        self.app = self.config.loaded_app
-        if self._limit and max(len(self.connections), len(self.tasks)) >= self._limit:
-            self._away.count()
-            self.app = service_unavailable
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -167,6 +170,8 @@ class HubProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
+        cycle.scope[PEER] = self._peer  # type: ignore[typeddict-unknown-key]
+        app = self._house.app_for(self._peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         self._joining = Joining(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from folkmoot.transports.away import TurnedAway
+from folkmoot.transports.bodies import nobody
+from folkmoot.transports.connections import Connections
 from folkmoot.transports.listen import close
 from folkmoot.transports.protocol import HEAD_SECONDS
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from folkmoot.telemetry.metrics import Metrics
+    from folkmoot.transports.bodies import Identify
 
 CANCEL_SECONDS = 2.0
 
@@ -74,14 +77,27 @@ class HttpServer:
         *,
         max_connections: int,
         shutdown_seconds: float,
+        per_address: int = 0,
+        per_account: int = 0,
+        address_of: Callable[[str], str] = str,
+        identify: Identify = nobody,
         metrics: Metrics | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._sockets = sockets
         self._away = TurnedAway(metrics)
+        house = Connections(
+            max_connections,
+            self._away,
+            per_address=per_address,
+            per_account=per_account,
+            address_of=address_of,
+            identify=identify,
+            metrics=metrics,
+        )
         config = uvicorn.Config(
             app,
-            http=partial(UpgradingProtocol, away=self._away),  # type: ignore[arg-type]
+            http=partial(UpgradingProtocol, house=house),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -89,8 +105,6 @@ class HttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # uvicorn counts the connection that asks, too.
-            limit_concurrency=max_connections + 1,
             timeout_graceful_shutdown=math.ceil(shutdown_seconds),
         )
         self._uvicorn = _Uvicorn(config, tls)

@@ -69,7 +69,7 @@ FolkmootError
 │   └── PeerKeyChanged, PeerKeyInvalid, PeerUnknown
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
-│   ├── HostNotAllowed, OriginNotAllowed, HubStopping
+│   ├── HostNotAllowed, OriginNotAllowed, HubStopping, HubFull, ConnectionsExceeded
 │   ├── UpgradeRequired, HandshakeInvalid
 │   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown

@@ -19,7 +19,15 @@ class MethodNotAllowed(RequestError, code="method_not_allowed", http=405):
 
 
 class BodyTooLarge(RequestError, code="body_too_large", http=413, close=CloseCode.TOO_BIG):
-    """The request's body has more bytes than the limit allows."""
+    """The request's body has more bytes, or more JSON values, than the limit allows."""
+
+
+class HubFull(RequestError, code="hub_full", http=503, close=CloseCode.RESTARTING):
+    """The hub is serving as much as it can; `retry_after` says when to try again."""
+
+
+class ConnectionsExceeded(RequestError, code="connections_exceeded", http=429):
+    """One account, or one address without an account, uses as many connections as it may."""
 
 
 class BodyTimeout(RequestError, code="body_timeout", http=408):

@@ -45,6 +45,11 @@ class Addresses:
             found = named
         return key_of(found)
 
+    def of_peer(self, host: str) -> str:
+        """What connections from a host are counted by; empty for a proxy, which many share."""
+        found = address_of_peer(host)
+        return "" if found is None or self._is_proxy(found) else key_of(found)
+
     def _is_proxy(self, address: Address) -> bool:
         return any(address in network for network in self._trusted)
 

@@ -9,6 +9,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from folkmoot.accounts import Account, hash_token, is_token
 from folkmoot.tools.model import Caller
+from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.mcp.credentials import mark_of, read_query
@@ -79,6 +80,8 @@ class Arrivals:
         address = self._addresses.of(scope)
         try:
             account = await self._account(token, holder)
+            if account is not None:
+                sign_in(scope, account.id)
             if session_id is None and handshake:
                 await self._make_room(address, account)
         except BaseException:
@@ -101,7 +104,7 @@ class Arrivals:
 
         def on_token(made: Account, fresh: str) -> None:
             if session is not None and not session.mark:
-                session.bound, session.owner = hash_token(fresh) or "", made.id
+                self._sessions.bind(session, hash_token(fresh) or "", made.id)
                 self._bound(session)
 
         caller.confirm, caller.on_token = confirm, on_token
@@ -125,6 +128,15 @@ class Arrivals:
         caller.find = find
         return exchange
 
+    async def in_session(self, scope: Scope) -> str:
+        """The id of the account that the session of a request is bound to; empty for none."""
+        for name, value in scope["headers"]:
+            if name == SESSION_ID:
+                holder = self._sessions.holder(value.decode("latin-1"))
+                account = await self._accounts.authenticate_hash(holder) if holder else None
+                return "" if account is None else account.id
+        return ""
+
     async def _account(self, token: str, holder: str) -> Account | None:
         """Whose the token is, or whose the session is bound to."""
         if not holder or (token and not is_token(token)):
@@ -136,6 +148,8 @@ class Arrivals:
         if account is None:
             self._sessions.check_room(address)
         elif (session := self._sessions.in_excess(account.id)) is not None:
+            await self._end(session)
+        if (session := self._sessions.to_make_room(stranger=account is None)) is not None:
             await self._end(session)
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from folkmoot.core.errors import FolkmootError, HubStopping, RequestError
-from folkmoot.transports.answers import JsonResponse
+from folkmoot.core.errors import FolkmootError, HubStopping, MessageError, RequestError
+from folkmoot.core.strict import check_single
+from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
+from folkmoot.transports.mcp.declared import reduce_declared
 from folkmoot.transports.mcp.exchange import ASKING, SCOPE_KEY, Exchange
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.sessions import Session, Sessions
@@ -93,6 +95,7 @@ class McpEndpoint:
             idle_seconds=options.session_idle_seconds,
             most=options.max_sessions,
             most_nobodys=options.max_anonymous_sessions,
+            most_bytes=options.max_session_bytes,
             on_end=self._parts.end_session,
         )
         self._arrivals = Arrivals(
@@ -145,6 +148,10 @@ class McpEndpoint:
         """How many sessions of the handshake era are open."""
         return len(self._sessions)
 
+    async def in_session(self, scope: Scope) -> str:
+        """The id of the account that the session of a request is bound to; empty for none."""
+        return await self._arrivals.in_session(scope)
+
     def stop(self) -> None:
         """End what only waits: calls that wait for new mail, and then the streams.
 
@@ -171,16 +178,17 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         body = None
-        if scope["method"] == "POST":
-            # Before anyone is authenticated: a body may take its time, and a token be void then.
-            body = await read_body(receive)
-            if body is None:
-                return
         try:
+            if scope["method"] == "POST":
+                # First of all: a body may take its time, and a token be void then.
+                body = await read_body(receive)
+                if body is None:
+                    return
+                body = reduce_declared(check_single(body))
             exchange = await self._arrivals.exchange(scope)
-        except RequestError as error:
+        except (RequestError, MessageError) as error:
             told = {"jsonrpc": "2.0", "id": None, "error": error.as_jsonrpc()}
-            await JsonResponse(told, error.http)(scope, receive, send)
+            await JsonResponse(told, error.http, retry_after(error))(scope, receive, send)
             return
         if self._stopping:
             exchange.caller.leaving.set()

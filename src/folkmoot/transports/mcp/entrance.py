@@ -44,11 +44,13 @@ class Entrance:
 
 
 def capabilities_of(ctx: Context) -> dict[str, Any]:
-    """What the client of a request can be asked for."""
+    """What the client of a request can be asked for; what nobody asks for is not kept."""
     declared = ctx.session.client_capabilities
     if declared is None:
         return {}
-    dumped: dict[str, Any] = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
+    dumped: dict[str, Any] = declared.model_dump(
+        by_alias=True, mode="json", exclude_none=True, exclude={"experimental"}
+    )
     return dumped
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from folkmoot.core.errors import SessionNotFound, TooManySessions
+from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 FEW = 10
 """So many sessions anyone may have, however few there may be in all."""
+SESSION_BYTES = 65_536
+"""What a session takes, by a careful estimate: measured were 33 KB, and 60 KB with the longest
+declaration that is kept.
+"""
+STRANGERS_SHARE = 8
+"""One in so many of the bytes of all sessions is for those without an account."""
+RETRY_SECONDS = 5
 
 
 class Session(Struct, eq=False):
@@ -68,6 +75,7 @@ class Sessions:
         idle_seconds: float,
         most: int = 10_000,
         most_nobodys: int = 1_000,
+        most_bytes: int = 10_000 * SESSION_BYTES,
         on_end: Callable[[Session], None] = lambda _: None,
     ) -> None:
         self._clock = clock
@@ -76,6 +84,9 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._most_nobodys = most_nobodys
         self._nobodys: Counter[str] = Counter()
+        self._most_strangers = max(1, most_bytes // SESSION_BYTES // STRANGERS_SHARE)
+        self._most_in_memory = max(2, most_bytes // SESSION_BYTES)
+        self._strangers: OrderedDict[str, Session] = OrderedDict()
         # A tenth of all: nobody's sessions keep the others from having any.
         self._most_of_one = max(FEW, most // 10)
         self._of_user: Counter[str] = Counter()
@@ -90,6 +101,22 @@ class Sessions:
                 f"{self._most_nobodys} sessions without an account are open from your address; "
                 "close some, or connect with a token."
             )
+
+    def to_make_room(self, *, stranger: bool) -> Session | None:
+        """The session without an account that must end before another is opened, if one must.
+
+        It is one of the address that has most of them, and of these the one unused for longest.
+        """
+        full = len(self._sessions) >= self._most_in_memory
+        if not full and not (stranger and len(self._strangers) >= self._most_strangers):
+            return None
+        idle = [session for session in self._strangers.values() if not session.in_flight]
+        if not idle:
+            raise HubFull(
+                "The hub has as many sessions open as it can; try again in a moment.",
+                retry_after=RETRY_SECONDS,
+            )
+        return max(idle, key=lambda session: self._nobodys[session.address])
 
     def in_excess(self, user_id: str) -> Session | None:
         """The session that must end before this user may open another, if there is one.
@@ -110,8 +137,23 @@ class Sessions:
         """
         made = Session(session_id, mark, self._clock.monotonic(), address=address, user_id=user_id)
         self._sessions[session_id] = made
+        if not user_id:
+            self._strangers[session_id] = made
         self._count(made, 1)
         return made
+
+    def bind(self, session: Session, mark: str, owner: str) -> None:
+        """A session that was nobody's is this account's from now on."""
+        session.bound, session.owner = mark, owner
+        if self._strangers.pop(session.id, None) is not None:
+            self._count(session, -1)
+            session.address, session.user_id = "", owner
+            self._count(session, 1)
+
+    def holder(self, session_id: str) -> str:
+        """The mark of the token that opens a session to whoever has none; empty for no session."""
+        session = self._sessions.get(session_id)
+        return "" if session is None or session.mark else session.bound
 
     def enter(self, session_id: str, mark: str) -> Session:
         """The session, for a request that carries this token; to others it does not exist."""
@@ -127,10 +169,13 @@ class Sessions:
         session.used_at = self._clock.monotonic()
         if session.id in self._sessions:
             self._sessions.move_to_end(session.id)
+        if session.id in self._strangers:
+            self._strangers.move_to_end(session.id)
 
     def drop(self, session: Session) -> None:
         """Forget a session that has ended."""
         session.ended = True
+        self._strangers.pop(session.id, None)
         if self._sessions.pop(session.id, None) is not None:
             self._count(session, -1)
         self._on_end(session)

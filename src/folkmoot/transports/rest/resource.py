@@ -20,6 +20,7 @@ from folkmoot.core.errors import (
 from folkmoot.rooms.spec import ROOM_NAME
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import read_body
+from folkmoot.transports.connections import sign_in
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query
@@ -118,9 +119,13 @@ class Resource:
         if raw is None:
             return None
         token, query = read_query(scope, operation.query)
+        visitor = NOBODY
+        if not operation.public:
+            visitor = await self._visitor(token)
+            sign_in(scope, visitor.principal.account_id)
         call = Call(
             services=self._services,
-            visitor=NOBODY if operation.public else await self._visitor(token),
+            visitor=visitor,
             room=_room(scope) if operation.in_room else "",
             query=query,
             raw=raw,

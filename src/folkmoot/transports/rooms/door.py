@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import AuthenticationRequired, FolkmootError, InvitationInvalid
 from folkmoot.rooms.guests import GUEST_LIMIT
+from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.rooms.outlet import RoomOutlet
 from folkmoot.transports.rooms.wish import read_wish
 from folkmoot.transports.websocket import Refusal
 
 if TYPE_CHECKING:
+    from starlette.types import Scope
+
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms
     from folkmoot.transports.mcp.address import Addresses
@@ -49,7 +52,7 @@ class RoomDoor:
             wish = read_wish(request.query)
             token = read_token(request.scope, request.query.get("token", ()))
             async with asyncio.timeout(ACCEPT_SECONDS):
-                return await self._admit(wish, token, self._addresses.of(request.scope))
+                return await self._admit(wish, token, request.scope)
         except TimeoutError:
             return TOO_LONG
         except FolkmootError as error:
@@ -58,16 +61,18 @@ class RoomDoor:
             logger.warning("nobody was let into a room", extra={"error": error.code})
             return Refusal(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
 
-    async def _admit(self, wish: Wish, token: str, address: str) -> Entrance:
+    async def _admit(self, wish: Wish, token: str, scope: Scope) -> Entrance:
         if not token:
             raise AuthenticationRequired
         rooms, credential = self._rooms, None
         changes = rooms.changes
         if token.startswith(INVITATION):
+            address = self._addresses.of(scope)
             with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
         else:
             visitor = await rooms.authenticate(token)
+        sign_in(scope, visitor.principal.account_id)
         rooms.check_connection(visitor, wish.room)
         live, role = await rooms.enter(visitor, wish.room)
 

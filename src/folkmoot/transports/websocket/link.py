@@ -104,6 +104,11 @@ class Link(asyncio.Protocol):
         return self._state is OPEN
 
     @property
+    def waiting_since(self) -> float | None:
+        """A link that is being closed waits for its client alone; since when is no matter."""
+        return None if self._state is OPEN else 0.0
+
+    @property
     def unsent(self) -> int:
         """How many bytes wait for the client to read."""
         return self._outbox.unsent

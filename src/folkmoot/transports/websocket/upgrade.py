@@ -95,15 +95,17 @@ class UpgradingProtocol(HubProtocol):
         self._unset_keepalive_if_required()
         # The parser and this protocol hold each other, which would keep both for long.
         self.parser = None  # type: ignore[assignment]
-        connections = self.connections
+        connections, house, peer = self.connections, self._house, self._peer
 
         def leave(link: Link) -> None:
             connections.discard(link)
+            house.closed(peer)
             left(link)
 
         link = Link(self.transport, limits, leave=leave, paused=self.flow.write_paused)
         connections.discard(self)
         connections.add(link)  # type: ignore[arg-type]
+        peer.connection = link
         self.transport.set_protocol(link)
         self.transport.write(answer)
         opened(link)

@@ -1,0 +1,211 @@
+"""Every open connection of a server: where each comes from, for whom it is, and which must go.
+
+Strangers share most of the places; a tenth is kept for those who are signed in, and `/health` is
+always answered. When the strangers' places are taken, connections that are idle or slow are closed:
+those of the address that has most of them first, and of these the newest first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from folkmoot.core.errors import ConnectionsExceeded, HubFull, RequestError
+from folkmoot.transports.answers import JsonResponse, retry_after
+from folkmoot.transports.bodies import RETRY_SECONDS, nobody
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from folkmoot.telemetry.metrics import Metrics
+    from folkmoot.transports.away import TurnedAway
+    from folkmoot.transports.bodies import Identify
+
+PEER: Final = "folkmoot.peer"
+"""The member of a request's scope that is the `Peer` it came from."""
+ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics"})
+CROWD: Final = 2
+"""How many times as many connections may be open as are served; those are told when they ask."""
+RESERVE: Final = 10
+"""One in so many places is for those who are signed in."""
+SHED: Final = 20
+"""One in so many places is cleared at once, so that clearing is seldom done."""
+IDLE_SECONDS: Final = 1.0
+"""How long a connection must have waited for its client before it is closed for another."""
+LOOK_SECONDS: Final = 0.05
+"""How long after one look for idle connections the next one is, when none were found."""
+
+
+class Waiting(Protocol):
+    """A connection as far as it must be known to be closed."""
+
+    transport: asyncio.Transport
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when it only waits for its client; None while it is served."""
+
+
+class Peer:
+    """The other end of one connection, for as long as that is open."""
+
+    __slots__ = ("account", "address", "connection", "connections")
+
+    def __init__(self, connections: Connections, address: str, connection: Waiting) -> None:
+        self.connections = connections
+        self.address = address
+        """What it is counted by while it is a stranger's; empty where addresses say nothing."""
+        self.account = ""
+        """Whose requests came on it last; empty for a stranger's."""
+        self.connection: Waiting | None = connection
+
+
+class Connections:
+    """The connections of one server. At most `most` are served at the same time.
+
+    `per_address` bounds those of strangers from one address, and `per_account` those of one
+    account; 0 is no limit. `address_of` makes the key of a peer's address, empty where many share
+    it, as they do behind a trusted proxy.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        away: TurnedAway,
+        *,
+        per_address: int = 0,
+        per_account: int = 0,
+        address_of: Callable[[str], str] = str,
+        identify: Identify = nobody,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._most = most
+        self._open_to_all = most - most // RESERVE
+        self._away = away
+        self._per_address = per_address
+        self._per_account = per_account
+        self._address_of = address_of
+        self._identify = identify
+        self._metrics = metrics
+        self._peers: dict[Peer, None] = {}
+        self._of_address: Counter[str] = Counter()
+        self._of_account: Counter[str] = Counter()
+        self._looked = 0.0
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def opened(self, connection: Waiting, host: str) -> Peer:
+        """Count a new connection, and close idle ones if it is one too many."""
+        address = self._address_of(host) if host else ""
+        peer = Peer(self, address, connection)
+        self._peers[peer] = None
+        self._of_address[address] += 1
+        if self._is_over(peer):
+            self._shed(peer, only=address)
+        elif len(self._peers) > self._open_to_all:
+            self._shed(peer)
+        if len(self._peers) > CROWD * self._most:
+            self._away.count()
+            connection.transport.abort()
+        return peer
+
+    def closed(self, peer: Peer) -> None:
+        """Forget a connection that is gone."""
+        if self._peers.pop(peer, peer) is None:
+            self._count(peer, -1)
+            # The two hold each other, which would keep both for long.
+            peer.connection = None
+
+    def sign_in(self, peer: Peer, account: str) -> None:
+        """A request on a connection is this account's; raises where it has too many of them."""
+        if account == peer.account:
+            return
+        if self._per_account and self._of_account[account] >= self._per_account:
+            raise ConnectionsExceeded(
+                f"You have {self._per_account} connections open; close some.",
+                retry_after=RETRY_SECONDS,
+            )
+        self._count(peer, -1)
+        peer.account = account
+        self._count(peer, 1)
+
+    def app_for(self, peer: Peer, path: str, app: ASGIApp) -> ASGIApp:
+        """What answers a request: the application, unless there is no room for it."""
+        crowded = len(self._peers) > self._open_to_all or self._is_over(peer)
+        if not crowded or path in ALWAYS_SERVED:
+            return app
+        if len(self._peers) > self._most:
+            return self._refuse
+        return app if peer.account else self._for_members(app)
+
+    def _for_members(self, app: ASGIApp) -> ASGIApp:
+        async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                answer = app if await self._identify(scope) else self._refuse
+            except RequestError as error:
+                answer = JsonResponse(error.as_http(), error.http, retry_after(error))
+            await answer(scope, receive, send)
+
+        return ask
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._away.count()
+        error = HubFull(
+            "The hub is serving as many connections as it can; try again in a moment.",
+            retry_after=RETRY_SECONDS,
+        )
+        headers = {"connection": "close", **retry_after(error)}
+        await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+
+    def _is_over(self, peer: Peer) -> bool:
+        """Whether a stranger's address has more connections than it may."""
+        most = self._per_address
+        return bool(most and peer.address and not peer.account) and (
+            self._of_address[peer.address] > most
+        )
+
+    def _count(self, peer: Peer, change: int) -> None:
+        counts, key = (
+            (self._of_account, peer.account) if peer.account else (self._of_address, peer.address)
+        )
+        counts[key] += change
+        if not counts[key]:
+            del counts[key]
+
+    def _shed(self, newcomer: Peer, only: str = "") -> None:
+        """Close idle and slow connections of strangers for a newcomer, of all or one address."""
+        now = asyncio.get_running_loop().time()
+        if now < self._looked + LOOK_SECONDS:
+            return
+        full = len(self._peers) > CROWD * self._most
+        latest = now if full else now - IDLE_SECONDS
+        idle = [
+            peer
+            for peer in reversed(self._peers)
+            if not peer.account
+            and peer is not newcomer
+            and (not only or peer.address == only)
+            and (connection := peer.connection) is not None
+            and (since := connection.waiting_since) is not None
+            and since <= latest
+        ]
+        idle.sort(key=lambda peer: -self._of_address[peer.address])
+        chosen = idle[: max(1, self._most // SHED)]
+        for peer in chosen:
+            if peer.connection is not None:
+                peer.connection.transport.abort()
+            self.closed(peer)
+        if not chosen:
+            self._looked = now
+        elif self._metrics is not None:
+            self._metrics.shed.inc(len(chosen))
+
+
+def sign_in(scope: Scope, account: str) -> None:
+    """Have the connection of a request be this account's from now on."""
+    peer: Peer | None = scope.get(PEER)
+    if peer is not None:
+        peer.connections.sign_in(peer, account)

@@ -1,0 +1,243 @@
+"""Bodies of requests that are too large, too slow or too many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from folkmoot.transports import bodies
+from folkmoot.transports.bodies import BodyBounds
+from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
+
+KIB = 1024
+BOUNDS = BodyBounds(
+    body_bytes=1024 * KIB,
+    values=1_000,
+    anonymous_bytes=64 * KIB,
+    anonymous_values=100,
+    total_bytes=2048 * KIB,
+    arriving=3,
+)
+ME = {"authorization": "Bearer mine"}
+
+
+async def identify(scope: Scope) -> str:
+    return "me" if (b"authorization", b"Bearer mine") in scope["headers"] else ""
+
+
+async def count(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+class Held:
+    """A route that reads the body and answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+        self.reading = 0
+
+    async def answer(self, request: Request) -> Response:
+        await request.body()
+        self.reading += 1
+        await self.done.wait()
+        return PlainTextResponse("done")
+
+
+@asynccontextmanager
+async def bounded(*routes: Route, **options: Any) -> AsyncIterator[Serving]:
+    known = [Route("/count", count, methods=["POST"]), *routes]
+    options = {"bodies": BOUNDS, "identify": identify, **options}
+    async with serving(known, **options) as hub:
+        yield hub
+
+
+async def post(
+    port: int, body: bytes, headers: dict[str, str] | None = None, path: str = "/count"
+) -> Answer:
+    return await ask(port, path, method="POST", headers=headers, body=body)
+
+
+class Slow:
+    """A client that has sent the head of a request and not all of its body."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def begin(
+        cls, port: int, length: int, sent: bytes = b"", headers: dict[str, str] | None = None
+    ) -> Slow:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        named = {"host": "localhost", "content-length": str(length), **(headers or {})}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode() + sent)
+        await writer.drain()
+        return cls(reader, writer)
+
+    async def answer(self) -> Answer:
+        try:
+            return await read_answer(self.reader)
+        finally:
+            self.writer.close()
+
+
+@pytest.mark.requirement("edge.anonymous-body")
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
+def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
+    headers: dict[str, str],
+) -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
+            assert answer.status == 413
+            assert answer.json()["error"] == {
+                "code": "body_too_large",
+                "message": "Without a valid token a request's body may have at most 65,536 bytes.",
+                "limit": 65_536,
+            }
+            assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
+            assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)
+            assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.anonymous-body")
+def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            for headers, status in (({}, 413), (ME, 200)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+                named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
+                lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+                writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
+                for _ in range(9):
+                    writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
+                    await writer.drain()
+                if headers:
+                    writer.write(b"0\r\n\r\n")
+                assert (await read_answer(reader)).status == status
+                writer.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.values")
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda n: [{}] * n,
+        lambda n: {f"{i:x}": {} for i in range(n)},
+        lambda n: {f"{i:x}": i for i in range(n)},
+        lambda n: [["x"]] * n,
+        lambda n: [0] * n,
+    ],
+    ids=["objects", "members", "keys", "lists", "numbers"],
+)
+def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            for headers, most in (({}, 100), (ME, 1_000)):
+                few = json.dumps(shape(most // 4)).encode()
+                assert (await post(hub.port, few, headers)).status == 200
+                answer = await post(hub.port, json.dumps(shape(most + 2)).encode(), headers)
+                assert answer.status == 413
+                assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.values")
+def test_text_is_no_value_however_many_commas_it_has() -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            text = json.dumps({"text": ",[{" * 20_000}).encode()
+            assert (await post(hub.port, text)).text == str(len(text))
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.bodies-total")
+def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
+    async def main() -> None:
+        held = Held()
+        async with (
+            asyncio.TaskGroup() as tasks,
+            bounded(Route("/held", held.answer, methods=["POST"])) as hub,
+        ):
+
+            async def hold(size: int, headers: dict[str, str] | None = None) -> None:
+                assert (await post(hub.port, b"x" * size, headers, "/held")).status == 200
+
+            share = BOUNDS.total_bytes // bodies.STRANGERS_SHARE
+            for _ in range(share // (64 * KIB)):
+                tasks.create_task(hold(64 * KIB))
+            await reached(lambda: held.reading >= share // (64 * KIB))
+            refused = await post(hub.port, b"x" * 100)
+            assert refused.status == 503
+            assert refused.json()["error"]["code"] == "hub_full"
+            assert int(refused.headers["retry-after"]) > 0
+            assert (await post(hub.port, b"x" * 100, ME)).status == 200
+            before = held.reading
+            tasks.create_task(hold(1000 * KIB, ME))
+            await reached(lambda: held.reading != before)
+            # Also for those who are signed in there is an end.
+            assert (await post(hub.port, b"x" * 1000 * KIB, ME)).status == 503
+            assert (await post(hub.port, b"x" * 100, ME)).status == 200
+            held.done.set()
+        text = hub.metrics.exposition("")[0].decode()
+        assert 'folkmoot_http_bodies_refused_total{reason="total"} 2.0' in text
+        assert "folkmoot_http_body_bytes 0.0" in text
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.slow-body")
+def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(bodies, "BODY_BYTES_A_SECOND", 100 * KIB)
+
+    async def main() -> None:
+        async with bounded() as hub:
+            # What came at the start does not pay for a client that is slow from then on.
+            slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
+            answering = asyncio.ensure_future(slow.answer())
+            while not answering.done():
+                slow.writer.write(b"x")
+                await asyncio.wait([answering], timeout=0.01)
+            assert (await answering).status == 408
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.arriving")
+def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
+            mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
+            for headers in ({}, ME):
+                answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
+                assert (answer.status, answer.json()["error"]["code"]) == (
+                    429,
+                    "connections_exceeded",
+                )
+                # What comes whole is not slow.
+                assert (await post(hub.port, b"x" * 100, headers)).status == 200
+            for each in (*slow, *mine):
+                each.writer.write(b"x" * 99)
+                assert (await each.answer()).text == "100"
+            again = await Slow.begin(hub.port, 100, b"x")
+            again.writer.write(b"x" * 99)
+            assert (await again.answer()).status == 200
+
+    run(main())
