@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import Limits
@@ -13,6 +13,11 @@ from folkmoot.transports.websocket import LinkLimits
 
 if TYPE_CHECKING:
     from folkmoot.settings import Settings
+
+
+RECORDED_BYTES: Final = 16_384
+"""A stranger's body at a hub that records: all of it is searched for secrets, while everyone waits.
+"""
 
 
 def rate_limits(settings: Settings) -> dict[str, Limit]:
@@ -61,10 +66,13 @@ def room_options(settings: Settings) -> RoomOptions:
 def body_bounds(settings: Settings) -> BodyBounds:
     """What the settings say about the bodies of requests."""
     http = settings.http
+    anonymous = http.max_anonymous_body_bytes
+    if settings.record.folder:
+        anonymous = min(anonymous, RECORDED_BYTES)
     return BodyBounds(
         body_bytes=http.max_body_bytes,
         values=http.max_body_values,
-        anonymous_bytes=http.max_anonymous_body_bytes,
+        anonymous_bytes=anonymous,
         anonymous_values=min(http.max_anonymous_body_values, http.max_body_values),
         total_bytes=http.max_bodies_bytes,
         arriving=http.max_connections_per_address,

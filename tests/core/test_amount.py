@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from folkmoot.core.amount import is_too_much
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.core.strict import Limits, decode
+from folkmoot.core.strict import Limits, ShallowObject, decode, decode_whole
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 10**6) | st.text(alphabet='a,"\\{[é', max_size=9),
@@ -59,3 +60,14 @@ def test_many_texts_are_many_values() -> None:
     raw = b"[" + b",".join([b'""'] * 100) + b"]"
     assert is_too_much(raw, 10)
     assert not is_too_much(raw, 200)
+
+
+class Envelope(msgspec.Struct, omit_defaults=True):
+    payload: ShallowObject
+
+
+def test_a_struct_is_not_read_from_more_values_than_are_accepted() -> None:
+    read = msgspec.json.Decoder(Envelope).decode
+    for count, known in ((4, True), (12, False)):
+        raw = json.dumps({"payload": {"x": [0] * count}}, separators=(",", ":")).encode()
+        assert (decode_whole(raw, Limits(values=10), read) is not None) is known

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from folkmoot.core.errors import BodyTooLarge, StoreOverloaded
-from folkmoot.transports.observe import RequestLines
+from folkmoot.transports.observe import LOGGED_PATH, RequestLines
 from tests.harness import Answer, ask, read_answer, run, serving
 
 SECRET = "sk_" + "ab" * 32
@@ -292,3 +292,16 @@ def test_the_json_of_an_error_is_json() -> None:
             assert json.loads(answer.body)
 
     run(main())
+
+
+@pytest.mark.requirement("edge.logged-path")
+def test_of_a_long_path_only_the_beginning_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        async with serving() as hub:
+            assert (await ask(hub.port, "/" + "token=x&" * 7_000)).status == 404
+
+    run(main())
+    (line,) = [record for record in caplog.records if record.getMessage() == "request"]
+    assert len(vars(line)["path"]) == LOGGED_PATH + 1

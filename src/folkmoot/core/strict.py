@@ -84,7 +84,10 @@ def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | 
     Encoding makes no string and no whole number longer, so where the length is the same nothing
     was dropped: no duplicate, and no member that the struct does not know.
     """
-    if len(raw) > limits.message_bytes or limits.nesting < SHALLOW or _is_too_much(raw, limits):
+    if len(raw) > limits.message_bytes or limits.nesting < SHALLOW:
+        return None
+    # A value has one byte at least, so most messages need not be looked at.
+    if 0 < limits.values < len(raw) and is_too_much(raw, limits.values):
         return None
     try:
         value = read(raw)
@@ -101,7 +104,7 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
         raise MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
         )
-    if _is_too_much(raw, limits):
+    if limits.values and is_too_much(raw, limits.values):
         raise MessageTooLarge(
             f"The message holds more than the {limits.values:,} values that are accepted, or a "
             "number of hundreds of digits."
@@ -116,11 +119,6 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     if encoded != raw and not _kept_every_string(raw, encoded):
         _read_slowly(raw, limits)
     return value
-
-
-def _is_too_much(raw: bytes, limits: Limits) -> bool:
-    # A value has one byte at least, so most messages need not be looked at.
-    return 0 < limits.values < len(raw) and is_too_much(raw, limits.values)
 
 
 def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class HttpSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1024,
             le=1_073_741_824,
-            description="The same for a request without a valid token.",
+            description="The same for a request without a valid token. A hub that records takes "
+            "16 KiB at most.",
         ),
     ] = 65_536
     max_body_values: Annotated[

@@ -34,6 +34,9 @@ RequestLines: TypeAlias = Literal["all", "failed", "none"]
 LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
 """From which status on a request has its line in the log."""
 
+LOGGED_PATH = 1_024
+"""How many characters of a path are logged."""
+
 REQUEST_ID = b"x-request-id"
 ID_BYTES = 8
 PRECAUTIONS = (
@@ -54,6 +57,11 @@ def with_precautions(message: Message, request_id: str) -> list[tuple[bytes, byt
     told += [header for header in PRECAUTIONS if header[0] not in names]
     told.append((REQUEST_ID, request_id.encode()))
     return told
+
+
+def shortened(path: str) -> str:
+    """A path as it is logged: to look for secrets in a very long one takes long."""
+    return path if len(path) <= LOGGED_PATH else path[:LOGGED_PATH] + "…"
 
 
 def failure(request_id: str) -> InternalError:
@@ -166,7 +174,7 @@ class Observe:
                     "request",
                     extra={
                         "method": method,
-                        "path": scope["path"],
+                        "path": shortened(scope["path"]),
                         "status": status,
                         "ms": round(seconds * 1000, 2),
                         "id": request_id,
