@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from time import process_time
 
 import msgspec
 import pytest
@@ -71,3 +73,18 @@ def test_a_struct_is_not_read_from_more_values_than_are_accepted() -> None:
     for count, known in ((4, True), (12, False)):
         raw = json.dumps({"payload": {"x": [0] * count}}, separators=(",", ":")).encode()
         assert (decode_whole(raw, Limits(values=10), read) is not None) is known
+
+
+@pytest.mark.requirement("edge.values")
+def test_to_refuse_a_crafted_message_costs_a_fraction_of_reading_it() -> None:
+    raw = json.dumps({f"{number:06x}": {} for number in range(300_000)}).encode()
+
+    def cost(work: Callable[[], object]) -> float:
+        started = process_time()
+        work()
+        return process_time() - started
+
+    assert is_too_much(raw, 20_000)
+    read = min(cost(lambda: decode(raw, Limits(message_bytes=len(raw)))) for _ in range(2))
+    refused = min(cost(lambda: is_too_much(raw, 20_000)) for _ in range(3))
+    assert 4 * refused < read

@@ -43,3 +43,12 @@ def test_only_trusted_proxies_are_believed(
 
 def test_without_proxies_nobody_is_believed() -> None:
     assert Addresses().of(scope("127.0.0.1", "198.51.100.1")) == "127.0.0.1"
+
+
+def test_connections_of_trusted_proxies_are_not_counted_by_their_own_address() -> None:
+    addresses = Addresses(["127.0.0.1", "10.0.0.0/8"])
+    assert addresses.of_peer("127.0.0.1") == addresses.of_peer("10.1.2.3") == ""
+    assert addresses.of_peer("127.0.0.2") == "127.0.0.2"
+    assert Addresses().of_peer("127.0.0.1") == "127.0.0.1"
+    assert Addresses().of_peer("2001:db8::1") == Addresses().of_peer("2001:db8::2")
+    assert Addresses().of_peer("a socket") == ""

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import SessionNotFound, TooManySessions
-from folkmoot.transports.mcp.sessions import Session, Sessions
+from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
+from folkmoot.transports.mcp.sessions import SESSION_BYTES, Session, Sessions
 
 MINE, OTHERS, NONE = "a" * 64, "b" * 64, ""
 
@@ -112,3 +112,44 @@ def test_a_session_that_ended_says_so_to_those_who_hold_it() -> None:
     sessions.leave(session)
     assert session.ended
     assert len(sessions) == 0
+
+
+def stranger(sessions: Sessions, name: str, address: str) -> Session:
+    return sessions.open(name, NONE, address=address)
+
+
+@pytest.mark.requirement("edge.sessions-total")
+def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> None:
+    sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * 4 * SESSION_BYTES)
+    assert stranger(sessions, "good", "1") is not None
+    for number in range(3):
+        assert sessions.to_make_room(stranger=True) is None
+        stranger(sessions, f"bad{number}", "2")
+    sessions.leave(sessions.enter("bad0", NONE))
+    victim = sessions.to_make_room(stranger=True)
+    assert victim is not None
+    assert victim.id == "bad1"
+    # Those with an account have the rest of the room.
+    assert sessions.to_make_room(stranger=False) is None
+    for name in ("good", "bad0", "bad1", "bad2"):
+        sessions.enter(name, NONE)
+    with pytest.raises(HubFull) as refused:
+        sessions.to_make_room(stranger=True)
+    assert refused.value.data["retry_after"] > 0
+
+
+@pytest.mark.requirement("edge.sessions-total")
+def test_strangers_make_room_for_those_with_an_account() -> None:
+    sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * SESSION_BYTES)
+    made = stranger(sessions, "stranger", "1")
+    for number in range(7):
+        assert sessions.to_make_room(stranger=False) is None
+        sessions.open(f"mine{number}", MINE, user_id="me")
+    assert sessions.to_make_room(stranger=False) is made
+    # It is not a stranger's any more once someone has registered in it.
+    sessions.bind(made, OTHERS, "you")
+    sessions.check_room("1")
+    with pytest.raises(HubFull):
+        sessions.to_make_room(stranger=False)
+    sessions.drop(made)
+    assert sessions.to_make_room(stranger=False) is None
