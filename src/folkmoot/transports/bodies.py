@@ -30,6 +30,10 @@ BODY_BYTES_A_SECOND = 16_384
 """In each `BODY_SECONDS` the rest of a body must come, or at least this much of it a second."""
 STRANGERS_SHARE: Final = 8
 """One in so many of the bytes of all bodies is for strangers."""
+SMALL: Final = 4_096
+"""A stranger's body of so many bytes is taken although others have used up the strangers' share:
+there are no more of these than connections.
+"""
 RETRY_SECONDS: Final = 2
 """When to try again, for whoever is refused because there is no room at the moment."""
 
@@ -247,7 +251,8 @@ class _Body:
             limit.unnamed += fresh
         if self._held > limit.anonymous_bytes:
             await self._check_size(self._held)
-        if limit.is_full or (limit.is_full_for_strangers and await self._is_stranger()):
+        crowded = self._held > SMALL and limit.is_full_for_strangers
+        if limit.is_full or (crowded and await self._is_stranger()):
             why = "The hub is reading as many requests as it can; try again in a moment."
             raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
 
@@ -268,7 +273,7 @@ class _Body:
         stranger = await self._is_stranger()
         most = fewer if stranger else bounds.values
         if most and (most == fewer or is_too_much(body, most)):
-            who = "Without a valid token a" if stranger else "A"
+            who = "Without a valid token a" if stranger and bounds.anonymous_values else "A"
             why = (
                 f"{who} request's body may hold at most {most:,} JSON values, and no number of "
                 "hundreds of digits."
