@@ -50,6 +50,7 @@ def hub(folder: Path, core: int | None) -> Iterator[Running]:
     settings = {
         "FOLKMOOT_RATE_LIMITS": "off",
         "FOLKMOOT_HTTP_MAX_CONNECTIONS": str(MOST_CONNECTIONS),
+        "FOLKMOOT_HTTP_MAX_CONNECTIONS_PER_ACCOUNT": str(MOST_CONNECTIONS),
     }
     with started(command, settings, core) as running:
         yield running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -11,6 +12,8 @@ from websockets.asyncio.client import connect
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.away import TurnedAway
+from folkmoot.transports.connections import Connections
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.listen import listen
 from folkmoot.transports.websocket import LinkLimits, WebSocketEndpoint
@@ -35,7 +38,7 @@ def test_links_work_over_tls(tmp_path: Path) -> None:
         )
         config = uvicorn.Config(
             endpoint,
-            http=UpgradingProtocol,
+            http=partial(UpgradingProtocol, house=Connections(10, TurnedAway())),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             log_config=None,
