@@ -15,7 +15,15 @@ from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.guests import INVITATION_SECONDS, MOST_GUESTS
 from folkmoot.rooms.history import MEMORY_BYTES
 from folkmoot.rooms.live import STALL_SECONDS
-from folkmoot.rooms.machine import DEFAULT_CHAT, DEFAULT_RIGHTS, TRANSITIONS, Attach, Role, Room
+from folkmoot.rooms.machine import (
+    DEFAULT_CHAT,
+    DEFAULT_RIGHTS,
+    TRANSITIONS,
+    Attach,
+    Role,
+    Room,
+    rates,
+)
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.model import RoomBounds, RoomSettings
 from folkmoot.rooms.machine.requests import CANCELLED, MAX_ID, PROGRESS
@@ -265,6 +273,22 @@ def bounds() -> Sequence[Sequence[str]]:
             "messages a client sends",
             f"`limits.frames_per_second`, {BURST_SECONDS} seconds' worth at once",
             "closed with 4029",
+        ],
+        [
+            "messages, and their bytes, of one participant in a room",
+            (
+                "`rates.room_messages_per_second`, `rates.room_bytes_per_second`, "
+                f"{rates.BURST_SECONDS} seconds' worth at once"
+            ),
+            "`rate_limited`",
+        ],
+        [
+            "answers and progress, and their bytes, of one participant in a room",
+            (
+                "`rates.answers_per_second`, `rates.answer_bytes_per_second`, "
+                f"{rates.BURST_SECONDS} seconds' worth at once"
+            ),
+            "`rate_limited`",
         ],
         ["bytes of a message", "`limits.message_bytes`", "closed with 1009"],
         [

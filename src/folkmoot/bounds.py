@@ -8,6 +8,7 @@ from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
 from folkmoot.rooms import RoomOptions
+from folkmoot.rooms.machine import Rate, Rates
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.websocket import LinkLimits
 
@@ -39,12 +40,17 @@ def room_options(settings: Settings) -> RoomOptions:
     """What the settings say about all rooms."""
     rooms, rates = settings.rooms, settings.rates
     chat: dict[PrincipalType, Limit | None] = {}
+    limits = None
     if settings.rate_limits == "on":
         chat = {
             PrincipalType.PERSON: Limit(rates.chat_person_per_minute, MINUTE),
             PrincipalType.AGENT: Limit(rates.chat_agent_per_minute, MINUTE),
             PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
         }
+        limits = Rates(
+            sent=Rate(rates.room_messages_per_second, rates.room_bytes_per_second),
+            answers=Rate(rates.answers_per_second, rates.answer_bytes_per_second),
+        )
     return RoomOptions(
         limits=Limits(
             settings.limits.message_bytes,
@@ -53,6 +59,7 @@ def room_options(settings: Settings) -> RoomOptions:
         ),
         accept_old_spellings=settings.kinds.accept_old_spellings,
         chat=chat,
+        rates=limits,
         request_seconds=rooms.request_seconds,
         proposal_seconds=rooms.proposal_seconds,
         keep_messages=rooms.keep_messages,

@@ -148,3 +148,25 @@ def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path: Path
                 assert len(said) == 3
 
     run(main())
+
+
+@pytest.mark.requirement("room.every-kind-rated")
+@every_way
+def test_a_flood_of_proposals_is_refused_in_any_way(tmp_path: Path, way: str) -> None:
+    async def main() -> None:
+        rates = {"room_messages_per_second": 1}
+        async with square(tmp_path, rate_limits="on", rates=rates) as there:
+            await there.people("ann", "bob")
+            await there.room("ann")
+            async with taking_part(there, "bob", way) as bob:
+
+                async def flood() -> None:
+                    for number in range(60):
+                        await bob.propose("lamp", {"n": number})
+
+                with pytest.raises(Refused, match="You sent too much in a short time"):
+                    await flood()
+                said = [one for one in await there.history("ann") if one["from"] == "bob"]
+                assert 9 <= len(said) < 60
+
+    run(main())

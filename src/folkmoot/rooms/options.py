@@ -9,7 +9,7 @@ from msgspec import Struct
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import Limit
-from folkmoot.rooms.machine import DEFAULT_CHAT, DEFAULT_RIGHTS, Role, RoomSettings
+from folkmoot.rooms.machine import DEFAULT_CHAT, DEFAULT_RIGHTS, Rates, Role, RoomSettings
 from folkmoot.rooms.model import RoomRecord
 
 
@@ -19,6 +19,7 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
     limits: Limits = DEFAULT_LIMITS
     accept_old_spellings: bool = False
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
+    rates: Rates | None = None
     request_seconds: float = 300.0
     proposal_seconds: float = 3_600.0
     keep_messages: int = 100_000
@@ -51,6 +52,7 @@ def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSet
         owner=record.created_by,
         account_rights=record.grants,
         chat=options.chat,
+        rates=options.rates,
         request_seconds=policy.request_seconds or options.request_seconds,
         proposal_seconds=policy.proposal_seconds or options.proposal_seconds,
         quorum=policy.quorum,

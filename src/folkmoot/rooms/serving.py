@@ -21,6 +21,7 @@ from folkmoot.core.errors import (
     InternalError,
     InvalidJson,
     MessageError,
+    RateLimited,
 )
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC, Request, members
@@ -199,7 +200,17 @@ class Serving:
             raise InvalidJson("It cannot be written as JSON.") from None
 
     async def _post(self, ask: Ask, raw: bytes) -> None:
-        await self._live.post(ask.backend, Role.BACKEND, raw)
+        """Post a message, however long its backend must wait for its turn.
+
+        Whoever asked is not answered later than the request is open: then it is refused.
+        """
+        while True:
+            try:
+                await self._live.post(ask.backend, Role.BACKEND, raw)
+            except RateLimited as error:
+                await asyncio.sleep(error.data["retry_after"])
+            else:
+                return
 
 
 class Progress:

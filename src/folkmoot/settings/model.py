@@ -267,6 +267,43 @@ class RateSettings(Section, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=1_000_000, description="Times one guest may chat in a room in a minute."),
     ] = 10
+    room_messages_per_second: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Messages of any kind, chat included, that one participant may send to a "
+            "room in a second for long; ten seconds' worth may come at once.",
+        ),
+    ] = 20
+    room_bytes_per_second: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1_073_741_824,
+            description="Bytes of messages that one participant may send to a room in a second for "
+            "long; ten seconds' worth may come at once.",
+        ),
+    ] = 1_048_576
+    answers_per_second: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Answers to requests and messages of progress that one participant may "
+            "send to a room in a second for long; ten seconds' worth may come at once. They do not "
+            "count towards `room_messages_per_second`.",
+        ),
+    ] = 100
+    answer_bytes_per_second: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1_073_741_824,
+            description="Bytes of answers and progress that one participant may send to a room in "
+            "a second for long; ten seconds' worth may come at once.",
+        ),
+    ] = 4_194_304
     guest_per_hour: Annotated[
         int,
         Meta(

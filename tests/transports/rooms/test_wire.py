@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -105,6 +106,13 @@ class Hands(SystemClock):
         return self.passed
 
 
+class Stopped(Hands):
+    """A clock that stands still, so that nothing is earned while a slow machine sends."""
+
+    def now(self) -> float:
+        return 1_800_000_000.0
+
+
 RATED = {"rate_limits": "on", "rates": {"chat_person_per_minute": 1_000_000}}
 
 
@@ -136,6 +144,47 @@ def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on(tmp_p
                 await other.heard("peace")
 
     run(main())
+
+
+@pytest.mark.requirement("room.every-kind-rated")
+def test_a_flood_of_thoughts_is_refused_and_its_sender_told_when_to_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path, Stopped(), rate_limits="on") as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await there.room(ann)
+            async with there.joined(bob.token) as seat:
+                for number in range(300):
+                    thought = {"kind": "reasoning.thought", "payload": {"n": number}}
+                    await seat.send({"id": f"t{number}", **thought})
+                heard: list[dict[str, Any]] = []
+                while not heard or heard[-1].get("correlation_id") != ["t299"]:
+                    heard.append(await seat.hear())
+                refused = [one["payload"] for one in heard if one["kind"] == "system.error"]
+                assert {one["error"] for one in refused} == {"rate_limited"}
+                assert all(one["retry_after"] >= 1 for one in refused)
+                # To come in counts like a message.
+                assert len(refused) == 300 - 199
+
+    run(main())
+
+
+@pytest.mark.requirement("room.every-kind-rated")
+def test_a_flood_of_large_thoughts_does_not_fill_the_disk(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path, Stopped(), rate_limits="on") as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat:
+                large = {"kind": "reasoning.thought", "payload": {"text": "x" * 1_000_000}}
+                for number in range(24):
+                    await seat.send({"id": f"t{number}", **large})
+                told = await seat.hear()
+                while told.get("correlation_id") != ["t23"]:
+                    told = await seat.hear()
+                assert told["payload"]["error"] == "rate_limited"
+
+    run(main())
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 25_000_000
 
 
 def test_without_rate_limits_one_may_send_as_fast_as_one_can(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import MINUTE, Limit
+from folkmoot.rooms.machine.rates import Rates
 
 ConnectionId: TypeAlias = Hashable
 """How the shell calls a connection; the room only hands it back."""
@@ -111,6 +112,8 @@ class RoomSettings(Struct, frozen=True):
     account_rights: Mapping[str, tuple[Source, ...]] = {}
     """What single accounts hold beside the rights of their role, by account id."""
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
+    rates: Rates | None = None
+    """How fast a participant may send messages of any kind; chat has its own limit beside it."""
     request_seconds: float = 300.0
     proposal_seconds: float = 3600.0
     quorum: int = 1

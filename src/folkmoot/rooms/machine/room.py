@@ -53,6 +53,8 @@ from folkmoot.rooms.machine.wire import readable, refusal
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
+PRESENCE: Final = "system.presence.join"
+
 
 class Room:
     """One room. `now` is seconds since the epoch.
@@ -158,6 +160,10 @@ class Room:
         state.members.check_new(principal, role, conn)
         # Made before anything changes: it raises where someone would hold too much.
         newcomer = state.member_for(principal, role)
+        rates = state.settings.rates
+        if rates is not None and state.members.by_account(principal.account_id) is None:
+            # Everyone is told that someone came, so coming counts like a message.
+            state.send_rates.take(principal.account_id, rates, PRESENCE, 0, now)
         effects = self.tick(now)
         rival = state.members.rival(principal.name, principal.account_id)
         if rival is not None:
@@ -295,6 +301,9 @@ class Room:
             denied = judge(member.principal, member.rights, kind, payload).error
             if denied is not None and act not in RIGHT_OF_THEIR_OWN:
                 raise denied
+        rates = state.settings.rates
+        if rates is not None:
+            state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
         if act is None:
             return [state.append(member, message, kind, now)]
         return act(state, Turn(member, message, kind, now, connection, denied))

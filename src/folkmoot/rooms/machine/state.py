@@ -18,6 +18,7 @@ from folkmoot.rooms.machine.ids import Ids, Older
 from folkmoot.rooms.machine.members import Member, Members
 from folkmoot.rooms.machine.model import GATEWAY, Absent, Append, HubCheck, Role, RoomSettings, Tell
 from folkmoot.rooms.machine.proposals import Proposals
+from folkmoot.rooms.machine.rates import SendRates
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
 from folkmoot.rooms.machine.wire import Stamper
@@ -45,6 +46,7 @@ class State:
         self.proposals = Proposals(bounds, self.deadlines)
         self.grants = Grants(bounds)
         self.rates = ChatRates()
+        self.send_rates = SendRates()
         self.ids = Ids(bounds.ids, older)
         self.absent: Absent = absent or (lambda _name: None)
         self.hub_check = hub_check
