@@ -59,18 +59,23 @@ class Buckets:
 
     def take(self, account: str, rate: Rate, size: int, now: float) -> None:
         """Count a message of so many bytes, or raise `RateLimited` with the time to wait."""
-        most_messages, most_bytes = rate.messages * BURST_SECONDS, rate.bytes * BURST_SECONDS
         bucket = self._buckets.get(account)
         if bucket is None:
-            bucket = self._buckets[account] = Bucket(most_messages, most_bytes, now)
+            bucket = self._buckets[account] = Bucket(math.inf, math.inf, now)
             if len(self._buckets) > MOST_BUCKETS:
                 self._buckets.popitem(last=False)
+        messages, amount, passed = bucket.messages, bucket.bytes, now - bucket.at
+        most_bytes = rate.bytes * BURST_SECONDS
         # A clock that was set back earns nothing, and locks nobody out.
-        passed = max(now - bucket.at, 0.0)
-        messages = min(bucket.messages + passed * rate.messages, most_messages)
-        amount = min(bucket.bytes + passed * rate.bytes, most_bytes)
+        if passed > 0:
+            messages += passed * rate.messages
+            amount += passed * rate.bytes
+        if messages > rate.messages * BURST_SECONDS:
+            messages = rate.messages * BURST_SECONDS
+        if amount > most_bytes:
+            amount = most_bytes
         # One message larger than the bucket passes when the bucket is full, and leaves a debt.
-        needed = min(size, most_bytes)
+        needed = min(most_bytes, size)
         bucket.at = now
         if messages < 1 or amount < needed:
             bucket.messages, bucket.bytes = messages, amount
