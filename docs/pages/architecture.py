@@ -22,7 +22,7 @@ from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
 from folkmoot.ratelimits import MOST_KEYS
 from folkmoot.relay.upstream.cancelled import MOST as MOST_CANCELLED
-from folkmoot.rooms.history import MEMORY_BYTES, RECENT_BYTES, RECENT_MESSAGES
+from folkmoot.rooms.history import RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
 from folkmoot.rooms.machine.model import RoomBounds
 from folkmoot.store.sqlite import STATEMENTS_KEPT
@@ -146,7 +146,7 @@ def bounds() -> str:
             ],
             [
                 "messages of a room in memory",
-                f"`rooms.memory_messages`, and {MEMORY_BYTES >> 20} MiB",
+                "`rooms.memory_messages`, `quotas.memory_room_bytes`",
                 "the oldest are forgotten",
             ],
             ["ids of a room", f"{RoomBounds().ids:,}", "looked up in the store"],

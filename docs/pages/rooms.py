@@ -13,7 +13,6 @@ from folkmoot.ratelimits import DAY
 from folkmoot.rooms.access import STRANGERS_COME_IN, STRANGERS_KNOW
 from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.guests import INVITATION_SECONDS, MOST_GUESTS
-from folkmoot.rooms.history import MEMORY_BYTES
 from folkmoot.rooms.live import STALL_SECONDS
 from folkmoot.rooms.machine import (
     DEFAULT_CHAT,
@@ -303,13 +302,18 @@ def bounds() -> Sequence[Sequence[str]]:
         ],
         [
             "history of a room",
-            "`rooms.keep_messages`, `rooms.keep_days`, or fewer by its policy",
+            "`rooms.keep_messages`, `quotas.room_bytes`, or fewer by its policy",
+            "the oldest of who has most go",
+        ],
+        [
+            "age of a room's messages",
+            "`rooms.keep_days`, or fewer by its policy",
             "the oldest go",
         ],
         [
             "history of a room that is not durable",
-            f"`rooms.memory_messages`, and {MEMORY_BYTES >> 20} MiB",
-            "the oldest go",
+            "`rooms.memory_messages`, `quotas.memory_room_bytes`",
+            "the oldest of who has most go",
         ],
     ]
 

@@ -38,7 +38,7 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
 
 def room_options(settings: Settings) -> RoomOptions:
     """What the settings say about all rooms."""
-    rooms, rates = settings.rooms, settings.rates
+    rooms, rates, quotas = settings.rooms, settings.rates, settings.quotas
     chat: dict[PrincipalType, Limit | None] = {}
     limits = None
     if settings.rate_limits == "on":
@@ -65,6 +65,10 @@ def room_options(settings: Settings) -> RoomOptions:
         keep_messages=rooms.keep_messages,
         keep_days=rooms.keep_days,
         memory_messages=rooms.memory_messages,
+        room_bytes=quotas.room_bytes,
+        memory_room_bytes=quotas.memory_room_bytes,
+        memory_account_bytes=quotas.memory_bytes_per_account,
+        memory_bytes=quotas.memory_bytes,
         max_rooms_each=rooms.max_rooms_each,
         tool_presence_seconds=rooms.tool_presence_seconds,
     )

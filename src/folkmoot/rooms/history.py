@@ -1,32 +1,41 @@
 """What was said in a room: the latest in memory, all of it in the store where the room is durable.
 
-Reading costs what it returns, wherever in the history it begins.
+Reading costs what it returns, wherever in the history it begins. Where a history was trimmed it may
+have holes, before its `first_seq`; a reader skips them, and one who must miss nothing says so.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Protocol
+from operator import attrgetter
+from typing import Final, Protocol, TypeAlias
 
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
+from folkmoot.rooms.machine import Append
+from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.recent import Recent
+from folkmoot.rooms.shares import Trimming, author_of, shares_of, size_of
 
 PAGE_MESSAGES = 500
 PAGE_BYTES = 1_048_576
 RECENT_MESSAGES = 256
 RECENT_BYTES = 262_144
 """What a durable room keeps in memory, for those who were away for a moment."""
-MEMORY_BYTES = 67_108_864
-"""What a room that is in memory alone keeps at most, however few its messages are."""
+
+OnTrim: TypeAlias = Callable[[int, int, list[str]], None]
+"""Told the new `first_seq`, the oldest message that is kept, and the ids of those that went."""
+
+_seq: Final = attrgetter("seq")
 
 
 class History(Protocol):
     """The messages of one room."""
 
-    def add(self, data: bytes) -> None:
+    def add(self, message: Append) -> None:
         """The next message was delivered."""
         ...
 
@@ -34,12 +43,22 @@ class History(Protocol):
         """Keep so many messages, where that is decided here."""
         ...
 
-    async def after(self, after: int, through: int, most: int = PAGE_MESSAGES) -> list[bytes]:
-        """The first messages after a `seq`, without a gap; none when they are no longer kept."""
+    def drop_before(self, seq: int) -> None:
+        """Some messages before a `seq` are no longer kept, where that is decided elsewhere."""
         ...
 
-    async def before(self, before: int, most: int) -> list[bytes]:
-        """The last messages before a `seq`, in order."""
+    def close(self) -> None:
+        """The room is in use no longer."""
+        ...
+
+    async def after(
+        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+    ) -> list[bytes]:
+        """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
+        ...
+
+    async def before(self, before: int, most: int, oldest: int = 0) -> list[bytes]:
+        """The last messages before a `seq` and not before `oldest`, in order."""
         ...
 
 
@@ -51,60 +70,128 @@ class StoredHistory:
         self._room_id = room_id
         self._recent = Recent(RECENT_MESSAGES, RECENT_BYTES, first_seq=last_seq + 1)
 
-    def add(self, data: bytes) -> None:
+    def add(self, message: Append) -> None:
         """The next message was delivered."""
-        self._recent.add(data)
+        self._recent.add(message.data)
 
     def keep(self, most: int) -> None:
         """What is stored is removed from the store, not here."""
 
-    async def after(self, after: int, through: int, most: int = PAGE_MESSAGES) -> list[bytes]:
-        """The first messages after a `seq`, without a gap; none when they are no longer kept."""
+    def drop_before(self, seq: int) -> None:
+        """What is in memory has no gap: all before a `seq` is read from the store now."""
+        self._recent.drop_before(seq)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    async def after(
+        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+    ) -> list[bytes]:
+        """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
         if self._recent.reaches(after):
             return _fitting(self._recent.slice(after, through + 1)[:most])
 
-        async def query(tx: Tx) -> list[bytes]:
-            page = await queries_messages.page(tx, self._room_id, after=after, limit=most)
-            begins = page and page[0].seq == after + 1
-            return [one.data for one in page if one.seq <= through] if begins else []
+        async def query(tx: Tx) -> list[Append]:
+            return await queries_messages.page(
+                tx, self._room_id, after=after, before=through + 1, limit=most
+            )
 
-        return await self._store.read(query)
+        page = await self._store.read(query)
+        return [
+            one.data for place, one in enumerate(page, after + 1) if not whole or one.seq == place
+        ]
 
-    async def before(self, before: int, most: int) -> list[bytes]:
-        """The last messages before a `seq`, in order."""
+    async def before(self, before: int, most: int, oldest: int = 0) -> list[bytes]:
+        """The last messages before a `seq` and not before `oldest`, in order."""
         if self._recent.reaches(before - 1 - most):
             return _fitting(self._recent.slice(before - 1 - most, before)[::-1])[::-1]
 
         async def query(tx: Tx) -> list[bytes]:
-            page = await queries_messages.page(tx, self._room_id, before=before, limit=most)
+            page = await queries_messages.page(
+                tx, self._room_id, before=before, oldest=oldest, limit=most
+            )
             return [one.data for one in page]
 
         return await self._store.read(query)
 
 
 class MemoryHistory:
-    """The history of a room that is in memory alone."""
+    """The history of a room that is in memory alone; it is trimmed as it grows."""
 
-    def __init__(self, most: int, on_drop: Callable[[int], None]) -> None:
-        self._recent = Recent(most, MEMORY_BYTES, on_drop=on_drop)
+    def __init__(
+        self,
+        most: int,
+        on_trim: OnTrim,
+        *,
+        owner: str | None = None,
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        self.owner = owner
+        self.bytes = 0
+        """What its messages take."""
+        self._most = most
+        self._on_trim = on_trim
+        self._budget = budget or MemoryBudget()
+        self._messages: list[Append] = []
+        self._first_seq = 1
 
-    def add(self, data: bytes) -> None:
+    def add(self, message: Append) -> None:
         """The next message was delivered."""
-        self._recent.add(data)
+        self._messages.append(message)
+        size = size_of(message)
+        self.bytes += size
+        most, most_bytes = self._most, self._budget.most_of_room
+        if len(self._messages) > most or self.bytes > most_bytes:
+            # A tenth more than need be, since it costs as much as what remains.
+            self._trim(most - most // 10, most_bytes - most_bytes // 10)
+        self._budget.changed(self)
 
     def keep(self, most: int) -> None:
         """Keep so many messages from now on."""
-        self._recent.most = most
+        self._most = most
 
-    async def after(self, after: int, through: int, most: int = PAGE_MESSAGES) -> list[bytes]:
-        """The first messages after a `seq`, without a gap; none when they are no longer kept."""
-        if not self._recent.reaches(after):
+    def drop_before(self, seq: int) -> None:
+        """It is trimmed as it grows, and nowhere else."""
+
+    def close(self) -> None:
+        """Give back what it takes of the hub's memory."""
+        self._messages, self.bytes = [], 0
+        self._budget.remove(self)
+
+    def shrink(self, most_bytes: int) -> None:
+        """Keep so many bytes at most: someone else needs the rest."""
+        self._trim(self._most, most_bytes)
+
+    def _trim(self, most: int, most_bytes: int) -> None:
+        trimming = Trimming(shares_of(self._messages), most, most_bytes)
+        kept: list[Append] = []
+        ids: list[str] = []
+        for message in self._messages:
+            size = size_of(message)
+            if trimming.goes(author_of(message), size):
+                ids.append(message.id)
+                self.bytes -= size
+                self._first_seq = message.seq + 1
+            else:
+                kept.append(message)
+        self._messages = kept
+        self._on_trim(self._first_seq, kept[0].seq if kept else self._first_seq, ids)
+
+    async def after(
+        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+    ) -> list[bytes]:
+        """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
+        if whole and after < self._first_seq - 1:
             return []
-        return _fitting(self._recent.slice(after, min(through, after + most) + 1))
+        start = bisect_right(self._messages, after, key=_seq)
+        found = self._messages[start : start + most]
+        return _fitting([one.data for one in found if one.seq <= through])
 
-    async def before(self, before: int, most: int) -> list[bytes]:
-        """The last messages before a `seq`, in order."""
-        return _fitting(self._recent.slice(before - 1 - most, before)[::-1])[::-1]
+    async def before(self, before: int, most: int, oldest: int = 0) -> list[bytes]:
+        """The last messages before a `seq` and not before `oldest`, in order."""
+        end = bisect_left(self._messages, before, key=_seq)
+        found = self._messages[max(end - most, 0) : end]
+        return _fitting([one.data for one in reversed(found) if one.seq >= oldest])[::-1]
 
 
 def _fitting(messages: list[bytes]) -> list[bytes]:

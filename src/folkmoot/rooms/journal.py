@@ -18,6 +18,7 @@ from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_messages
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
+from folkmoot.rooms.shares import Share, size_of
 
 SNAPSHOT_MESSAGES = 2_000
 SNAPSHOT_BYTES = 8_388_608
@@ -72,6 +73,15 @@ class Journal(Protocol):
         ...
 
     @property
+    def stored(self) -> Share:
+        """How much the room has in the store."""
+        ...
+
+    def removed(self, share: Share) -> None:
+        """Some of it was removed from the store."""
+        ...
+
+    @property
     def perform(self) -> CarryOut:
         """Stores what must be stored, then carries it out, after all that came before."""
         ...
@@ -98,6 +108,7 @@ class StoredJournal:
         machine: Room,
         *,
         snapshot_seq: int,
+        stored: Share,
         carry_out: CarryOut,
         fail: Callable[[FolkmootError], FolkmootError],
         spawn: Spawn,
@@ -106,6 +117,7 @@ class StoredJournal:
         self._room_id = room_id
         self._machine = machine
         self._snapshot_seq = snapshot_seq
+        self._messages, self._size = stored
         self._carry_out = carry_out
         self._fail = fail
         self._spawn = spawn
@@ -127,14 +139,31 @@ class StoredJournal:
         """Whether so much waits that no more should be taken."""
         return len(self._waiting) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES
 
+    @property
+    def stored(self) -> Share:
+        """How much the room has in the store, with what is on its way there."""
+        return Share(self._messages, self._size)
+
+    def removed(self, share: Share) -> None:
+        """Some of it was removed from the store."""
+        self._messages -= share.messages
+        self._size -= share.bytes
+
     def perform(self, items: Sequence[Item]) -> None:
         """Store what must be stored, then carry it out, after all that came before."""
         if not self._committing and not any(type(item) is Append for item in items):
             self._carry_out(items)
             return
-        self._waiting += items
-        self._waiting_bytes += sum(len(item.data) for item in items if type(item) is Append)
+        self._queue(items)
         self._begin()
+
+    def _queue(self, items: Sequence[Item]) -> None:
+        self._waiting += items
+        for item in items:
+            if type(item) is Append:
+                self._waiting_bytes += len(item.data)
+                self._messages += 1
+                self._size += size_of(item)
 
     def expelled(self, account: str) -> None:
         """It was stored with the rest."""
@@ -142,7 +171,7 @@ class StoredJournal:
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """Store a snapshot with it: the messages alone would not tell of the change."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting += [*change(), Done.of(done)]
+        self._queue([*change(), Done.of(done)])
         self._altered = True
         if also is not None:
             self._also.append(also)
@@ -194,7 +223,7 @@ class StoredJournal:
         ):
             snapshot, self._altered = machine.snapshot(), False
             self._snapshot_seq, self._bytes = seq, 0
-        first_seq = machine.first_seq
+        first_seq, oldest_seq = machine.first_seq, machine.oldest_seq
 
         async def unit(tx: Tx) -> None:
             if appends:
@@ -204,7 +233,8 @@ class StoredJournal:
             for more in also:
                 await more(tx)
             if snapshot is not None:
-                await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq)
+                older = oldest_seq if oldest_seq < first_seq else None
+                await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq, older)
 
         return unit
 
@@ -213,6 +243,7 @@ class MemoryJournal:
     """The journal of a room that is in memory alone: everything is carried out at once."""
 
     is_full = False
+    stored = Share()
 
     def __init__(self, store: Store, room_id: RoomId, *, carry_out: CarryOut, spawn: Spawn) -> None:
         self.waiting = 0
@@ -221,6 +252,9 @@ class MemoryJournal:
         self._store = store
         self._room_id = room_id
         self._spawn = spawn
+
+    def removed(self, share: Share) -> None:
+        """It has nothing in the store."""
 
     def expelled(self, account: str) -> None:
         """Store that someone was put out: they stay out also when the room is gone."""

@@ -241,12 +241,13 @@ class LiveRoom:
             present = self.serving.present()
             self.perform(self.machine.seat(present, self._now(), anew=anew))
 
-    async def trim(self, first_seq: int) -> None:
-        """Let the history begin later."""
+    async def trim(self, first_seq: int, oldest_seq: int | None = None) -> None:
+        """Let the history begin later, but for some messages from `oldest_seq` on."""
         self._require(None)
 
         def change() -> Sequence[Item]:
-            self.machine.trim(first_seq)
+            self.machine.trim(first_seq, oldest_seq)
+            self.history.drop_before(first_seq)
             return ()
 
         await self.journal.alter(change)
@@ -301,6 +302,7 @@ class LiveRoom:
             self._timer.cancel()
         self._wake()
         self.serving.end()
+        self.history.close()
         for outlet in list(self._outlets):
             outlet.close(error.close)
         self._outlets.clear()
@@ -349,7 +351,7 @@ class LiveRoom:
         for item in items:
             if type(item) is Append:
                 self.delivered = item.seq
-                self.history.add(item.data)
+                self.history.add(item)
                 self._broadcast(item.data)
             else:
                 CARRY_OUT[type(item)](self, item)
@@ -394,7 +396,7 @@ class LiveRoom:
                     # Nothing is awaited between the look and this, so nothing falls between.
                     self._crowd.add(outlet)
                     return
-                page = await self.history.after(after, self.delivered)
+                page = await self.history.after(after, self.delivered, whole=True)
                 for data in page:
                     outlet.tell(data)
                 after += len(page)

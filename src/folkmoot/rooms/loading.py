@@ -11,14 +11,16 @@ from typing import Final
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
 from folkmoot.core.ports import Tx
 from folkmoot.core.uuids import Uuids
-from folkmoot.rooms import queries, queries_backends, queries_messages
+from folkmoot.rooms import queries, queries_backends, queries_messages, queries_shares
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
+from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, PeekingStore
+from folkmoot.rooms.shares import Share
 
 IDS_IN_MEMORY = RoomBounds().ids
 
@@ -42,6 +44,12 @@ class LiveRooms:
         self._around = surroundings
         self._crowd = crowd
         self._epoch = epoch
+        self.memory = MemoryBudget(
+            room=options.memory_room_bytes,
+            account=options.memory_account_bytes,
+            total=options.memory_bytes,
+        )
+        """What the rooms that are in memory alone take."""
         self._live: dict[RoomId, LiveRoom] = {}
         self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
         self._stopping = False
@@ -105,7 +113,12 @@ class LiveRooms:
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
         machine = Room(settings, new_id, absent=self._absent(room_id), hub_check=self._hub_check)
-        history = MemoryHistory(self._options.kept_messages(record), machine.trim)
+        history = MemoryHistory(
+            self._options.kept_messages(record),
+            machine.trim,
+            owner=record.created_by,
+            budget=self.memory,
+        )
         live = self._live_room(record, backends, machine, history)
         live.journal = MemoryJournal(
             self._store, record.id, carry_out=live.carry_out, spawn=self._around.spawn
@@ -115,7 +128,7 @@ class LiveRooms:
     async def _stored(self, room_id: RoomId) -> LiveRoom:
         options, now = self._options, self._around.clock.now()
 
-        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int]:
+        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share]:
             record, backends = await _record(tx, room_id)
             snapshot = await queries.snapshot_of(tx, room_id)
             machine = Room.rebuild(
@@ -126,13 +139,15 @@ class LiveRooms:
                 snapshot=snapshot.data,
                 ids=await queries_messages.tail_ids(tx, room_id, IDS_IN_MEMORY),
                 first_seq=record.first_seq,
+                oldest_seq=record.oldest_seq,
                 older=self._older(room_id),
                 absent=self._absent(room_id),
                 hub_check=self._hub_check,
             )
-            return record, backends, machine, snapshot.seq
+            stored = await queries_shares.total_of_room(tx, room_id)
+            return record, backends, machine, snapshot.seq, stored
 
-        record, backends, machine, snapshot_seq = await self._store.read(query, long=True)
+        record, backends, machine, snapshot_seq, stored = await self._store.read(query, long=True)
         history = StoredHistory(self._store, room_id, machine.seq)
         live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
@@ -140,6 +155,7 @@ class LiveRooms:
             room_id,
             machine,
             snapshot_seq=snapshot_seq,
+            stored=stored,
             carry_out=live.carry_out,
             fail=live.fail,
             spawn=self._around.spawn,

@@ -53,6 +53,8 @@ class RoomRecord(Struct, frozen=True):
     created_by: str | None
     created_at: int
     updated_at: int
+    oldest_seq: int | None = None
+    """From where some messages before `first_seq` are kept, if any are."""
     last_seq: int = 0
     """Of the messages that are stored; what a room in memory alone has said is not among them."""
 
@@ -96,6 +98,8 @@ class RoomView(Struct, frozen=True):
     first_seq: int
     last_seq: int
     created_at: str
+    oldest_seq: int | UnsetType = UNSET
+    """From where some messages before `first_seq` are kept, if any are."""
     grants: dict[str, list[Source]] | UnsetType = UNSET
     """By handle; told to owners alone."""
     backends: list[str] | UnsetType = UNSET
@@ -115,6 +119,8 @@ class MessagePage(Struct, frozen=True):
     messages: list[Raw]
     first_seq: int
     last_seq: int
+    oldest_seq: int | UnsetType = UNSET
+    """From where some messages before `first_seq` are kept, if any are."""
 
 
 class ProposalView(Struct, frozen=True):

@@ -20,7 +20,7 @@ LIST_SIZES: Final = (1, 8, 64, 256)
 
 ROOM: Final = (
     "r.id, r.name, r.epoch, r.access, r.durable, r.capabilities, r.grants, r.policy, r.first_seq, "
-    "r.created_by, r.created_at, r.updated_at, "
+    "r.oldest_seq, r.created_by, r.created_at, r.updated_at, "
     "(SELECT MAX(x.seq) FROM room_messages x WHERE x.room_id = r.id)"
 )
 
@@ -149,16 +149,27 @@ async def delete_room(tx: Tx, room_id: RoomId) -> None:
     await tx.execute("DELETE FROM rooms WHERE id = ?", (room_id,))
 
 
-async def save_snapshot(tx: Tx, room_id: RoomId, snapshot: bytes, seq: int, first_seq: int) -> None:
-    """Store what a room was at a message, and at which its history begins."""
+async def save_snapshot(
+    tx: Tx,
+    room_id: RoomId,
+    snapshot: bytes,
+    seq: int,
+    first_seq: int,
+    oldest_seq: int | None = None,
+) -> None:
+    """Store what a room was at a message, and at which its history begins.
+
+    `oldest_seq` is there where some messages before that are kept.
+    """
     await tx.execute(
         "INSERT INTO room_snapshots (room_id, seq, data) VALUES (?, ?, ?) "
         "ON CONFLICT (room_id) DO UPDATE SET seq = excluded.seq, data = excluded.data",
         (room_id, seq, snapshot),
     )
     await tx.execute(
-        "UPDATE rooms SET first_seq = ? WHERE id = ? AND first_seq <> ?",
-        (first_seq, room_id, first_seq),
+        "UPDATE rooms SET first_seq = ?, oldest_seq = ? "
+        "WHERE id = ? AND (first_seq <> ? OR COALESCE(oldest_seq, 0) <> COALESCE(?, 0))",
+        (first_seq, oldest_seq, room_id, first_seq, oldest_seq),
     )
 
 
@@ -292,7 +303,22 @@ async def remove_account(tx: Tx, account_id: str) -> list[RoomId]:
 
 
 def _record(row: Row) -> RoomRecord:
-    (id_, name, epoch, access, durable, capabilities, grants, policy, first, by, at, to, last) = row
+    (
+        id_,
+        name,
+        epoch,
+        access,
+        durable,
+        capabilities,
+        grants,
+        policy,
+        first,
+        oldest,
+        by,
+        at,
+        to,
+        last,
+    ) = row
     return RoomRecord(
         id=id_,
         name=name,
@@ -303,6 +329,7 @@ def _record(row: Row) -> RoomRecord:
         grants=_grants(grants),
         policy=_policy(policy),
         first_seq=first,
+        oldest_seq=oldest,
         created_by=by,
         created_at=at,
         updated_at=to,

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
-from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.core.ports import Row, SqlValue, Tx
+from folkmoot.rooms import queries_shares
 from folkmoot.rooms.machine import Append, Remembered, Used
 from folkmoot.rooms.model import RoomId
+from folkmoot.rooms.queries import chunks, marks
+from folkmoot.rooms.shares import Share, shares_of
 
 PAGE_BYTES: Final = 1_048_576
 """What the messages of a page may have together, unless it is one alone."""
@@ -42,6 +45,7 @@ async def insert(tx: Tx, room_id: RoomId, appends: Sequence[Append]) -> None:
         while len(appends) - at >= rows:
             await tx.execute(sql, _values(room_id, appends[at : at + rows]))
             at += rows
+    await queries_shares.add(tx, room_id, shares_of(appends))
 
 
 def _values(room_id: RoomId, appends: Sequence[Append]) -> list[SqlValue]:
@@ -58,16 +62,22 @@ async def page(
     *,
     after: int | None = None,
     before: int | None = None,
+    oldest: int = 0,
     limit: int,
 ) -> list[Append]:
     """Messages in order: the first ones after a `seq`, or else the last ones before one.
 
-    With both, the first between them. A page has at most `limit` messages and about a mebibyte,
-    and one message if there is any.
+    With both, the first between them; the last ones reach back to `oldest`. A page has at most
+    `limit` messages and about a mebibyte, and one message if there is any.
     """
     sizes = await tx.fetch(
         _LAST_SIZES if after is None else _FIRST_SIZES,
-        (room_id, -1 if after is None else after, _END if before is None else before, limit),
+        (
+            room_id,
+            oldest - 1 if after is None else after,
+            _END if before is None else before,
+            limit,
+        ),
     )
     if not sizes:
         return []
@@ -111,13 +121,27 @@ async def used(tx: Tx, room_id: RoomId, id_: str) -> Used | None:
     return None if row is None else (row[0], row[1])
 
 
-async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> int:
-    """Remove the oldest messages before a `seq`, so many at most; how many it were."""
-    return await tx.execute(
-        "DELETE FROM room_messages WHERE room_id = ? AND seq < ? AND seq < "
-        "(SELECT MIN(seq) + ? FROM room_messages WHERE room_id = ?)",
-        (room_id, first_seq, most, room_id),
+async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:
+    """Remove the oldest messages before a `seq`, so many at most; what it were."""
+    rows = await tx.fetch(
+        f"DELETE FROM room_messages WHERE room_id = ? AND seq IN (SELECT seq FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq < ? ORDER BY seq LIMIT ?) RETURNING "
+        f"{queries_shares.AUTHOR}, {queries_shares.SIZE}",
+        (room_id, room_id, first_seq, most),
     )
+    return await queries_shares.subtract(tx, room_id, rows)
+
+
+async def remove(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> Share:
+    """Remove some messages; what it were."""
+    removed: list[Row] = []
+    for some in chunks(seqs):
+        removed += await tx.fetch(
+            f"DELETE FROM room_messages WHERE room_id = ? AND seq IN ({marks(some)}) "  # noqa: S608
+            f"RETURNING {queries_shares.AUTHOR}, {queries_shares.SIZE}",
+            (room_id, *some),
+        )
+    return await queries_shares.subtract(tx, room_id, removed)
 
 
 async def oldest_after(tx: Tx, room_id: RoomId, at: float) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 
 class Recent:
     """Bounded by count and by bytes; the oldest go first, some at a time.
@@ -11,20 +9,11 @@ class Recent:
     What is kept is found by its `seq` without a search, so reading costs what it returns.
     """
 
-    __slots__ = ("_bytes", "_messages", "_most_bytes", "first_seq", "most", "on_drop")
+    __slots__ = ("_bytes", "_messages", "_most_bytes", "first_seq", "most")
 
-    def __init__(
-        self,
-        most: int,
-        most_bytes: int,
-        *,
-        first_seq: int = 1,
-        on_drop: Callable[[int], None] | None = None,
-    ) -> None:
+    def __init__(self, most: int, most_bytes: int, *, first_seq: int = 1) -> None:
         self.first_seq = first_seq
         """The `seq` of the oldest message here, or of the next one while there is none."""
-        self.on_drop = on_drop
-        """Told of the new `first_seq` when the oldest have gone."""
         self.most = most
         self._most_bytes = most_bytes
         self._messages: list[bytes] = []
@@ -60,8 +49,6 @@ class Recent:
             self._bytes -= sum(map(len, self._messages[:count]))
         del self._messages[:count]
         self.first_seq += count
-        if self.on_drop is not None:
-            self.on_drop(self.first_seq)
 
     def reaches(self, after: int) -> bool:
         """Whether everything after a `seq` is still here."""

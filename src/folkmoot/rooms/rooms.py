@@ -219,17 +219,23 @@ class Rooms(Directory):
             await live.wait(after, wait)
             # Put out, or gone with the room, while waiting.
             await self.find_in(visitor, name)
-        first, last = live.machine.first_seq, live.delivered
+        machine, last = live.machine, live.delivered
+        oldest = machine.oldest_seq
         if after is None:
             end = last + 1 if before is None else min(before, last + 1)
             # Rows before the first may still wait to be removed.
-            most = min(limit, end - first)
-            found = await live.history.before(end, most) if most > 0 else []
+            most = min(limit, end - oldest)
+            found = await live.history.before(end, most, oldest) if most > 0 else []
         else:
             through = last if before is None else min(before - 1, last)
-            start = max(after, first - 1)
+            start = max(after, oldest - 1)
             found = await live.history.after(start, through, limit) if start < through else []
-        return MessagePage([Raw(data) for data in found], first, last)
+        return MessagePage(
+            [Raw(data) for data in found],
+            machine.first_seq,
+            last,
+            oldest if oldest < machine.first_seq else msgspec.UNSET,
+        )
 
     async def post(self, visitor: Visitor, name: str, raw: bytes) -> bytes:
         """Say something without being connected; the message as it is stored."""
@@ -295,7 +301,7 @@ class Rooms(Directory):
         views: list[ProposalView] = []
         size = 0
         for one in found:
-            kept = one.seq >= live.machine.first_seq
+            kept = one.seq >= live.machine.oldest_seq
             message = await live.history.after(one.seq - 1, one.seq, 1) if kept else []
             views.append(proposal_view(one, names, message[0] if message else None))
             size += sum(map(len, message))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from folkmoot.core.errors import FolkmootError, RoomUnavailable
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.ratelimits import DAY
-from folkmoot.rooms import queries, queries_guests, queries_messages
+from folkmoot.rooms import queries, queries_guests, queries_messages, queries_shares
 from folkmoot.rooms.farewell import remove_if_deserted
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
+from folkmoot.rooms.memory import LARGEST
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.shares import Share, Trimmed, Trimming
 from folkmoot.rooms.visits import Visits
 
 logger = logging.getLogger("folkmoot.rooms")
@@ -64,7 +67,7 @@ class Upkeep:
             await self._sweep()
         for live in self._live:
             if live.durable:
-                await self._keep_count(live)
+                await self._keep_share(live)
                 if self._is_unused(live):
                     await self._let_go(live)
 
@@ -85,11 +88,28 @@ class Upkeep:
             live.end(RoomUnavailable("The room was let go; it is loaded anew."))
             self._live.dropped(live)
 
-    async def _keep_count(self, live: LiveRoom) -> None:
-        most = live.keep_messages
-        kept = live.delivered - live.machine.first_seq + 1
-        if kept > most + most // SLACK:
-            await self._trim(live, live.delivered - most + 1)
+    async def _keep_share(self, live: LiveRoom) -> None:
+        """Where a room has too much, let those who have most of it lose their oldest messages."""
+        most, most_bytes = live.keep_messages, self._options.room_bytes or LARGEST
+        if not _is_too_much(live.journal.stored, most, most_bytes):
+            return
+        oldest = live.machine.oldest_seq
+
+        async def query(tx: Tx) -> Trimmed:
+            return await _choose(tx, live.room_id, oldest, most, most_bytes)
+
+        trimmed = await self._store.read(query, long=True)
+        if not trimmed.removed:
+            return
+        first_seq = trimmed.removed[-1] + 1
+        await live.trim(first_seq, trimmed.oldest_seq or first_seq)
+        for start in range(0, len(trimmed.removed), REMOVED_AT_ONCE):
+            some = trimmed.removed[start : start + REMOVED_AT_ONCE]
+
+            async def unit(tx: Tx, seqs: Sequence[int] = some) -> Share:
+                return await queries_messages.remove(tx, live.room_id, seqs)
+
+            live.journal.removed(await self._store.write(unit))
 
     async def _sweep(self) -> None:
         """Remove what is too old or too much in all stored rooms, and invitations that expired."""
@@ -116,27 +136,51 @@ class Upkeep:
 
     async def _look_after(self, record: RoomRecord) -> None:
         days, most = self._options.kept_days(record), self._options.kept_messages(record)
-        first = record.first_seq
-        if record.last_seq - first + 1 > most + most // SLACK:
-            first = record.last_seq - most + 1
         if days:
             oldest = self._clock.now() - days * DAY
             kept = await self._store.read(
                 lambda tx: queries_messages.oldest_after(tx, record.id, oldest)
             )
-            first = max(first, record.last_seq + 1 if kept is None else kept)
-        if first > record.first_seq:
-            await self._trim(await self._live.load(record), first)
+            first = record.last_seq + 1 if kept is None else kept
+            if first > (record.oldest_seq or record.first_seq):
+                await self._trim(await self._live.load(record), first)
+        stored = await self._store.read(lambda tx: queries_shares.total_of_room(tx, record.id))
+        if _is_too_much(stored, most, self._options.room_bytes or LARGEST):
+            await self._keep_share(await self._live.load(record))
 
     async def _trim(self, live: LiveRoom, first_seq: int) -> None:
         """Let the history begin later: first for everyone, then on the disk."""
         await live.trim(first_seq)
 
-        async def unit(tx: Tx) -> int:
+        async def unit(tx: Tx) -> Share:
             return await queries_messages.trim(tx, live.room_id, first_seq, REMOVED_AT_ONCE)
 
-        while await self._store.write(unit) == REMOVED_AT_ONCE:
-            pass
+        removed = Share(REMOVED_AT_ONCE)
+        while removed.messages == REMOVED_AT_ONCE:
+            removed = await self._store.write(unit)
+            live.journal.removed(removed)
+
+
+def _is_too_much(stored: Share, most: int, most_bytes: int) -> bool:
+    return stored.messages > most + most // SLACK or stored.bytes > most_bytes + most_bytes // SLACK
+
+
+async def _choose(tx: Tx, room_id: RoomId, oldest: int, most: int, most_bytes: int) -> Trimmed:
+    """The messages that go. The cost grows with those that are kept before the last that goes."""
+    trimming = Trimming(await queries_shares.of_room(tx, room_id), most, most_bytes)
+    removed: list[int] = []
+    first_kept, seq = None, -1
+    while not trimming.is_done:
+        rows = await queries_shares.window(tx, room_id, seq)
+        if not rows:
+            break
+        for seq, author, size in rows:
+            # What was to go before the hub last stopped may still be there.
+            if trimming.goes(author, size) or seq < oldest:
+                removed.append(seq)
+            elif first_kept is None:
+                first_kept = seq
+    return Trimmed(removed, first_kept)
 
 
 async def _some_rooms(tx: Tx, *, after: RoomId) -> list[RoomRecord]:

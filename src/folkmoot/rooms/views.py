@@ -63,9 +63,18 @@ def room_view(
         first_seq=record.first_seq if live is None else live.machine.first_seq,
         last_seq=record.last_seq if live is None else live.delivered,
         created_at=moment(record.created_at),
+        oldest_seq=_oldest_seq(record, live),
         grants=grants,
         backends=UNSET if role is None else list(backends),
     )
+
+
+def _oldest_seq(record: RoomRecord, live: LiveRoom | None) -> int | UnsetType:
+    """From where some messages before the first are kept, if any are."""
+    if live is None:
+        return UNSET if record.oldest_seq is None else record.oldest_seq
+    machine = live.machine
+    return machine.oldest_seq if machine.oldest_seq < machine.first_seq else UNSET
 
 
 def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | None) -> ProposalView:

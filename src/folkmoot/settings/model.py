@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from folkmoot.settings.gateway import GatewaySettings
 from folkmoot.settings.passing import InterceptorSettings, RecordSettings
+from folkmoot.settings.quotas import QuotaSettings
 from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.section import (
     FilePath,
@@ -450,6 +451,7 @@ class Settings(Section, frozen=True, kw_only=True):
     rooms: RoomSettings = field(default_factory=RoomSettings)
     kinds: KindSettings = field(default_factory=KindSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
     record: RecordSettings = field(default_factory=RecordSettings)
     interceptors: InterceptorSettings = field(default_factory=InterceptorSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)

@@ -98,6 +98,11 @@ def number(message: dict[str, Any]) -> int:
     return seq if isinstance(seq, int) else 0
 
 
+def oldest(found: dict[str, Any]) -> int:
+    """The number of the oldest message that is kept."""
+    return number({"seq": found.get("oldest_seq", found.get("first_seq"))})
+
+
 def tell(found: dict[str, Any], who: Entrance, *, forward: bool) -> None:
     """Messages, and how to see those before or after them."""
     looks = Looks()
@@ -115,5 +120,5 @@ def tell(found: dict[str, Any], who: Entrance, *, forward: bool) -> None:
         say("Nothing was said.", err=True)
     elif forward and number(messages[-1]) < number({"seq": found.get("last_seq")}):
         say(f"There is more: --after {number(messages[-1])}", err=True)
-    elif not forward and number(messages[0]) > number({"seq": found.get("first_seq")}):
+    elif not forward and number(messages[0]) > oldest(found):
         say(f"There is more: --before {number(messages[0])}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from folkmoot.core.errors import IdUsed
@@ -59,6 +59,12 @@ class Ids:
             del self._used[self._order.popleft()]
         if self._order:
             self._forgot = self._used[self._order[0]][0] > seq
+
+    def drop(self, ids: Collection[str]) -> None:
+        """Forget some ids. The cost grows with how many there are."""
+        for id_ in ids:
+            self._used.pop(id_, None)
+        self._order = deque(id_ for id_ in self._order if id_ in self._used)
 
     def begin(self, first_seq: int, last_seq: int) -> None:
         """The history reaches from here to there; what memory lacks of it must be looked up."""

@@ -72,6 +72,7 @@ def replay(
     snapshot: bytes | None = None,
     ids: Iterable[Remembered] = (),
     first_seq: int | None = None,
+    oldest_seq: int | None = None,
 ) -> None:
     """Bring an empty state to where its history left it."""
     here: dict[str, Here] = {}
@@ -90,7 +91,8 @@ def replay(
             _again(state, append, here)
     if first_seq is not None:
         state.first_seq = first_seq
-    state.ids.begin(state.first_seq, state.seq)
+    state.oldest_seq = state.first_seq if oldest_seq is None else oldest_seq
+    state.ids.begin(state.oldest_seq, state.seq)
     for who in here.values():
         principal = Principal(who.account, who.name, PrincipalType(who.type))
         state.members.add(state.member_for(principal, Role(who.role)))

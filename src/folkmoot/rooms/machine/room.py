@@ -7,7 +7,7 @@ from what is stored, so the machine may run ahead of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -84,6 +84,7 @@ class Room:
         snapshot: bytes | None = None,
         ids: Iterable[Remembered] = (),
         first_seq: int | None = None,
+        oldest_seq: int | None = None,
         older: Older | None = None,
         absent: Absent | None = None,
         hub_check: HubCheck | None = None,
@@ -92,11 +93,19 @@ class Room:
 
         `ids` are those of the latest messages, also of ones that are not given; messages the
         snapshot knows of are read for their ids alone. The history begins at `first_seq`, or where
-        the snapshot says. Whoever was here counts as here for the settings' `return_seconds`, so
-        that a restart disturbs nobody.
+        the snapshot says, and some of what was before it at `oldest_seq`. Whoever was here counts
+        as here for the settings' `return_seconds`, so that a restart disturbs nobody.
         """
         room = cls(settings, new_id, older=older, absent=absent, hub_check=hub_check)
-        replay(room._state, messages, now, snapshot=snapshot, ids=ids, first_seq=first_seq)
+        replay(
+            room._state,
+            messages,
+            now,
+            snapshot=snapshot,
+            ids=ids,
+            first_seq=first_seq,
+            oldest_seq=oldest_seq,
+        )
         return room
 
     @property
@@ -111,8 +120,13 @@ class Room:
 
     @property
     def first_seq(self) -> int:
-        """The `seq` of the first message that is kept."""
+        """The `seq` from which on no message is missing."""
         return self._state.first_seq
+
+    @property
+    def oldest_seq(self) -> int:
+        """The `seq` of the oldest message that is kept; between it and the first, some are not."""
+        return self._state.oldest_seq
 
     @property
     def due(self) -> float:
@@ -382,10 +396,21 @@ class Room:
         member = self._state.members.by_account(account)
         return [] if member is None else self._changed_role(member, role, now)
 
-    def trim(self, first_seq: int) -> None:
-        """The history now begins here; earlier ids may be used again."""
-        self._state.first_seq = max(self._state.first_seq, first_seq)
-        self._state.ids.drop_before(first_seq)
+    def trim(
+        self, first_seq: int, oldest_seq: int | None = None, ids: Collection[str] = ()
+    ) -> None:
+        """From here on nothing is missing; ids of what is no longer kept may be used again.
+
+        Some messages before it may be kept, from `oldest_seq` on; `ids` are those of messages
+        between the two that are not.
+        """
+        state = self._state
+        state.first_seq = max(state.first_seq, first_seq)
+        oldest = first_seq if oldest_seq is None else oldest_seq
+        state.oldest_seq = min(max(state.oldest_seq, oldest), state.first_seq)
+        state.ids.drop_before(state.oldest_seq)
+        if ids:
+            state.ids.drop(ids)
 
     def tick(self, now: float) -> list[Effect]:
         """Let happen what is due: requests time out, proposals expire, some never came back."""

@@ -40,6 +40,9 @@ class State:
         self.new_id = new_id
         self.seq = 0
         self.first_seq = 1
+        """From here on nothing of the history is missing."""
+        self.oldest_seq = 1
+        """The oldest message that is kept; before `first_seq`, others may be missing."""
         self.members = Members(bounds)
         self.deadlines = Deadlines()
         self.requests = Requests(bounds, self.deadlines)
@@ -146,15 +149,22 @@ class State:
             "participants_total": len(self.members),
             "room": settings.name,
             "epoch": settings.epoch,
-            "history": {
-                "enabled": settings.history,
-                "first_seq": self.first_seq,
-                "last_seq": self.seq,
-            },
+            "history": self._history(),
             "quorum": settings.quorum,
             **more,
         }
         return self.say("system.welcome", payload, now)
+
+    def _history(self) -> dict[str, Any]:
+        """What there is to read again."""
+        told = {
+            "enabled": self.settings.history,
+            "first_seq": self.first_seq,
+            "last_seq": self.seq,
+        }
+        return (
+            told if self.oldest_seq >= self.first_seq else {**told, "oldest_seq": self.oldest_seq}
+        )
 
     def rewelcome(self, accounts: Iterable[str], now: float) -> Iterator[Tell]:
         """Tell those of the accounts that are here what they may do now."""

@@ -20,6 +20,11 @@ LARGEST_SEQ: Final = 2**53 - 1
 """What every reader of JSON keeps exactly."""
 
 
+OLDEST_SEQ: Final = (
+    "Where the oldest message is that is kept. It is there where messages before `first_seq` are "
+    "kept and others between them are not."
+)
+
 _PAGED: Final = {
     "next_cursor": {
         "type": ["string", "null"],
@@ -188,8 +193,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "participants": told(
                 "integer", "How many are here now, backends not counted.", minimum=0
             ),
-            "first_seq": seq("Where its history begins."),
+            "first_seq": seq("From where on nothing of its history is missing."),
             "last_seq": seq("Where it ends at present."),
+            "oldest_seq": seq(OLDEST_SEQ),
             "created_at": moment("When it was made."),
             "owners": listed({"type": "string"}, description="The handles of the owners."),
             "grants": {
@@ -205,6 +211,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 ),
             ),
         },
+        "oldest_seq",
         "grants",
         "backends",
     ),
@@ -254,10 +261,15 @@ SCHEMAS: Final[dict[str, Schema]] = {
     },
     "MessagePage": shape(
         {
-            "messages": listed(ref("Message"), description="In order, without a gap."),
-            "first_seq": seq("Where the history of the room begins."),
+            "messages": listed(
+                ref("Message"),
+                description="In order, and without a gap from `first_seq` on.",
+            ),
+            "first_seq": seq("From where on nothing of the room's history is missing."),
             "last_seq": seq("Where it ends at present."),
-        }
+            "oldest_seq": seq(OLDEST_SEQ),
+        },
+        "oldest_seq",
     ),
     "Proposal": shape(
         {

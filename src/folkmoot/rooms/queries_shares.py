@@ -1,0 +1,107 @@
+"""The SQL of shares: how much each author has stored in each room. It is kept, never counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from folkmoot.core.ports import Row, Tx
+from folkmoot.rooms.model import RoomId
+from folkmoot.rooms.shares import MESSAGE_BYTES, Share
+
+AUTHOR: Final = "COALESCE(account, about, '')"
+SIZE: Final = f"{MESSAGE_BYTES} + LENGTH(data)"
+
+WINDOW: Final = 2_000
+
+
+async def add(tx: Tx, room_id: RoomId, shares: Mapping[str, Share]) -> None:
+    """Note what was stored with these messages."""
+    for author, (messages, size) in shares.items():
+        await tx.execute(
+            "INSERT INTO room_shares (room_id, author, messages, bytes) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (room_id, author) DO UPDATE SET "
+            "messages = room_shares.messages + excluded.messages, "
+            "bytes = room_shares.bytes + excluded.bytes",
+            (room_id, author, messages, size),
+        )
+
+
+async def subtract(tx: Tx, room_id: RoomId, removed: list[Row]) -> Share:
+    """Note what was removed, given as author and size of each message; all of it together."""
+    shares: dict[str, Share] = {}
+    for author, size in removed:
+        shares[author] = shares.get(author, Share()).plus(size)
+    for author, (messages, size) in shares.items():
+        await tx.execute(
+            "UPDATE room_shares SET messages = messages - ?, bytes = bytes - ? "
+            "WHERE room_id = ? AND author = ?",
+            (messages, size, room_id, author),
+        )
+        await tx.execute(
+            "DELETE FROM room_shares WHERE room_id = ? AND author = ? AND messages <= 0",
+            (room_id, author),
+        )
+    return Share(len(removed), sum(size for _, size in removed))
+
+
+async def of_room(tx: Tx, room_id: RoomId) -> dict[str, Share]:
+    """The shares of a room's history, by author."""
+    rows = await tx.fetch(
+        "SELECT author, messages, bytes FROM room_shares WHERE room_id = ?", (room_id,)
+    )
+    return {author: Share(messages, size) for author, messages, size in rows}
+
+
+async def total_of_room(tx: Tx, room_id: RoomId) -> Share:
+    """What a room's history has in all."""
+    row = await tx.fetch_one(
+        "SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(bytes), 0) FROM room_shares "
+        "WHERE room_id = ?",
+        (room_id,),
+    )
+    return Share() if row is None else Share(*row)
+
+
+async def written_by(tx: Tx, author: str) -> int:
+    """The bytes an author has in all rooms; the cost grows with the rooms it wrote in."""
+    row = await tx.fetch_one(
+        "SELECT COALESCE(SUM(bytes), 0) FROM room_shares WHERE author = ?", (author,)
+    )
+    return 0 if row is None else int(row[0])
+
+
+async def owned_by(tx: Tx, account_id: str) -> int:
+    """The bytes in all rooms that an account made; the cost grows with those rooms' authors."""
+    row = await tx.fetch_one(
+        "SELECT COALESCE(SUM(s.bytes), 0) FROM room_members m CROSS JOIN rooms r "
+        "CROSS JOIN room_shares s WHERE m.account_id = ? AND m.role = 'owner' "
+        "AND r.id = m.room_id AND r.created_by = m.account_id AND s.room_id = r.id",
+        (account_id,),
+    )
+    return 0 if row is None else int(row[0])
+
+
+async def total(tx: Tx) -> int:
+    """The bytes of all rooms."""
+    row = await tx.fetch_one("SELECT COALESCE(SUM(bytes), 0) FROM room_shares")
+    return 0 if row is None else int(row[0])
+
+
+async def count_over(tx: Tx, size: int) -> int:
+    """How many authors have more than so many bytes in all rooms."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM (SELECT author FROM room_shares WHERE author <> '' "
+        "GROUP BY author HAVING SUM(bytes) > ?) AS heavy",
+        (size,),
+    )
+    return 0 if row is None else int(row[0])
+
+
+async def window(tx: Tx, room_id: RoomId, after: int) -> list[Row]:
+    """Some messages after a `seq`: the `seq` of each, its author, and what it counts for."""
+    return await tx.fetch(
+        f"SELECT seq, {AUTHOR}, {SIZE} FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (room_id, after, WINDOW),
+    )

@@ -1,0 +1,102 @@
+"""Shares: how much of a room's history each author has, and what goes when it is too much.
+
+The authors with most lose their oldest messages, down to a share that all can have. Whoever has
+less than that loses nothing, so a flood pushes out itself and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from folkmoot.rooms.machine import Append
+
+GATEWAY_AUTHOR: Final = ""
+"""The author of what the gateway says about nobody."""
+
+MESSAGE_BYTES: Final = 256
+"""What a stored message takes beside its own bytes: its id, its kind, and places in two indexes."""
+
+
+class Share(NamedTuple):
+    """What an author has in a room."""
+
+    messages: int = 0
+    bytes: int = 0
+
+    def plus(self, size: int) -> Share:
+        """The share with one message more."""
+        return Share(self.messages + 1, self.bytes + size)
+
+
+class Trimmed(NamedTuple):
+    """What is left of a history after the oldest messages of some authors went."""
+
+    removed: list[int]
+    """The `seq` of each message that goes."""
+    oldest_seq: int | None
+    """The `seq` of the first message that is left; None where none is."""
+
+
+def author_of(message: Append) -> str:
+    """Whose share a message counts towards."""
+    return message.account or message.about or GATEWAY_AUTHOR
+
+
+def size_of(message: Append) -> int:
+    """What a message counts for."""
+    return MESSAGE_BYTES + len(message.data)
+
+
+def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
+    """What each author has of some messages."""
+    shares: dict[str, Share] = {}
+    for message in messages:
+        author = author_of(message)
+        shares[author] = shares.get(author, Share()).plus(size_of(message))
+    return shares
+
+
+def fair_share(amounts: Iterable[int], most: int) -> int:
+    """The largest share at which all together have at most so much; whoever has less keeps it."""
+    left = sorted(amounts)
+    total, count = sum(left), len(left)
+    if total <= most:
+        return total
+    rest = most
+    for amount in left:
+        if amount * count > rest:
+            return rest // count
+        rest -= amount
+        count -= 1
+    return rest
+
+
+class Trimming:
+    """Decides, message by message from the oldest on, which of a history go."""
+
+    def __init__(self, shares: Mapping[str, Share], most: int, most_bytes: int) -> None:
+        messages = fair_share((share.messages for share in shares.values()), most)
+        size = fair_share((share.bytes for share in shares.values()), most_bytes)
+        self._excess = {
+            author: Share(share.messages - messages, share.bytes - size)
+            for author, share in shares.items()
+            if share.messages > messages or share.bytes > size
+        }
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nobody has more than a fair share any longer."""
+        return not self._excess
+
+    def goes(self, author: str, size: int) -> bool:
+        """Whether the next message goes."""
+        excess = self._excess.get(author)
+        if excess is None:
+            return False
+        left = Share(excess.messages - 1, excess.bytes - size)
+        if left.messages > 0 or left.bytes > 0:
+            self._excess[author] = left
+        else:
+            del self._excess[author]
+        return True

@@ -1,0 +1,91 @@
+"""The settings of quotas: how much one account, and the whole hub, may store and hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from folkmoot.settings.section import Section
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MOST = 1 << 50
+
+Bytes = Annotated[int, Meta(ge=0, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+class QuotaSettings(Section, frozen=True, kw_only=True):
+    """How much one account, and the whole hub, may store and hold; 0 is no limit."""
+
+    mail_bytes_per_account: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes of mail that one account has sent and that are still stored. A "
+            "message counts for its sender until both sides have deleted it, or retention removes "
+            "it; nobody's mailbox can be filled by others.",
+        ),
+    ] = GIB
+    mail_bytes: Annotated[Bytes, Meta(description="Bytes of all mail of the hub.")] = 64 * GIB
+    room_bytes_per_account: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that one account has stored in all rooms, and bytes that are stored "
+            "in all rooms it made, by whomever.",
+        ),
+    ] = 2 * GIB
+    room_bytes: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that the history of one room takes; beyond it, those who have most "
+            "of it lose their oldest messages.",
+        ),
+    ] = 256 * MIB
+    all_rooms_bytes: Annotated[Bytes, Meta(description="Bytes of all rooms of the hub.")] = 64 * GIB
+    memory_room_bytes: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that the history of one room in memory takes; beyond it, those who "
+            "have most of it lose their oldest messages.",
+        ),
+    ] = 16 * MIB
+    memory_bytes_per_account: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that all rooms in memory take that one account made; beyond it, the "
+            "largest of them is trimmed.",
+        ),
+    ] = 64 * MIB
+    memory_bytes: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that all rooms in memory take; beyond it, the largest room of the "
+            "account with most is trimmed.",
+        ),
+    ] = 512 * MIB
+    invites_per_account: Annotated[
+        Count,
+        Meta(description="Invites to the hub that one account has made and nobody has claimed."),
+    ] = 500
+    guests_per_account: Annotated[
+        Count,
+        Meta(
+            description="Guests that one account has invited into rooms, with those who did not "
+            "come yet."
+        ),
+    ] = 1_000
+    sessions_per_account: Annotated[
+        Count,
+        Meta(
+            description="Sessions of the handshake era that one account has open; a further one "
+            "ends the one that was not used for longest. Never more than a tenth of "
+            "`mcp.max_sessions`.",
+        ),
+    ] = 200
+    min_free_disk_bytes: Annotated[
+        Bytes,
+        Meta(
+            description="Bytes that must stay free on the disk of the data folder; with less, the "
+            "hub stores nothing new, and still reads and deletes.",
+        ),
+    ] = 256 * MIB
