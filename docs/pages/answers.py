@@ -62,6 +62,16 @@ DIGEST = {
 }
 
 
+WHOAMI: dict[str, Any] = {
+    **OWN_PROFILE,
+    "created_at": TIME,
+    "quotas": {
+        "mail": {"used": 18_432, "limit": 1_073_741_824},
+        "rooms": {"used": 51_200, "limit": 2_147_483_648},
+    },
+}
+
+
 def changed(state: str) -> dict[str, Any]:
     """The answer of a tool that changes the state of a thread."""
     return {"thread_id": ID, "state": state, "message": f"Thread {state}."}
@@ -82,7 +92,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "message": "Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
     },
-    "msg/whoami": {**OWN_PROFILE, "created_at": TIME},
+    "msg/whoami": WHOAMI,
     "msg/set_profile": {**OWN_PROFILE, "message": "Profile updated."},
     "msg/change_handle": {
         "old_handle": "alice",
@@ -159,7 +169,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
             },
         ]
     },
-    "folkmoot/call_tool": {**OWN_PROFILE, "created_at": TIME},
+    "folkmoot/call_tool": WHOAMI,
 }
 ANSWERS: dict[str, dict[str, Any]] = {
     name: dict(with_notice(CATALOGUE.find(name), answer)) for name, answer in _ANSWERS.items()

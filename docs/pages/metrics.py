@@ -15,6 +15,7 @@ from folkmoot.telemetry.parts import (
     backend_families,
     bus_families,
     mcp_families,
+    quota_families,
     room_families,
     store_families,
     tool_families,
@@ -35,6 +36,7 @@ def families() -> list[Metric]:
     sizes = {"batch_sizes": [0 for _ in BATCH_BOUNDS]}
     metrics.watch(lambda: store_families({**empty, **sizes}, BATCH_BOUNDS))
     metrics.watch(lambda: bus_families(0))
+    metrics.watch(lambda: quota_families({"mail": (0, 0)}, {"mail": 0}, {"mail_bytes": 0}, 0))
     metrics.watch(lambda: backend_families(()))
     metrics.watch(lambda: mcp_families({"lane": 0}, 0))
     metrics.watch(lambda: tool_families({("msg/send", "ok"): 0}))

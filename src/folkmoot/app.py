@@ -31,6 +31,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.pipeline import Pipeline, show_to
+from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
 from folkmoot.relay.passing import Passing
@@ -46,6 +47,7 @@ from folkmoot.telemetry.parts import (
     backend_families,
     bus_families,
     mcp_families,
+    quota_families,
     room_families,
     store_families,
     tool_families,
@@ -73,6 +75,7 @@ from folkmoot.vault import Vault
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
     from starlette.types import ASGIApp
 
     from folkmoot.core.ports import Clock, Interceptor
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.app")
 
 TRACES_SECONDS = 5.0
+QUOTA_SECONDS = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -89,6 +93,7 @@ class Hub:
     """One hub: `async with Hub(settings).running() as hub:` and it listens."""
 
     store: SqliteStore
+    quotas: Quotas
     accounts: Accounts
     mail: Mail
     rooms: Rooms
@@ -135,7 +140,7 @@ class Hub:
             failure: BaseException | None = None
             with single_cause():
                 async with asyncio.TaskGroup() as tasks:
-                    aside = (control.serve(), self._retention.run())
+                    aside = (control.serve(), self._retention.run(), self._refresh_quotas())
                     ends = [tasks.create_task(each).cancel for each in aside]
                     # Rooms stop first: everyone in them still gets what is being stored.
                     async with self.rooms.running():
@@ -191,6 +196,7 @@ class Hub:
         if vault.awaited_id:
             logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
+        await self._open_quotas(folder)
         self._open_mail(vault)
         await self.behind.open(
             self.store,
@@ -224,7 +230,10 @@ class Hub:
                     Exporter(self.store, self.clock, self.accounts, self.mail)
                 ),
                 "status": status_command(
-                    version=__version__, url=self.base_url, uptime=self.uptime
+                    version=__version__,
+                    url=self.base_url,
+                    uptime=self.uptime,
+                    quotas=self._quotas_used,
                 ),
                 **self._passing.commands,
                 **self.behind.commands(settings.public_url or self.base_url),
@@ -252,6 +261,41 @@ class Hub:
         )
         return control, self._server
 
+    async def _open_quotas(self, folder: DataFolder) -> None:
+        self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))
+        await self.quotas.refresh(self.store)
+
+        def families() -> list[Metric]:
+            quotas, memory = self.quotas, self.rooms.memory
+            return quota_families(
+                self._quotas_used(),
+                {
+                    "mail": quotas.near_mail,
+                    "rooms": quotas.near_rooms,
+                    "memory_rooms": memory.near(NEAR),
+                },
+                quotas.refused,
+                quotas.disk.free() if quotas.disk else None,
+            )
+
+        self.metrics.watch(families)
+
+    def _quotas_used(self) -> dict[str, tuple[int, int]]:
+        """What the hub stores and holds, by what it is, and the most of it."""
+        quotas, limits = self.quotas, self.quotas.limits
+        return {
+            "mail": (quotas.mail_used, limits.mail_bytes),
+            "rooms": (quotas.rooms_used, limits.all_rooms_bytes),
+            "memory_rooms": (self.rooms.memory.used, limits.memory_bytes),
+        }
+
+    async def _refresh_quotas(self) -> None:
+        """Read now and then how much is used, for what is removed is not followed."""
+        while True:
+            await asyncio.sleep(QUOTA_SECONDS)
+            with contextlib.suppress(StoreError):
+                await self.quotas.refresh(self.store)
+
     def _open_mail(self, vault: Vault) -> None:
         settings = self.settings
         longest = settings.mail.max_body_characters
@@ -261,9 +305,16 @@ class Hub:
             vault,
             policy=settings.registration_policy,
             max_message_characters=longest,
+            quotas=self.quotas,
         )
         self.mail = Mail(
-            self.store, self.bus, self.clock, self.accounts, vault, max_body_characters=longest
+            self.store,
+            self.bus,
+            self.clock,
+            self.accounts,
+            vault,
+            max_body_characters=longest,
+            quotas=self.quotas,
         )
         self._retention = Retention(self.mail, self.clock, keep_days=settings.mail.keep_days)
 
@@ -296,6 +347,7 @@ class Hub:
                 self.clock,
             ),
             policy=self.behind.policy,
+            quotas=self.quotas,
         )
         self.accounts.watch(self.rooms.recheck)
         self.behind.rights.watch(self.rooms.rights_changed)
@@ -331,6 +383,7 @@ class Hub:
             max_body_bytes=settings.http.max_body_bytes,
             drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
+            sessions_per_account=settings.quotas.sessions_per_account,
         )
         self._callers = Callers(self.rooms, self.mcp.in_session)
 

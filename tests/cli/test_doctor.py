@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
+from folkmoot.accounts import Accounts
+from folkmoot.bus import MemoryBus
 from folkmoot.cli import checks
 from folkmoot.cli.checks import required
 from folkmoot.cli.exits import ExitCode
+from folkmoot.clock import SystemClock
 from folkmoot.keys import load_master_key
+from folkmoot.mail import Mail
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.certificates import certificate
@@ -240,3 +244,55 @@ def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(
     code, findings = examined(**{**chosen, "FOLKMOOT_RECORD_FOLDER": "open"})
     assert (code, findings["rules"]["text"]) == (0, "rules.toml")
     assert findings["recording"]["level"] == "warning"
+
+
+def sent(folder: Path, count: int) -> None:
+    """Let alice have sent some mail to bob."""
+
+    async def main() -> None:
+        key = load_master_key(folder / "master.key", given=None, database_exists=True)
+        store, clock, bus = (
+            await SqliteStore.open(folder / "folkmoot.db"),
+            SystemClock(),
+            MemoryBus(),
+        )
+        vault = await Vault.load(store, key)
+        accounts = Accounts(store, clock, vault, policy="open")
+        mail = Mail(store, bus, clock, accounts, vault)
+        alice = (await accounts.register("alice")).account
+        await accounts.register("bob")
+        for _ in range(count):
+            await mail.send(alice, "bob", body="x" * 1_000)
+        await bus.close()
+        await store.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("hub.quota-told")
+def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(
+    examined: Callable[..., Any], data: Path
+) -> None:
+    sent(data, 5)
+    before = snapshot(data)
+    code, findings = examined()
+    assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "ok")
+    assert findings["quotas"]["text"].startswith("mail 9.1 KiB of 64.0 GiB, rooms 0 bytes of ")
+    code, findings = examined(FOLKMOOT_QUOTAS_MAIL_BYTES_PER_ACCOUNT="10000")
+    assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "warning")
+    assert "nearly used up: @alice (mail 93%)" in findings["quotas"]["text"]
+    code, findings = examined(FOLKMOOT_QUOTAS_MAIL_BYTES="10000")
+    assert "the hub's mail (93%)" in findings["quotas"]["text"]
+    code, findings = examined(FOLKMOOT_QUOTAS_MIN_FREE_DISK_BYTES=str(1 << 50))
+    assert (code, findings["quotas"]["level"]) == (ExitCode.FAILED, "problem")
+    assert snapshot(data) == before
+
+
+@pytest.mark.requirement("hub.quota-told")
+def test_a_share_that_was_counted_wrong_is_found(examined: Callable[..., Any], data: Path) -> None:
+    sent(data, 2)
+    with closing(apsw.Connection(str(data / "folkmoot.db"))) as connection:
+        connection.execute("UPDATE mail_shares SET bytes = bytes - 1")
+    code, findings = examined()
+    assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "warning")
+    assert findings["quotas"]["text"].endswith("counted wrong: mail: 1 of the shares")

@@ -36,6 +36,10 @@ def test_status_tells_of_the_running_hub(
     told = json.loads(folkmoot("status", "--data", "here", "--json").out)
     assert told["uptime"] > 0
     del told["uptime"]
+    quotas = told.pop("quotas")
+    assert quotas["mail"] == {"used": 0, "limit": 1 << 36}
+    assert set(quotas) == {"mail", "rooms", "memory_rooms"}
+    assert "Rooms in memory" in ran.out
     assert told == {
         "url": hub.url,
         "version": __version__,

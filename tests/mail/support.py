@@ -17,6 +17,7 @@ from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
 from folkmoot.mail import EncryptedPayload, Mail, Page, Sent
+from folkmoot.quotas import MAIL_SIZE
 from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
 
@@ -36,6 +37,12 @@ BOOKS = {
     "copies in no thread of theirs": "SELECT c.seq FROM copies c LEFT JOIN members m "
     "ON m.user_id = c.user_id AND m.thread_id = c.thread_id WHERE m.user_id IS NULL",
     "unread of one's own": "SELECT seq FROM copies WHERE unread = 1 AND incoming = 0",
+    "shares of mail": "SELECT x.from_id FROM (SELECT from_id, COUNT(*) AS messages, "
+    f"SUM({MAIL_SIZE}) AS bytes FROM messages GROUP BY from_id) x "
+    "LEFT JOIN mail_shares s ON s.account = x.from_id "
+    "WHERE s.account IS NULL OR s.messages <> x.messages OR s.bytes <> x.bytes",
+    "shares of nothing": "SELECT account FROM mail_shares WHERE messages + bytes <> 0 "
+    "AND account NOT IN (SELECT from_id FROM messages)",
     "a sequence that was passed": "SELECT value FROM counters WHERE name = 'message_seq' "
     "AND value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
 }

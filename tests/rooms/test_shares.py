@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot import quotas
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import MessagePage, RoomOptions, Visitor, queries_shares, read_patch
 from folkmoot.rooms.shares import Share, Trimming, fair_share
@@ -223,12 +224,12 @@ def test_shares_go_with_their_room(tmp_path: Path) -> None:
             await hub.rooms.post(bob, "square", chat("hello"))
             account = bob.principal.account_id
             read = hub.store.read
-            assert await read(lambda tx: queries_shares.written_by(tx, account)) > 256
+            assert await read(lambda tx: quotas.written_in_rooms(tx, account)) > 256
             owner = ann.principal.account_id
-            assert await read(lambda tx: queries_shares.owned_by(tx, owner)) > 256
+            assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) > 256
             await hub.rooms.delete(ann, "square")
-            assert await read(lambda tx: queries_shares.written_by(tx, account)) == 0
-            assert await read(queries_shares.total) == 0
+            assert await read(lambda tx: quotas.written_in_rooms(tx, account)) == 0
+            assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) == 0
 
     run(main())
 

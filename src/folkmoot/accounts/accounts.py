@@ -38,6 +38,7 @@ from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.quotas import Quotas, mail_of, stored_in_own_rooms, written_in_rooms
 
 Changed: TypeAlias = Callable[[str], Awaitable[None]]
 """Told the id of an account that has changed."""
@@ -55,6 +56,7 @@ class Accounts:
         policy: Policy,
         reserved: ReservedNames | None = None,
         max_message_characters: int = 100_000,
+        quotas: Quotas | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -62,6 +64,7 @@ class Accounts:
         self._policy = policy
         self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
+        self._quotas = quotas or Quotas()
         self._known = KnownTokens()
         self._watchers: list[Changed] = []
 
@@ -89,6 +92,7 @@ class Accounts:
         also: Welcome | None = None,
     ) -> Registered:
         """Make an account; `also` joins the transaction with inviter and pending message."""
+        self._quotas.check_disk()
         if self._policy == "closed":
             await self._store.read(lambda tx: registration.check_invited(tx, invite_code))
         application = registration.check_application(
@@ -198,6 +202,7 @@ class Accounts:
     async def add_contact(self, viewer: Account, handle: str, nickname: str = "") -> Account:
         """Add a user to the viewer's contacts, or give one who is there another nickname."""
         check_text("nickname", nickname)
+        self._quotas.check_disk()
         now = self._now()
         return await self._store.write(
             lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now)
@@ -222,6 +227,7 @@ class Accounts:
 
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""
+        self._quotas.check_disk()
         now, code = self._now(), new_invite_code()
         code_hash = hash_secret(code)
         pending = None
@@ -229,7 +235,9 @@ class Accounts:
             plaintext = check_pending(message, self._max_message_characters)
             pending = self._sealer.seal(PENDING, code_hash, plaintext)
         inviter = viewer.id if viewer else None
-        await self._store.write(lambda tx: do_invite(tx, code_hash, inviter, pending, now))
+        await self._store.write(
+            lambda tx: do_invite(tx, code_hash, inviter, pending, now, self._quotas)
+        )
         return code
 
     async def invite_for(self, handle: str, seconds: int = INVITE_SECONDS) -> HandleInvite:
@@ -268,6 +276,7 @@ class Accounts:
         client_public_key: str | None = None,
     ) -> Account:
         """Change the fields of the viewer's profile that are given."""
+        self._quotas.check_disk()
         changes = profiles.check_profile(
             {
                 "display_name": display_name,
@@ -305,6 +314,23 @@ class Accounts:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
         now = self._now()
         return await self._store.read(lambda tx: people.belongings(tx, user_id, now), long=True)
+
+    async def quotas_of(self, user_id: str) -> dict[str, dict[str, int]]:
+        """How much of its quotas an account uses, in bytes; a limit of 0 is none."""
+        limits = self._quotas.limits
+
+        async def query(tx: Tx) -> dict[str, dict[str, int]]:
+            written = await written_in_rooms(tx, user_id)
+            used = max(written, await stored_in_own_rooms(tx, user_id))
+            return {
+                "mail": {
+                    "used": await mail_of(tx, user_id),
+                    "limit": limits.mail_bytes_per_account,
+                },
+                "rooms": {"used": used, "limit": limits.room_bytes_per_account},
+            }
+
+        return await self._store.read(query)
 
     def _now(self) -> int:
         return int(self._clock.now())

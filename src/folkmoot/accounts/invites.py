@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from folkmoot.accounts.queries_invites import insert_invite, replace_invite_for
+from folkmoot.accounts.queries_invites import count_open, insert_invite, replace_invite_for
 from folkmoot.accounts.registration import access_own
 from folkmoot.accounts.reserved import ReservedNames, Standing, standing
 from folkmoot.core.errors import ArgumentInvalid, HandleTaken
 from folkmoot.core.ports import Tx
+from folkmoot.quotas import Quotas
 
 INVITE_SECONDS: Final = 7 * 86_400
 """How long an invite for a handle can be claimed unless the operator says otherwise."""
@@ -29,11 +30,20 @@ def check_pending(message: str, most: int) -> bytes:
 
 
 async def do_invite(
-    tx: Tx, code_hash: str, inviter_id: str | None, pending: str | None, now: int
+    tx: Tx,
+    code_hash: str,
+    inviter_id: str | None,
+    pending: str | None,
+    now: int,
+    quotas: Quotas,
 ) -> None:
     """Store an invite of someone who has an account, or of the operator."""
     if inviter_id is not None:
         await access_own(tx, inviter_id)
+        most = quotas.limits.invites_per_account
+        if most:
+            open_ = await count_open(tx, inviter_id, most)
+            quotas.check("invites_per_account", open_ + 1, most)
     await insert_invite(tx, code_hash, inviter_id, pending, now)
 
 

@@ -88,6 +88,16 @@ async def state_of_invite(tx: Tx, code_hash: str, now: int) -> InviteState:
     return "valid" if until is None or until > now else "expired"
 
 
+async def count_open(tx: Tx, user_id: str, most: int) -> int:
+    """How many invites of a user nobody has claimed, counted up to so many."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM invites WHERE created_by = ? AND claimed_at IS NULL "
+        "LIMIT ?) AS some",
+        (user_id, most),
+    )
+    return 0 if row is None else int(row[0])
+
+
 async def invites_of(tx: Tx, user_id: str) -> list[InviteRecord]:
     """The invites a user has made."""
     rows = await tx.fetch(

@@ -9,15 +9,20 @@ from folkmoot import __version__
 from folkmoot.cli.checks import check_port
 from folkmoot.cli.output import duration, size
 from folkmoot.cli.running import HubStatus, hub_status
+from folkmoot.cli.status import amount
 from folkmoot.core.errors import FolkmootError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from folkmoot.core.ports import Row, Tx
+    from folkmoot.quotas import Report, Use
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
 
+MOST_NAMED = 5
+"""Accounts that are named beside the number of the others."""
 RESTORE = (
     "Stop the hub, move the database away together with its -wal and -shm files, and put the "
     "newest backup in its place."
@@ -38,6 +43,8 @@ def check_data(settings: Settings) -> Iterator[Finding]:
         yield check_master_key(settings, paths, info)
     if database is not None:
         yield database
+    if info is not None and database is not None and database.level == "ok":
+        yield check_quotas(settings, paths, info)
     yield from check_place(settings, paths)
 
 
@@ -87,6 +94,54 @@ def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
     if info.schema < info.newest_schema:
         text += f", brought to {info.newest_schema} at the next start"
     return Finding("database", "ok", text), info
+
+
+def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Finding:
+    """How much of the quotas is used, whether someone is near one, and whether it is kept right."""
+    from folkmoot.clock import SystemClock
+    from folkmoot.quotas import NEAR, Disk, differences, heaviest_in_rooms, heaviest_mail, report
+    from folkmoot.store import look_up
+
+    if info.schema != info.newest_schema:
+        return Finding("quotas", "ok", "counted once the database has the newest schema")
+    limits = settings.quotas
+
+    async def query(tx: Tx) -> tuple[Report, list[Row], list[Row], list[str]]:
+        return (
+            await report(tx, limits),
+            await heaviest_mail(tx, limits),
+            await heaviest_in_rooms(tx, limits),
+            await differences(tx),
+        )
+
+    try:
+        used, mail, rooms, wrong = look_up(paths.database, query)
+        free = Disk(paths.folder, SystemClock()).free()
+    except (FolkmootError, OSError) as error:
+        return Finding("quotas", "problem", f"cannot be read: {error}", RESTORE)
+    told = f"mail {amount(*used.mail)}, rooms {amount(*used.rooms)}, {size(free)} of the disk free"
+    if limits.min_free_disk_bytes and free < limits.min_free_disk_bytes:
+        advice = "Free some of the disk; until then the hub stores nothing new."
+        return Finding("quotas", "problem", told, advice)
+    near = [
+        *(f"the hub's {name} ({use.part:.0%})" for name, use in totals(used) if use.part >= NEAR),
+        *(f"@{row[0]} (mail {row[1] / limits.mail_bytes_per_account:.0%})" for row in mail),
+        *(f"@{row[0]} (rooms {row[1] / limits.room_bytes_per_account:.0%})" for row in rooms),
+    ]
+    if near:
+        more = f" and {len(near) - MOST_NAMED} more" if len(near) > MOST_NAMED else ""
+        named = ", ".join(near[:MOST_NAMED])
+        advice = "Raise the limit under [quotas], or have mail and rooms deleted."
+        return Finding("quotas", "warning", f"{told}; nearly used up: {named}{more}", advice)
+    if wrong:
+        advice = "This is a fault of Folkmoot's; please report it. Nothing stored is damaged."
+        return Finding("quotas", "warning", f"{told}; counted wrong: {', '.join(wrong)}", advice)
+    return Finding("quotas", "ok", told)
+
+
+def totals(used: Report) -> list[tuple[str, Use]]:
+    """What the hub stores in all, by name."""
+    return [("mail", used.mail), ("rooms", used.rooms)]
 
 
 def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None) -> Finding:

@@ -26,6 +26,8 @@ class HubStatus(msgspec.Struct, frozen=True):
     version: str
     uptime: Annotated[float, Meta(ge=0, le=CENTURIES)]
     url: str
+    quotas: dict[str, tuple[int, int]] = {}
+    """What the hub stores and holds, by what it is, and the most of it; 0 is no limit."""
 
 
 def hub_status(paths: Paths) -> HubStatus:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
-from folkmoot.cli.output import aligned, duration, say, say_json
+from folkmoot.cli.output import aligned, duration, say, say_json, size
 from folkmoot.cli.running import hub_status
 from folkmoot.datafolder import Paths
+
+NAMES = {"mail": "Mail", "rooms": "Rooms", "memory_rooms": "Rooms in memory"}
+
+
+def amount(used: int, limit: int) -> str:
+    """How much of a quota is used."""
+    return f"{size(used)} of {size(limit)}" if limit else size(used)
 
 
 def status(
@@ -25,6 +32,10 @@ def status(
                 "pid": hub.pid,
                 "uptime": hub.uptime,
                 "data": str(paths.folder),
+                "quotas": {
+                    what: {"used": used, "limit": limit}
+                    for what, (used, limit) in hub.quotas.items()
+                },
             }
         )
         return
@@ -34,6 +45,7 @@ def status(
         ("Process", str(hub.pid)),
         ("Up", duration(hub.uptime)),
         ("Data in", str(paths.folder)),
+        *((NAMES.get(what, what), amount(*use)) for what, use in hub.quotas.items()),
     ]
     for line in aligned(rows):
         say(line)

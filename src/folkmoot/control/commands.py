@@ -112,11 +112,23 @@ def check_command(store: OperableStore) -> Command:
     return check
 
 
-def status_command(*, version: str, url: str, uptime: Callable[[], float]) -> Command:
-    """`status`: who runs here, and since when."""
+def status_command(
+    *,
+    version: str,
+    url: str,
+    uptime: Callable[[], float],
+    quotas: Callable[[], dict[str, tuple[int, int]]] = dict,
+) -> Command:
+    """`status`: who runs here, since when, and how much of each quota of the hub is used."""
 
     async def status(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
         convert(arguments, NoArguments)
-        return {"pid": os.getpid(), "version": version, "uptime": uptime(), "url": url}
+        return {
+            "pid": os.getpid(),
+            "version": version,
+            "uptime": uptime(),
+            "url": url,
+            "quotas": quotas(),
+        }
 
     return status

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from folkmoot.accounts import Account, Accounts, Farewell, Sealer
 from folkmoot.core.errors import (
     ArgumentInvalid,
@@ -30,9 +32,10 @@ from folkmoot.mail.model import (
 )
 from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
-from folkmoot.mail.sending import Sender, Stored, new_letter
+from folkmoot.mail.sending import Sender, Stored, new_letter, size_of
 from folkmoot.mail.subjects import Subjects
 from folkmoot.mail.waiting import MOST_SECONDS, announce, wait_for_page
+from folkmoot.quotas import Quotas, Use, warning
 
 MAX_BODY_CHARACTERS = 100_000
 MOST_LISTED = 100
@@ -51,6 +54,7 @@ class Mail:
         *,
         max_body_characters: int = MAX_BODY_CHARACTERS,
         most_pairs: int = MOST_PAIRS,
+        quotas: Quotas | None = None,
     ) -> None:
         self._store = store
         self._bus = bus
@@ -60,7 +64,8 @@ class Mail:
         keys = SharedKeys(accounts.private_key, most_pairs=most_pairs)
         subjects = Subjects(sealer)
         self._cursors = Cursors(sealer)
-        self._sender = Sender(keys, subjects)
+        self._quotas = quotas or Quotas()
+        self._sender = Sender(keys, subjects, self._quotas)
         self._reader = Reader(Bodies(keys), subjects, self._cursors)
         self._remover = Remover(subjects)
 
@@ -108,6 +113,7 @@ class Mail:
         return await self._post(sender, unit)
 
     async def _post(self, sender: Account, unit: Unit[tuple[Stored, Account]]) -> Sent:
+        self._quotas.check_disk()
         try:
             stored, recipient = await self._store.write(unit)
         except (ConstraintViolated, UserNotFound):
@@ -116,13 +122,16 @@ class Mail:
                 raise AuthenticationRequired from None
             raise
         await announce(self._bus, stored)
-        message = stored.message
+        message, limits = stored.message, self._quotas.limits
+        self._quotas.mail_used += size_of(message)
+        near = warning("mail_bytes_per_account", Use(stored.used, limits.mail_bytes_per_account))
         return Sent(
             message_id=message.id,
             thread_id=message.thread_id,
             to=recipient.handle,
             encryption_mode=message.mode,
             created_at=message.created_at,
+            quota_warning=near or UNSET,
         )
 
     async def welcome(
@@ -133,7 +142,8 @@ class Mail:
             return
         inviter = await self._accounts.fetch(tx, inviter_id)
         letter = new_letter(pending, "normal", None, self._now())
-        await self._sender.store(tx, inviter, account, letter)
+        # Whoever was invited is not to pay for what the inviter has stored.
+        await self._sender.deliver(tx, inviter, account, letter)
 
     async def inbox(
         self,

@@ -37,6 +37,8 @@ class Sent(Struct, frozen=True, gc=False):
     to: str
     encryption_mode: Mode
     created_at: int
+    quota_warning: str | UnsetType = UNSET
+    """What a sender is told who has stored nearly as much as one may."""
 
 
 class Message(Struct, frozen=True, gc=False):

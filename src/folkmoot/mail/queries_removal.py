@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.quotas import MAIL_SIZE, subtract_mail
 
 
 class Side(NamedTuple):
@@ -55,10 +56,10 @@ async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
                 "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
                 (thread_id, user_id),
             )
-    await tx.execute(
-        "DELETE FROM messages WHERE seq = ? "
-        "AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
-        (seq,),
+    await _delete_messages(
+        tx,
+        "seq = ? AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
+        seq,
     )
 
 
@@ -68,18 +69,25 @@ async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
     The cost grows with the length of the thread.
     """
     await tx.execute("DELETE FROM copies WHERE user_id = ? AND thread_id = ?", (user_id, thread_id))
-    await tx.execute(
-        "DELETE FROM messages WHERE thread_id = ? "
-        "AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
-        (thread_id,),
+    await _delete_messages(
+        tx,
+        "thread_id = ? AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
+        thread_id,
     )
 
 
 async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
     """Remove what someone sent in a thread, the other side's copies too."""
-    await tx.execute(
-        "DELETE FROM messages WHERE thread_id = ? AND from_id = ?", (thread_id, user_id)
+    await _delete_messages(tx, "thread_id = ? AND from_id = ?", thread_id, user_id)
+
+
+async def _delete_messages(tx: Tx, condition: str, *params: SqlValue) -> None:
+    """Remove messages; they no longer count for their senders."""
+    removed = await tx.fetch(
+        f"DELETE FROM messages WHERE {condition} RETURNING from_id, {MAIL_SIZE}",  # noqa: S608
+        params,
     )
+    await subtract_mail(tx, removed)
 
 
 async def leave_thread(tx: Tx, user_id: str, thread_id: str) -> None:

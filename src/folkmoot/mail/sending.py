@@ -16,6 +16,7 @@ from folkmoot.mail.crypto import SharedKeys, close_box
 from folkmoot.mail.model import E2E, PRIORITIES, SERVER_ASSISTED, Mode, Priority
 from folkmoot.mail.queries import StoredMessage
 from folkmoot.mail.subjects import Subject, Subjects, subject_of
+from folkmoot.quotas import MAIL_BYTES, Quotas, add_mail
 
 MOST_SKEW = 3_600
 """Seconds by which a clock may have been set back; then times stand still instead of going back."""
@@ -46,6 +47,8 @@ class Stored(Struct, frozen=True, gc=False):
 
     message: StoredMessage
     muted: bool
+    used: int
+    """What all that the sender sent takes now, in bytes."""
 
 
 def new_letter(content: Content, priority: str, reply_to: str | None, now: int) -> Letter:
@@ -61,6 +64,11 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
+def size_of(message: StoredMessage) -> int:
+    """What a message counts for."""
+    return MAIL_BYTES + len(message.ciphertext)
+
+
 def pair_of(one: str, other: str) -> str:
     """The same text for both directions between two people."""
     return ":".join(sorted((one, other)))
@@ -74,11 +82,20 @@ def time_of(now: int, last_at: int | None) -> int:
 class Sender:
     """Stores messages; everything here runs within a unit."""
 
-    def __init__(self, keys: SharedKeys, subjects: Subjects) -> None:
+    def __init__(self, keys: SharedKeys, subjects: Subjects, quotas: Quotas) -> None:
         self._keys = keys
         self._subjects = subjects
+        self._quotas = quotas
 
     async def store(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
+        """Store a letter as `deliver` does, unless the sender or the hub has too much already."""
+        stored = await self.deliver(tx, sender, recipient, letter)
+        quotas, limits = self._quotas, self._quotas.limits
+        quotas.check("mail_bytes_per_account", stored.used, limits.mail_bytes_per_account)
+        quotas.check("mail_bytes", quotas.mail_used + size_of(stored.message), limits.mail_bytes)
+        return stored
+
+    async def deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
         """Store a letter with a copy for each side. The cost does not depend on what is stored."""
         pair = pair_of(sender.id, recipient.id)
         seq, last_at, thread_id = await queries.take_place(tx, pair)
@@ -101,7 +118,8 @@ class Sender:
         )
         await queries.insert_message(tx, message)
         states = await queries.note_message(tx, message)
-        return Stored(message, states.get(recipient.id) == "muted")
+        used = await add_mail(tx, sender.id, size_of(message))
+        return Stored(message, states.get(recipient.id) == "muted", used)
 
     async def _begin_thread(
         self, tx: Tx, pair: str, subject: Subject, sender: Account, recipient: Account, now: int

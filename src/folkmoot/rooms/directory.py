@@ -18,6 +18,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.ports import Clock, Tx
+from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends
 from folkmoot.rooms.access import check_known, require_owner, role_in
 from folkmoot.rooms.backends import check_brought, check_likeness
@@ -53,8 +54,10 @@ class Directory:
         live: LiveRooms,
         epoch: str,
         backends: Backends | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.options = options
+        self._quotas = quotas or Quotas()
         self._store = store
         self._clock = clock
         self._accounts = accounts
@@ -139,6 +142,7 @@ class Directory:
         account = visitor.account
         if account is None:
             raise RoomForbidden("A guest cannot make rooms.")
+        self._quotas.check_disk()
         check_brought(self._backends, account, spec.backends)
         check_likeness(spec.backends, (account.handle,))
         now = int(self._clock.now())
@@ -251,6 +255,7 @@ class Directory:
             await queries.delete_room(tx, record.id)
 
         await self._store.write(unit)
+        self._live.budget.forget()
         # Somebody may have come back before the record was gone.
         await self._live.end_loaded(record.id, gone)
 

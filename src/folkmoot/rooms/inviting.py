@@ -7,7 +7,8 @@ from typing import NamedTuple
 from folkmoot.accounts import Accounts
 from folkmoot.core.errors import InvitationInvalid, NameRefused, RoomNotFound
 from folkmoot.core.ports import Clock, Store, Tx
-from folkmoot.rooms import guests, queries
+from folkmoot.quotas import Quotas
+from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.machine import Invite, Role
 from folkmoot.rooms.model import Guest, Invitation, Membership, RoomId, RoomRecord
 from folkmoot.rooms.spec import check_name
@@ -25,20 +26,23 @@ class Invited(NamedTuple):
 class Inviter:
     """Makes invitations and takes them back in exchange for credentials."""
 
-    def __init__(self, store: Store, clock: Clock, accounts: Accounts) -> None:
+    def __init__(self, store: Store, clock: Clock, accounts: Accounts, quotas: Quotas) -> None:
         self._store = store
         self._clock = clock
         self._accounts = accounts
+        self._quotas = quotas
 
     async def check(self, room_id: RoomId, by: str, handle: str | None, guest: str | None) -> None:
         """Refuse an invitation that could not be made, before anyone hears of it."""
         now = int(self._clock.now())
+        self._quotas.check_disk()
 
         async def query(tx: Tx) -> None:
             if guest is None:
                 await self._accounts.reachable(tx, by, handle or "")
             else:
                 self._check_free(guest)
+                await self._check_quota(tx, by)
                 await guests.check_guest_name(tx, room_id, guest, now)
 
         await self._store.read(query)
@@ -65,6 +69,7 @@ class Inviter:
 
         async def unit(tx: Tx) -> Invited:
             self._check_free(guest)
+            await self._check_quota(tx, by)
             record = await _room(tx, name)
             someone = guests.new_guest(record.id, guest)
             until = await guests.do_invite(tx, someone, by, secret.hash, now)
@@ -72,6 +77,13 @@ class Inviter:
             return Invited(record.id, None, invitation)
 
         return await self._store.write(unit)
+
+    async def _check_quota(self, tx: Tx, by: str) -> None:
+        """Refuse one guest more to whom has invited as many as one account may."""
+        most = self._quotas.limits.guests_per_account
+        if most:
+            invited = await queries_guests.count_by(tx, by, most)
+            self._quotas.check("guests_per_account", invited + 1, most)
 
     def _check_free(self, guest: str) -> None:
         """Refuse a guest the name of a backend, whether or not the room has it."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.shares import Share, size_of
@@ -109,6 +110,7 @@ class StoredJournal:
         *,
         snapshot_seq: int,
         stored: Share,
+        budget: RoomBudget,
         carry_out: CarryOut,
         fail: Callable[[FolkmootError], FolkmootError],
         spawn: Spawn,
@@ -118,6 +120,7 @@ class StoredJournal:
         self._machine = machine
         self._snapshot_seq = snapshot_seq
         self._messages, self._size = stored
+        self._budget = budget
         self._carry_out = carry_out
         self._fail = fail
         self._spawn = spawn
@@ -148,6 +151,7 @@ class StoredJournal:
         """Some of it was removed from the store."""
         self._messages -= share.messages
         self._size -= share.bytes
+        self._budget.removed(share.bytes)
 
     def perform(self, items: Sequence[Item]) -> None:
         """Store what must be stored, then carry it out, after all that came before."""
@@ -164,6 +168,7 @@ class StoredJournal:
                 self._waiting_bytes += len(item.data)
                 self._messages += 1
                 self._size += size_of(item)
+                self._budget.add(item, self._machine.settings.owner)
 
     def expelled(self, account: str) -> None:
         """It was stored with the rest."""
@@ -203,6 +208,7 @@ class StoredJournal:
         lost = [*self._under_way, *self._waiting]
         self._under_way, self._waiting = [], []
         self._also, self._altered = [], False
+        self._budget.forget()
         told = self._fail(error)
         for item in lost:
             if type(item) is Done:

@@ -100,6 +100,8 @@ class LiveRoom:
         """The `seq` of the last message that everyone got."""
         self.used_at = surroundings.clock.monotonic()
         self.journal: Journal
+        self.warning: Callable[[str, str | None], str | None] = lambda _account, _owner: None
+        """Tells what someone is told who has nearly used a quota up."""
         self._crowd = crowd
         self._around = surroundings
         # Bound once, since every message passes them.
@@ -154,6 +156,9 @@ class LiveRoom:
         """Let someone in on a connection; an error says why not."""
         self._require(visitor.principal)
         more = {} if credential is None else {"credential": credential}
+        near = self.warning(visitor.principal.account_id, self.machine.settings.owner)
+        if near is not None:
+            more["quota_warning"] = near
         effects = self.machine.join(
             outlet,
             visitor.principal,

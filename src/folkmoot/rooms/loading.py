@@ -11,11 +11,13 @@ from typing import Final
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
 from folkmoot.core.ports import Tx
 from folkmoot.core.uuids import Uuids
+from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends, queries_messages, queries_shares
+from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
-from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
+from folkmoot.rooms.machine import Absent, Admit, HubCheck, Known, Room, RoomBounds, Used
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
@@ -38,8 +40,11 @@ class LiveRooms:
         surroundings: Surroundings,
         crowd: Callable[[], Crowd],
         epoch: str,
+        quotas: Quotas,
     ) -> None:
         self._store = store
+        self.budget = RoomBudget(store, quotas)
+        """What accounts have stored in rooms."""
         self._options = options
         self._around = surroundings
         self._crowd = crowd
@@ -143,6 +148,7 @@ class LiveRooms:
                 older=self._older(room_id),
                 absent=self._absent(room_id),
                 hub_check=self._hub_check,
+                admit=self._admit(record.created_by),
             )
             stored = await queries_shares.total_of_room(tx, room_id)
             return record, backends, machine, snapshot.seq, stored
@@ -156,6 +162,7 @@ class LiveRooms:
             machine,
             snapshot_seq=snapshot_seq,
             stored=stored,
+            budget=self.budget,
             carry_out=live.carry_out,
             fail=live.fail,
             spawn=self._around.spawn,
@@ -175,6 +182,8 @@ class LiveRooms:
             keep_messages=self._options.kept_messages(record),
         )
         live.serving.namespaces = frozenset(backends)
+        if record.durable:
+            live.warning = self.budget.warning
         return live
 
     def _older(self, room_id: RoomId) -> Callable[[str], Used | None]:
@@ -192,6 +201,14 @@ class LiveRooms:
             return self._store.peek(lambda tx: queries.known_as(tx, room_id, name))
 
         return absent
+
+    def _admit(self, owner: str | None) -> Admit:
+        """How a machine asks whether there is room for a message."""
+
+        def admit(account: str, size: int) -> None:
+            self.budget.check(account, owner, size)
+
+        return admit
 
     def end(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone out of a room, if it is live, and let it go."""

@@ -95,6 +95,15 @@ async def count_in(tx: Tx, room_id: RoomId, most: int) -> int:
     return 0 if row is None else int(row[0])
 
 
+async def count_by(tx: Tx, account_id: str, most: int) -> int:
+    """How many guests an account has invited, counted up to so many."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE invited_by = ? LIMIT ?) AS some",
+        (account_id, most),
+    )
+    return 0 if row is None else int(row[0])
+
+
 async def remove(tx: Tx, guest_id: str) -> bool:
     """Forget a guest, with invitation and credential; whether there was one."""
     return await tx.execute("DELETE FROM room_guests WHERE id = ?", (guest_id,)) == 1

@@ -63,41 +63,6 @@ async def total_of_room(tx: Tx, room_id: RoomId) -> Share:
     return Share() if row is None else Share(*row)
 
 
-async def written_by(tx: Tx, author: str) -> int:
-    """The bytes an author has in all rooms; the cost grows with the rooms it wrote in."""
-    row = await tx.fetch_one(
-        "SELECT COALESCE(SUM(bytes), 0) FROM room_shares WHERE author = ?", (author,)
-    )
-    return 0 if row is None else int(row[0])
-
-
-async def owned_by(tx: Tx, account_id: str) -> int:
-    """The bytes in all rooms that an account made; the cost grows with those rooms' authors."""
-    row = await tx.fetch_one(
-        "SELECT COALESCE(SUM(s.bytes), 0) FROM room_members m CROSS JOIN rooms r "
-        "CROSS JOIN room_shares s WHERE m.account_id = ? AND m.role = 'owner' "
-        "AND r.id = m.room_id AND r.created_by = m.account_id AND s.room_id = r.id",
-        (account_id,),
-    )
-    return 0 if row is None else int(row[0])
-
-
-async def total(tx: Tx) -> int:
-    """The bytes of all rooms."""
-    row = await tx.fetch_one("SELECT COALESCE(SUM(bytes), 0) FROM room_shares")
-    return 0 if row is None else int(row[0])
-
-
-async def count_over(tx: Tx, size: int) -> int:
-    """How many authors have more than so many bytes in all rooms."""
-    row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM (SELECT author FROM room_shares WHERE author <> '' "
-        "GROUP BY author HAVING SUM(bytes) > ?) AS heavy",
-        (size,),
-    )
-    return 0 if row is None else int(row[0])
-
-
 async def window(tx: Tx, room_id: RoomId, after: int) -> list[Row]:
     """Some messages after a `seq`: the `seq` of each, its author, and what it counts for."""
     return await tx.fetch(

@@ -26,6 +26,7 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Tx
 from folkmoot.core.transport import TransportContext
+from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
 from folkmoot.rooms.directory import Directory
@@ -35,6 +36,7 @@ from folkmoot.rooms.inviting import Inviter
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
+from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import (
     Invitation,
     MessagePage,
@@ -82,14 +84,16 @@ class Rooms(Directory):
         intercept: Intercept | None = None,
         backends: Backends | None = None,
         policy: Policy | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         options = options or RoomOptions()
+        quotas = quotas or Quotas()
         surroundings = Surroundings(
             clock, self._spawn, self._answer_invite, self._dropped, backends, self._show, policy
         )
         self._policy = policy
-        live = LiveRooms(store, options, surroundings, crowd, epoch)
-        super().__init__(store, clock, accounts, options, live, epoch, backends)
+        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)
+        super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
         if backends is not None:
             backends.watch(self._reseat)
         self.intercept = intercept
@@ -97,7 +101,7 @@ class Rooms(Directory):
         """How often an account changed since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._inviter = Inviter(store, clock, accounts)
+        self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
         self._upkeep = Upkeep(store, clock, options, live, self._visits)
 
@@ -128,6 +132,11 @@ class Rooms(Directory):
     def live_rooms(self) -> int:
         """How many rooms are in use."""
         return len(self._live)
+
+    @property
+    def memory(self) -> MemoryBudget:
+        """What the rooms that are in memory alone take."""
+        return self._live.memory
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[None] | None:
         if self._tasks is None:

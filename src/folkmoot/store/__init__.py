@@ -11,7 +11,7 @@ are numbered SQL files that bring a database to the *schema* this program knows.
 from __future__ import annotations
 
 from folkmoot.store.backup import Backup, copy_database
-from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database
+from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database, look_up
 from folkmoot.store.meta import Identity, read_identity
 from folkmoot.store.sqlite import Synchronous
 from folkmoot.store.stats import StoreStats
@@ -29,5 +29,6 @@ __all__ = [
     "copy_database",
     "find_faults",
     "inspect_database",
+    "look_up",
     "read_identity",
 ]

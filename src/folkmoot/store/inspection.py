@@ -5,13 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 import apsw
 from msgspec import Struct
 
 from folkmoot.core.errors import DatabaseCorrupt, StoreClosed
+from folkmoot.core.ports import Unit
 from folkmoot.store.schema import load_migrations, schema_version
 from folkmoot.store.sqlite import connect, faults, run, stop_when, translate
+from folkmoot.store.tx import SqliteTx, drive
+
+T = TypeVar("T")
 
 MAX_FAULTS = 20
 KEY_IDS = "SELECT value FROM meta WHERE key = 'master_key_id'"
@@ -75,6 +80,15 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
         awaited_key_id=awaited[0] if awaited else None,
         opened_by=tuple(openers),
     )
+
+
+def look_up(path: Path, query: Unit[T], *, vfs: str | None = None) -> T:
+    """What a query answers on a database that another process may have open, or nobody."""
+    try:
+        with closing(look_into(path, vfs)) as connection:
+            return drive(query, SqliteTx(connection))
+    except apsw.Error as error:
+        raise translate(error, path) from error
 
 
 def find_faults(path: Path, *, vfs: str | None = None, stop: Event | None = None) -> list[str]:

@@ -87,6 +87,35 @@ def mcp_families(ways: Mapping[str, int], sessions: int) -> list[Metric]:
     return [requests, GaugeMetricFamily("folkmoot_mcp_sessions", text, value=sessions)]
 
 
+def quota_families(
+    used: Mapping[str, tuple[int, int]],
+    near: Mapping[str, int],
+    refused: Mapping[str, int],
+    disk_free: int | None,
+) -> list[Metric]:
+    """The numbers of the quotas: what the hub uses of each with its limit, and who is near one."""
+    text = "Bytes that the hub stores or holds, by what it is: mail, rooms or memory_rooms."
+    bytes_used = GaugeMetricFamily("folkmoot_quota_used_bytes", text, labels=("what",))
+    text = "The most of it that the hub may have; 0 is no limit."
+    bytes_allowed = GaugeMetricFamily("folkmoot_quota_limit_bytes", text, labels=("what",))
+    for what, (amount, limit) in used.items():
+        bytes_used.add_metric((what,), amount)
+        bytes_allowed.add_metric((what,), limit)
+    text = "Accounts that use 80 % of a quota of theirs or more."
+    accounts = GaugeMetricFamily("folkmoot_quota_accounts_near_limit", text, labels=("what",))
+    for what, count in near.items():
+        accounts.add_metric((what,), count)
+    text = "Times something was refused because of a quota, by its setting."
+    refusals = CounterMetricFamily("folkmoot_quota_refusals", text, labels=("quota",))
+    for quota, count in refused.items():
+        refusals.add_metric((quota,), count)
+    found: list[Metric] = [bytes_used, bytes_allowed, accounts, refusals]
+    if disk_free is not None:
+        text = "Bytes that are free on the disk of the data folder."
+        found.append(GaugeMetricFamily("folkmoot_disk_free_bytes", text, value=disk_free))
+    return found
+
+
 def tool_families(calls: Mapping[tuple[str, str], int]) -> list[Metric]:
     """The calls of each tool, by its canonical name and by outcome."""
     text = "Tool calls answered, by canonical name and outcome: ok or error."

@@ -76,8 +76,12 @@ class Nothing(Arguments, frozen=True, kw_only=True):
 
 
 async def whoami(call: Call[Nothing]) -> Payload:
-    """The caller's own profile."""
-    return {**own_profile(call.account), "created_at": call.account.created_at}
+    """The caller's own profile, and how much of the quotas is used."""
+    return {
+        **own_profile(call.account),
+        "created_at": call.account.created_at,
+        "quotas": await call.services.accounts.quotas_of(call.account.id),
+    }
 
 
 def own_profile(account: Account) -> dict[str, Any]:

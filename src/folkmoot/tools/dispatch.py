@@ -15,6 +15,7 @@ from folkmoot.core.errors import (
     KindError,
     MessageError,
     PolicyError,
+    QuotaExceeded,
     RateLimited,
     RoomDoorError,
     RoomError,
@@ -107,7 +108,7 @@ class Dispatcher:
 def failure(error: FolkmootError) -> ToolResult:
     """An error in the shape of the specification; a limit also says when, for programs."""
     payload: dict[str, Any] = {"error": error.message}
-    if isinstance(error, OF_ROOMS):
+    if isinstance(error, (*OF_ROOMS, QuotaExceeded)):
         payload |= {"code": error.code, **error.data}
     if isinstance(error, RateLimited):
         payload["retry_after"] = error.data["retry_after"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors.base import INVALID_PARAMS, FolkmootError
+from folkmoot.core.errors.base import INVALID_PARAMS, NOT_ALLOWED, FolkmootError
 
 
 class ToolError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode.BAD_REQUEST):
@@ -38,6 +38,10 @@ class ArgumentInvalid(ToolError, code="argument_invalid"):
 
 class RateLimited(ToolError, code="rate_limited", http=429, close=CloseCode.OVER_RATE):
     """It was done too often; the message and `retry_after` say when it may be tried again."""
+
+
+class QuotaExceeded(ToolError, code="quota_exceeded", jsonrpc=NOT_ALLOWED, http=507):
+    """It would take more than the account or the hub may have: `quota`, `limit` and `used` tell."""
 
 
 class RegistrationClosed(ToolError, code="registration_closed", http=403):

@@ -51,6 +51,9 @@ Absent: TypeAlias = Callable[[str], Known | None]
 HubCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
 """Raises the refusal of what the hub denies someone to say in the room of this name."""
 
+Admit: TypeAlias = Callable[[str, int], None]
+"""Raises where an account may not store a message of so many bytes."""
+
 CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
 
 DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(

@@ -30,6 +30,7 @@ from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
     Absent,
+    Admit,
     Append,
     Attach,
     Audit,
@@ -70,8 +71,9 @@ class Room:
         older: Older | None = None,
         absent: Absent | None = None,
         hub_check: HubCheck | None = None,
+        admit: Admit | None = None,
     ) -> None:
-        self._state = State(settings, new_id, older, absent, hub_check)
+        self._state = State(settings, new_id, older, absent, hub_check, admit)
 
     @classmethod
     def rebuild(
@@ -88,6 +90,7 @@ class Room:
         older: Older | None = None,
         absent: Absent | None = None,
         hub_check: HubCheck | None = None,
+        admit: Admit | None = None,
     ) -> Room:
         """A room from its stored messages, in order; with a snapshot, from what came after it.
 
@@ -96,7 +99,7 @@ class Room:
         the snapshot says, and some of what was before it at `oldest_seq`. Whoever was here counts
         as here for the settings' `return_seconds`, so that a restart disturbs nobody.
         """
-        room = cls(settings, new_id, older=older, absent=absent, hub_check=hub_check)
+        room = cls(settings, new_id, older=older, absent=absent, hub_check=hub_check, admit=admit)
         replay(
             room._state,
             messages,
@@ -318,6 +321,8 @@ class Room:
         rates = state.settings.rates
         if rates is not None:
             state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
+        if state.admit is not None:
+            state.admit(member.account, len(message.raw))
         if act is None:
             return [state.append(member, message, kind, now)]
         return act(state, Turn(member, message, kind, now, connection, denied))

@@ -16,7 +16,16 @@ from folkmoot.rooms.machine.chat import ChatRates
 from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.ids import Ids, Older
 from folkmoot.rooms.machine.members import Member, Members
-from folkmoot.rooms.machine.model import GATEWAY, Absent, Append, HubCheck, Role, RoomSettings, Tell
+from folkmoot.rooms.machine.model import (
+    GATEWAY,
+    Absent,
+    Admit,
+    Append,
+    HubCheck,
+    Role,
+    RoomSettings,
+    Tell,
+)
 from folkmoot.rooms.machine.proposals import Proposals
 from folkmoot.rooms.machine.rates import SendRates
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
@@ -34,6 +43,7 @@ class State:
         older: Older | None = None,
         absent: Absent | None = None,
         hub_check: HubCheck | None = None,
+        admit: Admit | None = None,
     ) -> None:
         bounds = settings.bounds
         self.settings = settings
@@ -53,6 +63,7 @@ class State:
         self.ids = Ids(bounds.ids, older)
         self.absent: Absent = absent or (lambda _name: None)
         self.hub_check = hub_check
+        self.admit = admit
         self._stamper = Stamper()
 
     def append(

@@ -76,6 +76,7 @@ class McpEndpoint:
         max_body_bytes: int,
         drain_seconds: float = 0.0,
         options: McpSettings,
+        sessions_per_account: int = 0,
     ) -> None:
         self._drain_seconds = drain_seconds
         self._parts = Parts(
@@ -96,6 +97,7 @@ class McpEndpoint:
             most=options.max_sessions,
             most_nobodys=options.max_anonymous_sessions,
             most_bytes=options.max_session_bytes,
+            most_of_one=sessions_per_account,
             on_end=self._parts.end_session,
         )
         self._arrivals = Arrivals(

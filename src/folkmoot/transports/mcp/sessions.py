@@ -76,6 +76,7 @@ class Sessions:
         most: int = 10_000,
         most_nobodys: int = 1_000,
         most_bytes: int = 10_000 * SESSION_BYTES,
+        most_of_one: int = 0,
         on_end: Callable[[Session], None] = lambda _: None,
     ) -> None:
         self._clock = clock
@@ -88,7 +89,8 @@ class Sessions:
         self._most_in_memory = max(2, most_bytes // SESSION_BYTES)
         self._strangers: OrderedDict[str, Session] = OrderedDict()
         # A tenth of all: nobody's sessions keep the others from having any.
-        self._most_of_one = max(FEW, most // 10)
+        tenth = max(FEW, most // 10)
+        self._most_of_one = min(most_of_one or tenth, tenth)
         self._of_user: Counter[str] = Counter()
 
     def __len__(self) -> int:

@@ -14,6 +14,7 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     FolkmootError,
     MethodNotAllowed,
+    QuotaExceeded,
     RequestError,
     RoomNotFound,
 )
@@ -184,7 +185,7 @@ def refused(error: FolkmootError) -> Response:
         headers["retry-after"] = str(error.data["retry_after"])
     if isinstance(error, MethodNotAllowed):
         headers["allow"] = told["error"].pop("allow")
-    if error.http >= FAILED and not isinstance(error, RequestError):
+    if error.http >= FAILED and not isinstance(error, RequestError | QuotaExceeded):
         # Its own sentence may name files; what its kind means is enough for a stranger.
         logger.warning("a request failed", extra={"error": error.message, "code": error.code})
         told = {"error": {"code": error.code, "message": (type(error).__doc__ or "").strip()}}

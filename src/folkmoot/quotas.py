@@ -1,0 +1,295 @@
+"""Quotas: how much an account, and the whole hub, has stored, and what may not be exceeded.
+
+What is stored is kept as *shares*, in the transaction that stores or removes it, so that a check
+costs the same however much there is. A message of mail is its sender's until neither side has a
+copy. What is said in a room is its author's, and also counts for whoever made the room.
+
+Whoever comes near a quota is told, from `NEAR` on; whoever would exceed it gets `QuotaExceeded`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from folkmoot.core.errors import QuotaExceeded
+from folkmoot.settings.quotas import QuotaSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from folkmoot.core.ports import Clock, Row, Store, Tx
+
+NEAR: Final = 0.8
+"""The part of a quota from which on its holder is warned."""
+URGENT: Final = 0.9
+"""The part from which on the operator should act."""
+
+MAIL_BYTES: Final = 512
+"""What a message of mail takes beside its ciphertext: its row, two copies, and their indexes."""
+MAIL_SIZE: Final = f"{MAIL_BYTES} + LENGTH(ciphertext)"
+
+DISK_SECONDS: Final = 1.0
+"""How long a look at the free space of the disk is good for."""
+
+_ASK: Final = "ask the operator to raise quotas.{quota}."
+SENTENCES: Final = {
+    "mail_bytes_per_account": "The mail you sent takes {used}, and one account may store {limit}. "
+    "A message counts until both sides have deleted it: delete some, or " + _ASK,
+    "mail_bytes": "The hub stores {used} of mail, and may store {limit}. Delete mail you no longer "
+    "need, or " + _ASK,
+    "room_bytes_per_account": "What you said in rooms takes {used}, and one account may store "
+    "{limit}. Delete rooms you no longer need, or " + _ASK,
+    "owned_bytes": "The rooms of this room's owner take {used}, and those of one account may take "
+    "{limit}. The owner can delete rooms, or ask the operator to raise "
+    "quotas.room_bytes_per_account.",
+    "all_rooms_bytes": "The hub stores {used} of what was said in rooms, and may store {limit}. "
+    "Delete rooms you no longer need, or " + _ASK,
+    "invites_per_account": "{used} of your invites are not claimed yet, and one account may have "
+    "{limit} of them. Wait until some are, or " + _ASK,
+    "guests_per_account": "You have invited {used} guests into rooms, and one account may have "
+    "{limit}. Put some out, or " + _ASK,
+    "min_free_disk_bytes": "The disk of the hub has {used} free, and {limit} must stay free, so "
+    "nothing new is stored. Delete what you no longer need, and tell the operator.",
+}
+"""What happened and what to do, by the quota; amounts are filled in."""
+
+COUNTED: Final = frozenset({"invites_per_account", "guests_per_account"})
+"""The quotas that are no bytes."""
+
+
+class Use(NamedTuple):
+    """How much of a quota is used; a limit of 0 is none."""
+
+    used: int
+    limit: int
+
+    @property
+    def part(self) -> float:
+        """The part that is used: 0 where there is no limit."""
+        return self.used / self.limit if self.limit else 0.0
+
+
+class Report(NamedTuple):
+    """How much of the hub's quotas is used, and how many accounts are near one of theirs."""
+
+    mail: Use
+    rooms: Use
+    near_mail: int
+    near_rooms: int
+
+
+def in_bytes(size: int) -> str:
+    """An amount as people read it."""
+    amount = float(size)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return (
+                f"{amount:.0f} {unit}"
+                if amount >= 10 or unit == "bytes"
+                else f"{amount:.1f} {unit}"
+            )
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def shown(quota: str, amount: int) -> str:
+    """An amount of a quota, in its unit."""
+    return f"{amount:,}" if quota in COUNTED else in_bytes(amount)
+
+
+def warning(quota: str, use: Use) -> str | None:
+    """What the holder of a quota is told who comes near its end."""
+    if use.part < NEAR:
+        return None
+    told = f"{shown(quota, use.used)} of {shown(quota, use.limit)}"
+    return f"You have used {use.part:.0%} of your quota ({quota}): {told}."
+
+
+class Quotas:
+    """The limits that hold, and what is known of how much is used.
+
+    `mail_used` and `rooms_used` are what the hub stores as far as is known: `refresh` reads it from
+    the store, and what is stored meanwhile is added.
+    """
+
+    def __init__(
+        self,
+        limits: QuotaSettings | None = None,
+        *,
+        disk: Disk | None = None,
+    ) -> None:
+        self.limits = limits or QuotaSettings()
+        self.disk = disk
+        self.mail_used = 0
+        self.rooms_used = 0
+        self.near_mail = 0
+        self.near_rooms = 0
+        self.refused: Counter[str] = Counter()
+        """How often something was refused, by quota."""
+
+    def check(self, quota: str, used: int, limit: int) -> None:
+        """Refuse what would make the use of a quota this much, if that is too much."""
+        if limit and used > limit:
+            raise self.exceeded(quota, used, limit)
+
+    def exceeded(self, quota: str, used: int, limit: int) -> QuotaExceeded:
+        """The error that says which quota is used up, and what to do."""
+        setting = "room_bytes_per_account" if quota == "owned_bytes" else quota
+        self.refused[setting] += 1
+        sentence = SENTENCES[quota].format(
+            quota=setting, used=shown(quota, used), limit=shown(quota, limit)
+        )
+        return QuotaExceeded(sentence, quota=setting, limit=limit, used=used)
+
+    def check_disk(self) -> None:
+        """Refuse to store anything new while the disk is nearly full."""
+        least = self.limits.min_free_disk_bytes
+        if self.disk is None or not least:
+            return
+        free = self.disk.free()
+        if free < least:
+            raise self.exceeded("min_free_disk_bytes", free, least)
+
+    async def refresh(self, store: Store) -> Report:
+        """Read anew how much is used."""
+        found = await store.read(lambda tx: report(tx, self.limits), long=True)
+        self.mail_used, self.rooms_used = found.mail.used, found.rooms.used
+        self.near_mail, self.near_rooms = found.near_mail, found.near_rooms
+        return found
+
+
+class Disk:
+    """The free space of the disk that the data folder is on."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._free = 0
+        self._until = float("-inf")
+
+    def free(self) -> int:
+        """How many bytes are free, as seen within the last second."""
+        now = self._clock.monotonic()
+        if now >= self._until:
+            status = os.statvfs(self._folder)
+            self._free, self._until = status.f_bavail * status.f_frsize, now + DISK_SECONDS
+        return self._free
+
+
+async def add_mail(tx: Tx, account: str, size: int) -> int:
+    """Note a message that an account sent; what all its messages take now."""
+    rows = await tx.fetch(
+        "INSERT INTO mail_shares (account, messages, bytes) VALUES (?, 1, ?) "
+        "ON CONFLICT (account) DO UPDATE SET messages = mail_shares.messages + 1, "
+        "bytes = mail_shares.bytes + excluded.bytes RETURNING bytes",
+        (account, size),
+    )
+    return int(rows[0][0])
+
+
+async def subtract_mail(tx: Tx, removed: Iterable[Row]) -> None:
+    """Note messages that are stored no longer, given as sender and size of each."""
+    messages: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for account, size in removed:
+        messages[account] += 1
+        sizes[account] += size
+    for account, count in messages.items():
+        await tx.execute(
+            "UPDATE mail_shares SET messages = messages - ?, bytes = bytes - ? WHERE account = ?",
+            (count, sizes[account], account),
+        )
+
+
+async def mail_of(tx: Tx, account: str) -> int:
+    """The bytes of mail that an account sent and that are still stored."""
+    return await _number(tx, "SELECT bytes FROM mail_shares WHERE account = ?", account)
+
+
+async def written_in_rooms(tx: Tx, author: str) -> int:
+    """The bytes an author has in all rooms; the cost grows with the rooms it wrote in."""
+    return await _number(
+        tx, "SELECT COALESCE(SUM(bytes), 0) FROM room_shares WHERE author = ?", author
+    )
+
+
+async def stored_in_own_rooms(tx: Tx, account: str) -> int:
+    """The bytes in all rooms that an account made; the cost grows with those rooms' authors."""
+    return await _number(
+        tx,
+        "SELECT COALESCE(SUM(s.bytes), 0) FROM room_members m CROSS JOIN rooms r "
+        "CROSS JOIN room_shares s WHERE m.account_id = ? AND m.role = 'owner' "
+        "AND r.id = m.room_id AND r.created_by = m.account_id AND s.room_id = r.id",
+        account,
+    )
+
+
+async def report(tx: Tx, limits: QuotaSettings) -> Report:
+    """How much is used of everything. The cost grows with accounts and rooms, not with messages."""
+    mail = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM mail_shares")
+    rooms = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM room_shares")
+    return Report(
+        Use(mail, limits.mail_bytes),
+        Use(rooms, limits.all_rooms_bytes),
+        len(await heaviest_mail(tx, limits)),
+        len(await heaviest_in_rooms(tx, limits)),
+    )
+
+
+async def heaviest_mail(tx: Tx, limits: QuotaSettings) -> list[Row]:
+    """The handles of accounts that are near their quota of mail, and what they use."""
+    most = limits.mail_bytes_per_account
+    if not most:
+        return []
+    return await tx.fetch(
+        "SELECT u.handle, s.bytes FROM mail_shares s CROSS JOIN users u "
+        "WHERE u.id = s.account AND s.bytes >= ? ORDER BY s.bytes DESC",
+        (int(most * NEAR),),
+    )
+
+
+async def heaviest_in_rooms(tx: Tx, limits: QuotaSettings) -> list[Row]:
+    """The handles of accounts that are near their quota of rooms, and what they use."""
+    most = limits.room_bytes_per_account
+    if not most:
+        return []
+    return await tx.fetch(
+        "SELECT u.handle, MAX(x.bytes) FROM ("
+        "SELECT author AS account, SUM(bytes) AS bytes FROM room_shares GROUP BY author UNION ALL "
+        "SELECT r.created_by, SUM(s.bytes) FROM rooms r CROSS JOIN room_shares s "
+        "WHERE s.room_id = r.id GROUP BY r.created_by) AS x CROSS JOIN users u "
+        "WHERE u.id = x.account AND x.bytes >= ? GROUP BY u.handle ORDER BY 2 DESC",
+        (int(most * NEAR),),
+    )
+
+
+async def differences(tx: Tx) -> list[str]:
+    """Where what is kept differs from what counting gives. The cost grows with all messages."""
+    found = []
+    for what, kept, counted in (
+        (
+            "mail",
+            "SELECT account, messages, bytes FROM mail_shares WHERE messages <> 0 OR bytes <> 0",
+            f"SELECT from_id, COUNT(*), SUM({MAIL_SIZE}) FROM messages GROUP BY from_id",  # noqa: S608
+        ),
+        (
+            "rooms",
+            "SELECT room_id, author, messages, bytes FROM room_shares",
+            (
+                "SELECT room_id, COALESCE(account, about, ''), COUNT(*), SUM(256 + LENGTH(data)) "
+                "FROM room_messages GROUP BY 1, 2"
+            ),
+        ),
+    ):
+        wrong = {*await tx.fetch(kept)} ^ {*await tx.fetch(counted)}
+        if wrong:
+            found.append(f"{what}: {len({row[:-2] for row in wrong})} of the shares")
+    return found
+
+
+async def _number(tx: Tx, sql: str, *params: Any) -> int:
+    row = await tx.fetch_one(sql, params)
+    return 0 if row is None else int(row[0])
