@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.store import find_faults
+from folkmoot.quotas import differences
+from folkmoot.store import find_faults, look_up
 from tests.faults.doomed import doomed
 from tests.faults.talkers import Gathering
 from tests.harness import run
@@ -35,6 +36,7 @@ def check_rounds(folder: Path, rounds: int, answers: int) -> None:
             wanted = moments.randint(answers // 2, answers)
             run(talk_until_killed(hub, people, wanted, moments.random()))
         assert find_faults(folder / "folkmoot.db") == []
+        assert look_up(folder / "folkmoot.db", differences) == []
     with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
         run(people.settle(last.port))
         run(people.check(last.port))

@@ -40,8 +40,8 @@ def doctor(
 
     Looks at the program, the settings, the certificate, the folder for tapes, the rules, the
     servers behind the hub (without reaching them), the data folder and its permissions, the master
-    key, the database, a running hub and the port, and changes nothing. A large database takes a
-    while to read. Ends with exit code 1 when there is a problem.
+    key, the database, the quotas, a running hub and the port, and changes nothing. A large database
+    takes a while to read. Ends with exit code 1 when there is a problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:

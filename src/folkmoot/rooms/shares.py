@@ -50,11 +50,17 @@ def size_of(message: Append) -> int:
 
 def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
     """What each author has of some messages."""
-    shares: dict[str, Share] = {}
+    found: dict[str, list[int]] = {}
+    # Every message that is stored comes by here.
     for message in messages:
-        author = author_of(message)
-        shares[author] = shares.get(author, Share()).plus(size_of(message))
-    return shares
+        author = message.account or message.about or GATEWAY_AUTHOR
+        share = found.get(author)
+        if share is None:
+            found[author] = [1, MESSAGE_BYTES + len(message.data)]
+        else:
+            share[0] += 1
+            share[1] += MESSAGE_BYTES + len(message.data)
+    return {author: Share(*share) for author, share in found.items()}
 
 
 def fair_share(amounts: Iterable[int], most: int) -> int:
