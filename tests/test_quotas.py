@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.quotas import NEAR, differences, in_bytes
+from folkmoot.quotas import NEAR, Use, differences, in_bytes, warning
 from folkmoot.rooms.history import MemoryHistory
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.memory import MemoryBudget
@@ -343,6 +343,17 @@ def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
             await ann.call("msg/invite")
 
     run(main())
+
+
+@pytest.mark.requirement("hub.quota-told")
+def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
+    assert warning("mail_bytes_per_account", Use(799, 1_000)) is None
+    assert warning("mail_bytes_per_account", Use(900, 0)) is None
+    told = "You have used 80% of your quota (mail_bytes_per_account): 800 bytes of 1000 bytes."
+    assert warning("mail_bytes_per_account", Use(800, 1_000)) == told
+    urgent = warning("mail_bytes_per_account", Use(900, 1_000))
+    assert urgent is not None
+    assert urgent.endswith("Delete what you no longer need, or ask the operator to raise it.")
 
 
 @pytest.mark.parametrize(

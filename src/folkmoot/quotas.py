@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 NEAR: Final = 0.8
 """The part of a quota from which on its holder is warned."""
 URGENT: Final = 0.9
-"""The part from which on the operator should act."""
+"""The part from which on the warning also says what to do."""
 
 MAIL_BYTES: Final = 512
 """What a message of mail takes beside its ciphertext: its row, two copies, and their indexes."""
+ROOM_BYTES: Final = 256
+"""What a room's message takes beside its own bytes: its id, its kind, and places in two indexes."""
 MAIL_SIZE: Final = f"{MAIL_BYTES} + LENGTH(ciphertext)"
 
 DISK_SECONDS: Final = 1.0
@@ -60,6 +62,22 @@ COUNTED: Final = frozenset({"invites_per_account", "guests_per_account"})
 """The quotas that are no bytes."""
 
 
+ROOM_SIZE: Final = f"{ROOM_BYTES} + LENGTH(data)"
+ROOM_AUTHOR: Final = "COALESCE(account, about, '')"
+
+COUNTS: Final = {
+    "mail": (
+        "SELECT account, messages, bytes FROM mail_shares WHERE messages <> 0 OR bytes <> 0",
+        f"SELECT from_id, COUNT(*), SUM({MAIL_SIZE}) FROM messages GROUP BY 1",  # noqa: S608
+    ),
+    "rooms": (
+        "SELECT room_id, author, messages, bytes FROM room_shares",
+        f"SELECT room_id, {ROOM_AUTHOR}, COUNT(*), SUM({ROOM_SIZE}) FROM room_messages GROUP BY 1, 2",  # noqa: E501, S608
+    ),
+}
+"""What is kept, and how the same is counted."""
+
+
 class Use(NamedTuple):
     """How much of a quota is used; a limit of 0 is none."""
 
@@ -86,11 +104,8 @@ def in_bytes(size: int) -> str:
     amount = float(size)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if amount < 1024:
-            return (
-                f"{amount:.0f} {unit}"
-                if amount >= 10 or unit == "bytes"
-                else f"{amount:.1f} {unit}"
-            )
+            digits = 0 if amount >= 10 or unit == "bytes" else 1
+            return f"{amount:.{digits}f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
 
@@ -105,7 +120,10 @@ def warning(quota: str, use: Use) -> str | None:
     if use.part < NEAR:
         return None
     told = f"{shown(quota, use.used)} of {shown(quota, use.limit)}"
-    return f"You have used {use.part:.0%} of your quota ({quota}): {told}."
+    sentence = f"You have used {use.part:.0%} of your quota ({quota}): {told}."
+    if use.part < URGENT:
+        return sentence
+    return f"{sentence} Delete what you no longer need, or ask the operator to raise it."
 
 
 class Quotas:
@@ -269,21 +287,7 @@ async def heaviest_in_rooms(tx: Tx, limits: QuotaSettings) -> list[Row]:
 async def differences(tx: Tx) -> list[str]:
     """Where what is kept differs from what counting gives. The cost grows with all messages."""
     found = []
-    for what, kept, counted in (
-        (
-            "mail",
-            "SELECT account, messages, bytes FROM mail_shares WHERE messages <> 0 OR bytes <> 0",
-            f"SELECT from_id, COUNT(*), SUM({MAIL_SIZE}) FROM messages GROUP BY from_id",  # noqa: S608
-        ),
-        (
-            "rooms",
-            "SELECT room_id, author, messages, bytes FROM room_shares",
-            (
-                "SELECT room_id, COALESCE(account, about, ''), COUNT(*), SUM(256 + LENGTH(data)) "
-                "FROM room_messages GROUP BY 1, 2"
-            ),
-        ),
-    ):
+    for what, (kept, counted) in COUNTS.items():
         wrong = {*await tx.fetch(kept)} ^ {*await tx.fetch(counted)}
         if wrong:
             found.append(f"{what}: {len({row[:-2] for row in wrong})} of the shares")

@@ -205,7 +205,7 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
 
     async def query(tx: Tx) -> tuple[dict[str, Share], dict[str, Share]]:
         rows = await tx.fetch(
-            f"SELECT {queries_shares.AUTHOR}, COUNT(*), SUM({queries_shares.SIZE}) "
+            f"SELECT {quotas.ROOM_AUTHOR}, COUNT(*), SUM({quotas.ROOM_SIZE}) "
             "FROM room_messages WHERE room_id = 1 GROUP BY 1"
         )
         counted = {author: Share(messages, size) for author, messages, size in rows}

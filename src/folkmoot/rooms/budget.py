@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from folkmoot.quotas import Quotas, Use, stored_in_own_rooms, warning, written_in_rooms
+from folkmoot.quotas import ROOM_BYTES, Quotas, Use, stored_in_own_rooms, warning, written_in_rooms
 from folkmoot.rooms.machine import BACKEND, Append
 from folkmoot.rooms.ports import PeekingStore
-from folkmoot.rooms.shares import MESSAGE_BYTES, author_of, size_of
+from folkmoot.rooms.shares import author_of, size_of
 
 MOST_KNOWN: Final = 100_000
 """Accounts whose amounts are remembered; with more, all are read anew."""
@@ -30,7 +30,7 @@ class RoomBudget:
         """Refuse a message of so many bytes that its author or the room's owner has no room for."""
         quotas, limits = self._quotas, self._quotas.limits
         quotas.check_disk()
-        size += MESSAGE_BYTES
+        size += ROOM_BYTES
         each = limits.room_bytes_per_account
         if each:
             # A backend answers for many; whose room it is pays for it.

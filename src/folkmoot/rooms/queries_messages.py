@@ -7,6 +7,7 @@ from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from folkmoot.core.ports import Row, SqlValue, Tx
+from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms import queries_shares
 from folkmoot.rooms.machine import Append, Remembered, Used
 from folkmoot.rooms.model import RoomId
@@ -126,7 +127,7 @@ async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:
     rows = await tx.fetch(
         f"DELETE FROM room_messages WHERE room_id = ? AND seq IN (SELECT seq FROM room_messages "  # noqa: S608
         "WHERE room_id = ? AND seq < ? ORDER BY seq LIMIT ?) RETURNING "
-        f"{queries_shares.AUTHOR}, {queries_shares.SIZE}",
+        f"{ROOM_AUTHOR}, {ROOM_SIZE}",
         (room_id, room_id, first_seq, most),
     )
     return await queries_shares.subtract(tx, room_id, rows)
@@ -138,7 +139,7 @@ async def remove(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> Share:
     for some in chunks(seqs):
         removed += await tx.fetch(
             f"DELETE FROM room_messages WHERE room_id = ? AND seq IN ({marks(some)}) "  # noqa: S608
-            f"RETURNING {queries_shares.AUTHOR}, {queries_shares.SIZE}",
+            f"RETURNING {ROOM_AUTHOR}, {ROOM_SIZE}",
             (room_id, *some),
         )
     return await queries_shares.subtract(tx, room_id, removed)

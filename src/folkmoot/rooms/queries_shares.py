@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from folkmoot.core.ports import Row, Tx
+from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms.model import RoomId
-from folkmoot.rooms.shares import MESSAGE_BYTES, Share
-
-AUTHOR: Final = "COALESCE(account, about, '')"
-SIZE: Final = f"{MESSAGE_BYTES} + LENGTH(data)"
+from folkmoot.rooms.shares import Share
 
 WINDOW: Final = 2_000
 
@@ -66,7 +64,7 @@ async def total_of_room(tx: Tx, room_id: RoomId) -> Share:
 async def window(tx: Tx, room_id: RoomId, after: int) -> list[Row]:
     """Some messages after a `seq`: the `seq` of each, its author, and what it counts for."""
     return await tx.fetch(
-        f"SELECT seq, {AUTHOR}, {SIZE} FROM room_messages "  # noqa: S608
+        f"SELECT seq, {ROOM_AUTHOR}, {ROOM_SIZE} FROM room_messages "  # noqa: S608
         "WHERE room_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (room_id, after, WINDOW),
     )

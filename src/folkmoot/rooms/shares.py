@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from folkmoot.quotas import ROOM_BYTES
 from folkmoot.rooms.machine import Append
 
 GATEWAY_AUTHOR: Final = ""
 """The author of what the gateway says about nobody."""
-
-MESSAGE_BYTES: Final = 256
-"""What a stored message takes beside its own bytes: its id, its kind, and places in two indexes."""
 
 
 class Share(NamedTuple):
@@ -45,7 +43,7 @@ def author_of(message: Append) -> str:
 
 def size_of(message: Append) -> int:
     """What a message counts for."""
-    return MESSAGE_BYTES + len(message.data)
+    return ROOM_BYTES + len(message.data)
 
 
 def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
@@ -56,10 +54,10 @@ def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
         author = message.account or message.about or GATEWAY_AUTHOR
         share = found.get(author)
         if share is None:
-            found[author] = [1, MESSAGE_BYTES + len(message.data)]
+            found[author] = [1, ROOM_BYTES + len(message.data)]
         else:
             share[0] += 1
-            share[1] += MESSAGE_BYTES + len(message.data)
+            share[1] += ROOM_BYTES + len(message.data)
     return {author: Share(*share) for author, share in found.items()}
 
 
