@@ -14,14 +14,19 @@ import msgspec
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from folkmoot.app import Hub
+from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.ports import Clock
 from folkmoot.settings import Settings
 from tests.harness import Answer
 
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
 """The eras of MCP, and the mode of the SDK's client for each."""
+
+INVALID = TokenInvalid.sentence
+"""What whoever comes with a wrong or dead token is told."""
 
 both_eras = pytest.mark.parametrize("era", ERAS)
 
@@ -160,7 +165,12 @@ class Person:
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:
         """The sentence of a tool's error; an answer fails the test."""
-        payload, is_error = await self.result(tool, arguments)
+        try:
+            payload, is_error = await self.result(tool, arguments)
+        except MCPError as error:
+            # What the stateless era answers 401.
+            assert error.error.data == {"code": "token_invalid"}, error  # noqa: PT017
+            return error.error.message
         assert is_error, payload
         sentence: str = payload["error"]
         return sentence

@@ -407,6 +407,7 @@ class Hub:
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
         self.rest = self._rest_api()
+        self.accounts.watch(self.rest.recheck)
         return http.build(
             [*pages.routes(), *health.routes(), *self.rest.routes()],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},

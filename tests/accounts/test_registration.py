@@ -13,13 +13,13 @@ from folkmoot.accounts import Account, registration
 from folkmoot.accounts.credentials import new_recovery_code, new_token
 from folkmoot.core.errors import (
     ArgumentInvalid,
-    AuthenticationRequired,
     HandleNotFound,
     HandleTaken,
     InviteRequired,
     RecoveryCodeInvalid,
     RegistrationClosed,
     SealBroken,
+    TokenInvalid,
     UserNotFound,
 )
 from folkmoot.core.ports import Tx
@@ -341,9 +341,8 @@ def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None
             accounts.create_invite(alice),
             accounts.delete(alice),
         ):
-            with pytest.raises(AuthenticationRequired) as refused:
+            with pytest.raises(TokenInvalid):
                 await action
-            assert refused.value.message == "Authentication required."
         assert await accounts.belongings(alice.id) is None
         assert await accounts.count() == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import run
-from tests.mcp_harness import both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras, meeting
 
 KEY = "B" * 42 + "A="
 PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
@@ -109,7 +109,7 @@ def test_nothing_is_sent_to_or_by_whoever_has_left(era: str, tmp_path: Path) -> 
             ):
                 assert await alice.refused("msg/reply", message_id=message_id, body="x") == sentence
             refused = await bob.refused("msg/send", to="alice", body="x")
-            assert refused == "Authentication required."
+            assert refused == INVALID
             assert not (await alice.call("msg/inbox"))["messages"]
 
     run(main())

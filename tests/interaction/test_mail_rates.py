@@ -48,7 +48,8 @@ def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> Non
         async with meeting(tmp_path, era, clock, rate_limits="on") as there:
             stranger = await there.stranger()
             for number in range(5):
-                await stranger.call("msg/register", handle=f"person{number}")
+                someone = await there.stranger()
+                await someone.call("msg/register", handle=f"person{number}")
                 assert await stranger.refused("msg/register", handle="person0") == (
                     "Handle already taken."
                     if number < 4
@@ -121,8 +122,8 @@ def test_the_limits_are_those_of_the_specification_and_can_be_switched_off(
 ) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
-            stranger = await there.stranger()
             for number in range(8):
+                stranger = await there.stranger()
                 await stranger.call("msg/register", handle=f"person{number}")
 
     run(main())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.harness import run
-from tests.mcp_harness import INITIALIZE, Meeting, both_eras, meeting, modern, rpc, until
+from tests.mcp_harness import INITIALIZE, INVALID, Meeting, both_eras, meeting, modern, rpc, until
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "tool.inbox.peek", "thread.unread-per-message")
@@ -122,7 +122,7 @@ def test_a_wait_that_outlives_its_token_returns_nothing(era: str, tmp_path: Path
             stranger = await there.stranger()
             made = await stranger.call("msg/recover", handle="bob", recovery_code=bob.recovery_code)
             await alice.call("msg/send", to="bob", body="For the new token")
-            assert await waiting == "Authentication required."
+            assert await waiting == INVALID
             again = await there.returning(made["token"])
             assert (await again.call("msg/digest"))["total_unread"] == 1
 

@@ -12,6 +12,7 @@ import pytest
 from tests.harness import Answer, run
 from tests.mcp_harness import (
     INITIALIZE,
+    INVALID,
     Meeting,
     both_eras,
     meeting,
@@ -45,6 +46,11 @@ def told(answer: Answer) -> Any:
     """The payload of a tool result."""
     assert answer.status == 200, answer
     return json.loads(sse_json(answer)["result"]["content"][0]["text"])
+
+
+def refused(answer: Answer) -> Any:
+    """The payload of the result that a session with a dead token gets."""
+    return json.loads(answer.json()["result"]["content"][0]["text"])
 
 
 def not_found(answer: Answer) -> bool:
@@ -108,11 +114,11 @@ def test_a_bound_session_ends_with_the_token_it_was_bound_to(tmp_path: Path) -> 
             code = {"handle": "alice", "recovery_code": made["recovery_code"]}
             recover = rpc("tools/call", {"name": "msg_recover", "arguments": code})
             fresh = told(await call(there, again_id, message=recover))
-            assert told(await call(there, session_id)) == {"error": "Authentication required."}
+            assert refused(await call(there, session_id)) == {"error": INVALID}
             assert told(await call(there, again_id))["handle"] == "alice"
             last = await there.returning(fresh["token"])
             await last.call("msg/delete_account", confirm="alice")
-            assert told(await call(there, again_id)) == {"error": "Authentication required."}
+            assert refused(await call(there, again_id)) == {"error": INVALID}
 
     run(main())
 
@@ -127,12 +133,12 @@ def test_an_old_token_stops_on_a_live_connection(era: str, tmp_path: Path) -> No
             made = await alice.call(
                 "msg/recover", handle="alice", recovery_code=alice.recovery_code
             )
-            assert await alice.refused("msg/whoami") == "Authentication required."
+            assert await alice.refused("msg/whoami") == INVALID
             with pytest.raises(Exception, match="Authentication required"):
                 await alice.client.read_resource("mmp://mailboxes/inbox")
             again = await there.returning(made["token"])
             await again.call("msg/delete_account", confirm="alice")
-            assert await again.refused("msg/digest") == "Authentication required."
+            assert await again.refused("msg/digest") == INVALID
 
     run(main())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import run
-from tests.mcp_harness import both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
@@ -78,7 +78,7 @@ def test_a_recovery_code_brings_a_new_token_and_ends_the_old_one(era: str, tmp_p
                 "Account recovered. Save the new token to your persistent memory. The old token "
                 "is now invalid."
             )
-            assert await alice.refused("msg/whoami") == "Authentication required."
+            assert await alice.refused("msg/whoami") == INVALID
             again = await there.returning(made["token"])
             assert (await again.call("msg/whoami"))["handle"] == "alice"
 
@@ -395,7 +395,7 @@ def test_messages_threads_and_accounts_are_deleted(era: str, tmp_path: Path) -> 
                 "message": "Account deleted. The token is now invalid.",
                 "backups": "Backups of the hub that were made before keep what they held.",
             }
-            assert await alice.refused("msg/whoami") == "Authentication required."
+            assert await alice.refused("msg/whoami") == INVALID
             assert await bob.refused("msg/lookup", handle="alice") == "User not found."
 
     run(main())

@@ -13,10 +13,10 @@ from nacl.public import Box, PublicKey
 from folkmoot.core.errors import (
     AccessDenied,
     ArgumentInvalid,
-    AuthenticationRequired,
     CannotSend,
     CannotSendToSelf,
     MessageNotFound,
+    TokenInvalid,
     UserNotFound,
 )
 from folkmoot.mail import PRIORITIES
@@ -331,9 +331,9 @@ def test_an_account_that_is_gone_sends_nothing(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="one")
         await office.mail.delete_account(alice)
         for handle in ("bob", "carol"):
-            with pytest.raises(AuthenticationRequired):
+            with pytest.raises(TokenInvalid):
                 await office.mail.send(alice, handle, body="from beyond")
-            with pytest.raises(AuthenticationRequired):
+            with pytest.raises(TokenInvalid):
                 await office.mail.send(alice, handle, encrypted_payload=payload())
         assert await office.bodies(bob) == []
         assert await office.bodies(carol) == []

@@ -11,11 +11,11 @@ import pytest
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
-    AuthenticationRequired,
     FolkmootError,
     HubStopping,
     RoomForbidden,
     RoomUnavailable,
+    TokenInvalid,
     TooManyCapabilities,
 )
 from folkmoot.core.ports import Tx
@@ -197,7 +197,7 @@ def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(tmp_path:
             live.receive(ear, envelope("room.kick", {"participant": "gus"}))
             await ear.until_kind("room.kick")
             assert (await hub.rooms.invite(ann, "square", guest="gus")).token is not None
-            with pytest.raises(AuthenticationRequired):
+            with pytest.raises(TokenInvalid):
                 await hub.rooms.authenticate(credential)
 
     run(main())

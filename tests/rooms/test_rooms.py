@@ -8,13 +8,13 @@ import pytest
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
-    AuthenticationRequired,
     InvitationInvalid,
     NameRefused,
     PayloadInvalid,
     RoomForbidden,
     RoomNameTaken,
     RoomNotFound,
+    TokenInvalid,
     TooManyRooms,
     UserNotFound,
 )
@@ -179,7 +179,7 @@ def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(
             one, _ = await hub.join(ann)
             live.receive(one, envelope("room.kick", {"participant": "zoe"}))
             await ear.until_closed()
-            with pytest.raises(AuthenticationRequired):
+            with pytest.raises(TokenInvalid):
                 await hub.rooms.authenticate(credential)
 
             async def everything(tx: Tx) -> str:
@@ -303,7 +303,7 @@ def test_a_recovered_account_loses_the_connections_of_its_old_token(tmp_path: Pa
             await hub.accounts.recover("ann", made.recovery_code)
             assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
             live.left(ear)
-            with pytest.raises(AuthenticationRequired):
+            with pytest.raises(TokenInvalid):
                 await hub.rooms.authenticate(made.token)
 
     run(main())

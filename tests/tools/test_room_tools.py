@@ -14,6 +14,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
+from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
@@ -312,7 +313,7 @@ def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path
         async with meanwhile(bob.refused("room/read", room="square", after=0, wait=LONG)) as told:
             bob.good = False
             await ann.say("not for bob")
-        assert told.result() == {"error": "Authentication required."}
+        assert told.result() == {"error": TokenInvalid.sentence}
 
     at_work(tmp_path, body)
 

@@ -24,13 +24,13 @@ from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_inv
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.core.errors import (
     ArgumentInvalid,
-    AuthenticationRequired,
     HandleInvalid,
     HandleNotFound,
     HandleTaken,
     InviteRequired,
     RecoveryCodeInvalid,
     RegistrationClosed,
+    TokenInvalid,
 )
 from folkmoot.core.ports import Tx
 
@@ -176,5 +176,5 @@ async def access_own(tx: Tx, user_id: str) -> Account:
     """The caller's account as it is now: it may be gone since the request was let in."""
     account = await queries.by_id(tx, user_id)
     if account is None:
-        raise AuthenticationRequired
+        raise TokenInvalid
     return account

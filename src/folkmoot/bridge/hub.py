@@ -128,7 +128,7 @@ def last_event(stream: bytes) -> bytes:
 
 def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
     """The hub's reason as an error."""
-    if unauthorised or reason == NO_ACCOUNT:
+    if unauthorised or reason.startswith(NO_ACCOUNT):
         return NotSignedIn(
             "The hub does not accept the saved token; 'folkmoot recover HANDLE' gets a new one."
         )

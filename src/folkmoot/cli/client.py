@@ -168,7 +168,7 @@ class HubClient:
 
 def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
     """The hub's reason as an error: it may be anyone's text, so it is made safe to show."""
-    if unauthorised or reason == NO_ACCOUNT:
+    if unauthorised or reason.startswith(NO_ACCOUNT):
         return NotSignedIn(
             "The hub does not accept the saved token; 'folkmoot recover HANDLE' gets a new one."
         )

@@ -9,9 +9,9 @@ from msgspec import UNSET
 from folkmoot.accounts import Account, Accounts, Farewell, Sealer
 from folkmoot.core.errors import (
     ArgumentInvalid,
-    AuthenticationRequired,
     CannotSendToSelf,
     ConstraintViolated,
+    TokenInvalid,
     UserNotFound,
 )
 from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
@@ -119,7 +119,7 @@ class Mail:
         except (ConstraintViolated, UserNotFound):
             # The sender's account may have gone since the request was let in.
             if await self._accounts.account(sender.id) is None:
-                raise AuthenticationRequired from None
+                raise TokenInvalid from None
             raise
         await announce(self._bus, stored)
         message, limits = stored.message, self._quotas.limits

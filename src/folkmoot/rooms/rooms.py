@@ -16,11 +16,11 @@ from folkmoot.accounts import Accounts, hash_token
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     ArgumentInvalid,
-    AuthenticationRequired,
     FolkmootError,
     KindError,
     PayloadInvalid,
     PolicyError,
+    TokenInvalid,
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -171,7 +171,7 @@ class Rooms(Directory):
             guest = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
             if guest is not None:
                 return guest_visitor(guest, credential)
-        raise AuthenticationRequired
+        raise TokenInvalid
 
     async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
         """A guest's credential for the invitation it was sent; that is used up."""

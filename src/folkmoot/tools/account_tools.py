@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from folkmoot.core.errors import ArgumentInvalid, FolkmootError, RecoveryCodeInvalid
+from folkmoot.core.errors import (
+    AlreadySignedIn,
+    ArgumentInvalid,
+    FolkmootError,
+    RecoveryCodeInvalid,
+)
 from folkmoot.rooms.farewell import leave_all_rooms
 from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
 from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text
@@ -27,6 +32,11 @@ class Register(Arguments, frozen=True, kw_only=True):
 async def register(call: Call[Register]) -> Payload:
     """Make an account, and let the running session be its."""
     given = call.arguments
+    if call.caller.signed_in:
+        raise AlreadySignedIn(
+            f"This session is signed in as @{call.account.handle} already. "
+            "To register another account, open a new session without a token."
+        )
     made = await call.services.accounts.register(
         given.handle,
         client_public_key=given.client_public_key,

@@ -55,6 +55,8 @@ class Caller(Struct, kw_only=True):
     """Whether what authenticated the caller still does; a call that waited asks again."""
     on_token: Callable[[Account, str], None] | None = None
     """Told of a new account or a new token, so that the running session can become theirs."""
+    signed_in: bool = False
+    """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
     """Finds the tools that fit some words best, of those the caller may call."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from folkmoot.core.errors import AuthenticationRequired
+from folkmoot.core.errors import TokenInvalid
 
 if TYPE_CHECKING:
     from folkmoot.tools.model import Caller
@@ -21,7 +21,7 @@ async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
     """
     found = await unless(caller.leaving, work)
     if caller.confirm is not None and not await caller.confirm():
-        raise AuthenticationRequired
+        raise TokenInvalid
     return found
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import AuthenticationRequired, StoreError, TokensDiffer
+from folkmoot.core.errors import AuthenticationRequired, StoreError, TokenInvalid, TokensDiffer
 from folkmoot.transports.connections import sign_in
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from folkmoot.core.errors import FolkmootError
     from folkmoot.rooms import Rooms
 
 BEARER = "bearer "
@@ -25,10 +27,11 @@ class Callers:
     """Tells those who are signed in from strangers, before anything else of a request is read.
 
     It decides how much a request may cost; who may do what is asked again where it is done.
-    `in_session` answers whose session a request without a token is in, empty where it is nobody's.
+    `in_session` answers whose session a request without a valid token is in, empty where it is
+    nobody's.
     """
 
-    def __init__(self, rooms: Rooms, in_session: Callable[[Scope], Awaitable[str]]) -> None:
+    def __init__(self, rooms: Rooms, in_session: Callable[[Scope, str], Awaitable[str]]) -> None:
         self._rooms = rooms
         self._in_session = in_session
 
@@ -49,9 +52,10 @@ class Callers:
         query = scope["query_string"].decode("latin-1")
         pairs = parse_qsl(query, max_num_fields=MOST_PARAMETERS) if query else ()
         token = read_token(scope, (value for name, value in pairs if name == "token"))
-        if not token:
-            return await self._in_session(scope)
-        return (await self._rooms.authenticate(token)).principal.account_id
+        if token:
+            with contextlib.suppress(TokenInvalid):
+                return (await self._rooms.authenticate(token)).principal.account_id
+        return await self._in_session(scope, token)
 
 
 def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:
@@ -69,3 +73,8 @@ def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:
     if len(tokens) > 1:
         raise TokensDiffer("The request carries two different tokens; send one.")
     return tokens.pop() if tokens else ""
+
+
+def challenge(error: FolkmootError) -> str:
+    """The `WWW-Authenticate` header of an answer with status 401."""
+    return 'Bearer error="invalid_token"' if isinstance(error, TokenInvalid) else "Bearer"

@@ -108,7 +108,7 @@ def test_an_invitation_is_no_credential(tmp_path: Path) -> None:
             await ada.create("planning")
             guest = Asker(here.port, await invited(ada))
             answer = await guest.ask("GET", f"{ROOMS}/planning/messages")
-            refused(answer, 401, "authentication_required")
+            refused(answer, 401, "token_invalid")
 
     run(main())
 

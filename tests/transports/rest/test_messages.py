@@ -150,7 +150,7 @@ def test_a_token_that_ended_meanwhile_is_told_nothing(tmp_path: Path) -> None:
             await until(lambda: in_flight(here) == 1)
             await here.hub.accounts.recover("bob", made.recovery_code)
             await ada.say("planning", "not for the old token")
-            refused(await waiting, 401, "authentication_required")
+            refused(await waiting, 401, "token_invalid")
 
     run(main())
 

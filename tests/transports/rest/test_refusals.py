@@ -25,8 +25,8 @@ def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token
                 content = operation.body.example if operation.body else None
                 path = operation.path.format(name="planning")
                 answer = await stranger.ask(operation.method, path, content)
-                refused(answer, 401, "authentication_required")
-                assert answer.headers["www-authenticate"] == "Bearer"
+                refused(answer, 401, "token_invalid" if token else "authentication_required")
+                assert answer.headers["www-authenticate"].startswith("Bearer")
             assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
 
     run(main())
@@ -51,7 +51,7 @@ def test_a_recovered_accounts_old_token_opens_nothing(tmp_path: Path) -> None:
             ada = Asker(here.port, made.token)
             await ada.create("planning")
             fresh = await here.hub.accounts.recover("ada", made.recovery_code)
-            refused(await ada.ask("GET", ROOMS), 401, "authentication_required")
+            refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
             ada.token = fresh.token
             assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
 

@@ -75,7 +75,8 @@ FolkmootError
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown
 │   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
-│   ├── AuthenticationRequired, UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
+│   ├── AuthenticationRequired, TokenInvalid, AlreadySignedIn
+│   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
 │   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid
 │   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf

@@ -20,9 +20,22 @@ class ToolError(FolkmootError, jsonrpc=INVALID_PARAMS, http=400, close=CloseCode
 class AuthenticationRequired(
     ToolError, code="authentication_required", http=401, close=CloseCode.NOT_AUTHENTICATED
 ):
-    """The tool needs an account, and the request has no token, or one that is nobody's."""
+    """The request needs an account and carries no token."""
 
     sentence = "Authentication required."
+
+
+class TokenInvalid(ToolError, code="token_invalid", http=401, close=CloseCode.NOT_AUTHENTICATED):
+    """The token is wrong, was replaced by a recovery, or its account was deleted."""
+
+    sentence = (
+        "Authentication required. The token is not valid: it is wrong, was replaced, or its "
+        "account was deleted. Use the current token, or get a new one with msg/recover."
+    )
+
+
+class AlreadySignedIn(ToolError, code="already_signed_in", http=409):
+    """An account was registered or recovered in this session, so it registers no other."""
 
 
 class UnknownTool(ToolError, code="unknown_tool", http=404):

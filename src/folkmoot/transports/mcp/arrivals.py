@@ -7,7 +7,7 @@ from weakref import ref
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from folkmoot.accounts import Account, hash_token, is_token
+from folkmoot.accounts import Account, hash_token
 from folkmoot.tools.model import Caller
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
@@ -76,10 +76,10 @@ class Arrivals:
         session = None
         if session_id is not None and handshake:
             session = self._sessions.enter(session_id.decode("latin-1"), mark)
-        holder = mark or (session.holder if session is not None else "")
+        holder = session.holder if session is not None else mark
         address = self._addresses.of(scope)
         try:
-            account = await self._account(token, holder)
+            account = await self._account(holder)
             if account is not None:
                 sign_in(scope, account.id)
             if session_id is None and handshake:
@@ -96,23 +96,27 @@ class Arrivals:
         )
 
         async def confirm() -> bool:
-            now = await self._account(token, holder)
+            now = await self._account(holder)
             return now is not None and account is not None and now.id == account.id
 
         if session is not None:
             session.owner = account.id if account is not None else ""
 
         def on_token(made: Account, fresh: str) -> None:
-            if session is not None and not session.mark:
+            # A session whose own token was valid until now ends with that token.
+            if session is not None and (account is None or session.bound):
                 self._sessions.bind(session, hash_token(fresh) or "", made.id)
                 self._bound(session)
 
         caller.confirm, caller.on_token = confirm, on_token
+        caller.signed_in = session is not None and bool(session.bound) and account is not None
         exchange = Exchange(
             caller=caller,
             scope=scope,
             mark=mark,
             holder=holder if account is not None else "",
+            handshake=handshake,
+            token_invalid=bool(holder) and account is None,
             session=session,
             names=query.names or self._names,
             all_tools=query.all_tools,
@@ -128,20 +132,24 @@ class Arrivals:
         caller.find = find
         return exchange
 
-    async def in_session(self, scope: Scope) -> str:
+    async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""
         for name, value in scope["headers"]:
             if name == SESSION_ID:
-                holder = self._sessions.holder(value.decode("latin-1"))
+                holder = self._sessions.holder(value.decode("latin-1"), mark_of(token))
                 account = await self._accounts.authenticate_hash(holder) if holder else None
                 return "" if account is None else account.id
         return ""
 
-    async def _account(self, token: str, holder: str) -> Account | None:
+    async def is_valid(self, exchange: Exchange) -> bool:
+        """Whether what lets an exchange in is still someone's; one of nobody's is as it was."""
+        session = exchange.session
+        holder = session.holder if session is not None else exchange.mark
+        return not holder or await self._account(holder) is not None
+
+    async def _account(self, holder: str) -> Account | None:
         """Whose the token is, or whose the session is bound to."""
-        if not holder or (token and not is_token(token)):
-            return None
-        return await self._accounts.authenticate_hash(holder)
+        return await self._accounts.authenticate_hash(holder) if holder else None
 
     async def _make_room(self, address: str, account: Account | None) -> None:
         """Let whoever has an account, or has none at this address, open one more session."""

@@ -17,7 +17,8 @@ from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.declared import reduce_declared
-from folkmoot.transports.mcp.exchange import ASKING, SCOPE_KEY, Exchange
+from folkmoot.transports.mcp.exchange import ASKING, SCOPE_KEY, TOKEN_INVALID, Exchange
+from folkmoot.transports.mcp.invalid_token import answer_invalid
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
@@ -79,6 +80,10 @@ class McpEndpoint:
         sessions_per_account: int = 0,
     ) -> None:
         self._drain_seconds = drain_seconds
+        self._catalogue = catalogue
+        self._changes = 0
+        """How often an account changed since the hub began."""
+        accounts.watch(self._recheck)
         self._parts = Parts(
             version=version,
             catalogue=catalogue,
@@ -187,6 +192,7 @@ class McpEndpoint:
                 if body is None:
                     return
                 body = reduce_declared(check_single(body))
+            changes = self._changes
             exchange = await self._arrivals.exchange(scope)
         except (RequestError, MessageError) as error:
             told = {"jsonrpc": "2.0", "id": None, "error": error.as_jsonrpc()}
@@ -196,13 +202,36 @@ class McpEndpoint:
             exchange.caller.leaving.set()
         self._exchanges.add(exchange)
         try:
-            await self._answer(exchange, body, receive, send)
+            if self._changes != changes:
+                # One of them may have been of this account, which was not among those rechecked.
+                await self._recheck_exchange(exchange)
+            refusal = None
+            if exchange.token_invalid:
+                refusal = answer_invalid(exchange, body, self._catalogue)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+            else:
+                await self._answer(exchange, body, receive, send)
         finally:
             exchange.caller.leaving.set()
             self._exchanges.discard(exchange)
             self._let_listeners_go()
             if exchange.session is not None:
                 self._sessions.leave(exchange.session)
+
+    async def _recheck(self, account_id: str) -> None:
+        """End the streams and the waiting of an account whose token is valid no more."""
+        self._changes += 1
+        for exchange in tuple(self._exchanges):
+            account, session = exchange.caller.account, exchange.session
+            # A stream may be older than what its session was bound to.
+            bound_later = account is None and session is not None and session.bound
+            if bound_later or (account is not None and account.id == account_id):
+                await self._recheck_exchange(exchange)
+
+    async def _recheck_exchange(self, exchange: Exchange) -> None:
+        if not await self._arrivals.is_valid(exchange):
+            exchange.caller.leaving.set()
 
     async def _answer(
         self, exchange: Exchange, body: bytes | None, receive: Receive, send: Send
@@ -214,10 +243,13 @@ class McpEndpoint:
         self.answered["sdk"] += 1
         answer = exchange.answering(receive, send, self._parts.deliveries)
         method = exchange.scope["method"]
+        open_body = False
 
         async def watched(message: Message) -> None:
+            nonlocal open_body
             if message["type"] == "http.response.start":
                 self._note(exchange, method, message)
+            open_body = message.get("more_body", message["type"] == "http.response.start")
             await answer(message)
 
         session = exchange.session if method == "GET" else None
@@ -228,12 +260,17 @@ class McpEndpoint:
         if session is not None:
             session.streams += 1
         asking = ASKING.set(exchange.caller.account)
+        invalid = TOKEN_INVALID.set(exchange.token_invalid)
         try:
             await self._manager.handle_request(
                 {**exchange.scope, SCOPE_KEY: exchange}, receive, watched
             )
+            if open_body and method == "GET":
+                # The SDK leaves a stream that we ended as if its client had gone.
+                await answer({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             ASKING.reset(asking)
+            TOKEN_INVALID.reset(invalid)
             if session is not None:
                 session.streams -= 1
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SCOPE_KEY = "folkmoot.exchange"
 ASKING: ContextVar[Account | None] = ContextVar("asking", default=None)
 """Whose request the SDK reads, for what it wants to know before it hands the request over."""
+TOKEN_INVALID: ContextVar[bool] = ContextVar("token_invalid", default=False)
+"""Whether that request has a token that is nobody's."""
 COMMENT = b":"
 """Begins a line of a stream that only keeps the connection open."""
 
@@ -35,6 +37,10 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """The mark of the token that the request carries, valid or not."""
     holder: str = ""
     """The mark of the token that authenticated the caller; empty when nobody is."""
+    handshake: bool = False
+    """Whether the request belongs to the eras that know sessions."""
+    token_invalid: bool = False
+    """Whether the request, or its session, has a token that is nobody's."""
     session: Session | None = None
     claims: bytes = b""
     """What a client of the stateless era says of itself; empty where the SDK has read it alone."""

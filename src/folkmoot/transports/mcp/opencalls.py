@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.core.errors import AuthenticationRequired, InvalidId, TooManyInFlight
+from folkmoot.core.errors import InvalidId, TokenInvalid, TooManyInFlight
 from folkmoot.core.message import ErrorObject, Response
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class OpenCall:
         """End it if the token that it was made with is good no more."""
         confirm = self._caller.confirm
         if confirm is not None and not await confirm():
-            self.stop(AuthenticationRequired())
+            self.stop(TokenInvalid())
 
 
 class Reply(Struct, frozen=True):

@@ -10,11 +10,11 @@ from anyio import CancelScope
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
 from mcp.server.lowlevel import NotificationOptions, Server
 
-from folkmoot.core.errors import FolkmootError, PromptUnknown, UnknownTool
+from folkmoot.core.errors import FolkmootError, PromptUnknown, TokenInvalid, UnknownTool
 from folkmoot.tools.decode import shown
 from folkmoot.tools.finder import CALL_TOOL, inner_call
 from folkmoot.transports.mcp.entrance import Context, Entrance, refusal
-from folkmoot.transports.mcp.exchange import ASKING
+from folkmoot.transports.mcp.exchange import ASKING, TOKEN_INVALID
 from folkmoot.transports.mcp.lists import may_call
 from folkmoot.transports.mcp.own import NAME, TITLE
 from folkmoot.transports.mcp.questions import answered, question
@@ -61,9 +61,13 @@ class HubServer(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """What a session is told first."""
-        return super().create_initialization_options(
+        options = super().create_initialization_options(
             notification_options or ALL_LISTS, experimental_capabilities, extensions
         )
+        if TOKEN_INVALID.get():
+            said = f"{TokenInvalid.sentence} {options.instructions}"
+            return options.model_copy(update={"instructions": said})
+        return options
 
 
 class McpServer:

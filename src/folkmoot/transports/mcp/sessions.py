@@ -1,8 +1,9 @@
 """Whose each session of the handshake era is.
 
-A session belongs to the token it was opened with. One that was opened without a token is nobody's,
-until `msg/register` or `msg/recover` succeeds in it: then it is that account's for as long as the
-token that was made there is. A session that is not in this table opens nothing.
+A session belongs to the token it was opened with. One that was opened without a token, or with one
+that is not valid, is nobody's until `msg/register` or `msg/recover` succeeds in it: then it is that
+account's for as long as the token that was made there is. A session that is not in this table opens
+nothing.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ class Session(Struct, eq=False):
     @property
     def holder(self) -> str:
         """The mark of the token whose account this session is; empty when it is nobody's."""
-        return self.mark or self.bound
+        return self.bound or self.mark
 
     def admits(self, mark: str) -> bool:
         """Whether a request that carries this token, or none, may use the session."""
-        return mark == self.mark or (not self.mark and mark == self.bound)
+        return mark == self.mark or (bool(self.bound) and mark == self.bound)
 
 
 class Sessions:
@@ -152,10 +153,10 @@ class Sessions:
             session.address, session.user_id = "", owner
             self._count(session, 1)
 
-    def holder(self, session_id: str) -> str:
-        """The mark of the token that opens a session to whoever has none; empty for no session."""
+    def holder(self, session_id: str, mark: str) -> str:
+        """The mark of the token that a session was bound to, for a request that it admits."""
         session = self._sessions.get(session_id)
-        return "" if session is None or session.mark else session.bound
+        return session.bound if session is not None and session.admits(mark) else ""
 
     def enter(self, session_id: str, mark: str) -> Session:
         """The session, for a request that carries this token; to others it does not exist."""

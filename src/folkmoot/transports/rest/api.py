@@ -58,6 +58,10 @@ class RestApi:
             paths.setdefault(operation.path, {})[operation.method] = operation
         return [self._route(path, operations) for path, operations in paths.items()]
 
+    async def recheck(self, account_id: str) -> None:
+        """Answer the waiting calls of an account that has changed."""
+        await self._waiting.recheck(account_id)
+
     def stop(self) -> None:
         """End what only waits."""
         self._waiting.stop()

@@ -37,6 +37,7 @@ from folkmoot.core.errors import (
     RoomUnavailable,
     StoreClosed,
     StoreOverloaded,
+    TokenInvalid,
     TokensDiffer,
 )
 from folkmoot.transports.rest.model import Operation, Schema
@@ -62,7 +63,7 @@ ALWAYS: Final = (
     StoreOverloaded,
 )
 """What any request may be refused with."""
-WITH_TOKEN: Final = (AuthenticationRequired, CapabilityDenied)
+WITH_TOKEN: Final = (AuthenticationRequired, TokenInvalid, CapabilityDenied)
 IN_ROOM: Final = (RoomForbidden, RoomUnavailable)
 WITH_BODY: Final = (
     InvalidUtf8,
@@ -85,7 +86,10 @@ INTRODUCTION: Final = (
 )
 
 HEADERS: Final[dict[int, tuple[str, str]]] = {
-    401: ("WWW-Authenticate", "Always `Bearer`."),
+    401: (
+        "WWW-Authenticate",
+        '`Bearer`, with `error="invalid_token"` where the token is not valid.',
+    ),
     429: ("Retry-After", "Seconds after which it may be tried again, where that is known."),
 }
 """The header that an error of a status has."""

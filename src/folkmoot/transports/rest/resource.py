@@ -17,11 +17,13 @@ from folkmoot.core.errors import (
     QuotaExceeded,
     RequestError,
     RoomNotFound,
+    TokenInvalid,
 )
 from folkmoot.rooms.spec import ROOM_NAME
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
+from folkmoot.transports.credentials import challenge
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query
@@ -49,6 +51,12 @@ class Waiting:
     def __init__(self) -> None:
         self._calls: set[Call] = set()
         self._stopping = False
+
+    async def recheck(self, account_id: str) -> None:
+        """An account changed: what it waits for is answered now, and refused if it may not wait."""
+        for call in self._calls:
+            if call.visitor.principal.account_id == account_id:
+                call.leaving.set()
 
     def stop(self) -> None:
         """End all waiting, from now on too."""
@@ -138,6 +146,8 @@ class Resource:
         if not query.get("wait"):
             return answered(operation, await operation.handler(call))
         async with self._waiting.watched(call, receive):
+            # Again: a change of the account is noticed only from here on.
+            await self._confirm(call.visitor, token)
             done = await operation.handler(call)
             await self._confirm(call.visitor, token)
             self._judge(operation, call)
@@ -157,7 +167,7 @@ class Resource:
         """Refuse someone whose token was taken from them while they waited."""
         now = await self._visitor(token)
         if now.principal.account_id != visitor.principal.account_id:
-            raise AuthenticationRequired
+            raise TokenInvalid
 
 
 def _room(scope: Scope) -> str:
@@ -180,7 +190,7 @@ def refused(error: FolkmootError) -> Response:
     told = error.as_http()
     headers = {}
     if error.http == UNAUTHORIZED:
-        headers["www-authenticate"] = "Bearer"
+        headers["www-authenticate"] = challenge(error)
     if "retry_after" in error.data:
         headers["retry-after"] = str(error.data["retry_after"])
     if isinstance(error, MethodNotAllowed):

@@ -1,0 +1,365 @@
+"""A wrong or dead token: every way in says so, and what it had opened ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.harness import Answer, ask, run
+from tests.interaction.test_mail_sessions import WHOAMI, call, open_session, told
+from tests.mcp_harness import (
+    INITIALIZE,
+    Meeting,
+    both_eras,
+    meeting,
+    modern,
+    rpc,
+    sse_json,
+    until,
+)
+
+LANES = pytest.mark.parametrize("lane", [True, False], ids=["lane", "sdk"])
+NEVER_ONE = f"sk_{'0' * 64}"
+WRONG = (NEVER_ONE, "nonsense", "${FOLKMOOT_TOKEN}")
+SAID = "Authentication required. The token is not valid"
+
+
+async def dead_token(there: Meeting, handle: str = "alice") -> tuple[str, str]:
+    """A token that was someone's until they recovered their account, and the recovery code."""
+    made = await there.hub.accounts.register(handle)
+    await there.hub.accounts.recover(handle, made.recovery_code)
+    return made.token, made.recovery_code
+
+
+def is_told(answer: Answer) -> bool:
+    """Whether a request was refused because of its token, in words and as a code."""
+    error = answer.json()["error"]
+    return (
+        answer.status == 401
+        and error["message"].startswith(SAID)
+        and error["data"]["code"] == "token_invalid"
+        and answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+    )
+
+
+STATELESS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("server/discover", {}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("prompts/list", {}),
+    ("resources/read", {"uri": "ui://mmp-inbox"}),
+    ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+    ("tools/call", {"name": "msg_whoami", "arguments": {}}),
+    ("tools/call", {"name": "folkmoot_find_tool", "arguments": {"query": "mail"}}),
+    ("tools/call", {"name": "no_such_tool", "arguments": {}}),
+    ("ping", {}),
+)
+
+
+@LANES
+@pytest.mark.requirement("auth.invalid-token-stateless")
+def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
+    lane: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+            dead, _ = await dead_token(there)
+            for token in (dead, *WRONG):
+                for method, params in STATELESS:
+                    message, headers = modern(method, **params)
+                    answer = await there.post(message, query=f"?token={token}", headers=headers)
+                    assert is_told(answer), (method, answer)
+                    assert answer.json()["id"] == message["id"]
+            message, headers = modern("prompts/list")
+            headers["authorization"] = f"Bearer {dead}"
+            assert is_told(await there.post(message, headers=headers))
+            for body in (b"", b"[]", b"nonsense"):
+                assert is_told(await there.post(body, query=f"?token={dead}", headers=headers))
+
+    run(main(), seconds=20)
+
+
+@LANES
+@pytest.mark.requirement("auth.invalid-token-handshake")
+def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(
+    lane: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+            dead, _ = await dead_token(there)
+            for token in (dead, NEVER_ONE):
+                query = f"?token={token}"
+                opened = sse_json(await there.post(INITIALIZE, query=query))
+                assert opened["result"]["instructions"].startswith(SAID)
+                session_id = await open_session(there, query)
+                for message in (WHOAMI, rpc("tools/call", {"name": "no_such_tool"}, 3)):
+                    result = (await call(there, session_id, query, message)).json()["result"]
+                    assert result["isError"]
+                    assert result["content"][0]["text"].startswith(f'{{"error":"{SAID}')
+                for method in ("resources/list", "prompts/list", "resources/templates/list"):
+                    refused = (await call(there, session_id, query, rpc(method, id_=4))).json()
+                    assert refused["id"] == 4
+                    assert refused["error"]["message"].startswith(SAID)
+                read = rpc("resources/read", {"uri": "ui://mmp-inbox"})
+                subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})
+                for message in (read, subscribe):
+                    refused = (await call(there, session_id, query, message)).json()
+                    assert refused["error"]["data"] == {"code": "token_invalid"}
+                named = {"mcp-session-id": session_id, "accept": "text/event-stream"}
+                assert is_told(await there.ask("GET", query=query, headers=named))
+            anonymous = sse_json(await there.post(INITIALIZE))
+            assert SAID not in anonymous["result"]["instructions"]
+
+    run(main(), seconds=20)
+
+
+@both_eras
+@pytest.mark.requirement("auth.invalid-token-list")
+def test_a_dead_token_lists_only_what_it_may_call(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            dead, _ = await dead_token(there)
+            client = (await there.returning(dead)).client
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == ["msg_register", "msg_recover"]
+            assert all((tool.description or "").startswith(SAID) for tool in tools)
+
+    run(main(), seconds=20)
+
+
+@both_eras
+@LANES
+@pytest.mark.requirement("auth.invalid-token-recovers")
+def test_registering_and_recovering_work_with_a_dead_token(
+    era: str, lane: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era, mcp={"fast_lane": lane}) as there:
+            dead, code = await dead_token(there)
+            old = await there.returning(dead)
+            assert (await old.refused("msg/whoami")).startswith(SAID)
+            made = await old.call("msg/recover", handle="alice", recovery_code=code)
+            again = await there.returning(made["token"])
+            assert (await again.call("msg/whoami"))["handle"] == "alice"
+            other = await there.returning(NEVER_ONE)
+            inner = {"name": "msg/register", "arguments": {"handle": "carol"}}
+            made = await other.call("folkmoot/call_tool", **inner)
+            assert made["handle"] == "carol"
+
+    run(main(), seconds=20)
+
+
+@pytest.mark.requirement("auth.invalid-token-recovers", "auth.session-bound-at-register")
+def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            dead, code = await dead_token(there)
+            mine = f"?token={dead}"
+            session_id, other_id = await open_session(there, mine), await open_session(there, mine)
+            arguments = {"handle": "alice", "recovery_code": code}
+            recover = rpc("tools/call", {"name": "msg_recover", "arguments": arguments})
+            fresh = told(await call(there, session_id, mine, recover))["token"]
+            assert told(await call(there, session_id, mine))["handle"] == "alice"
+            assert told(await call(there, session_id, f"?token={fresh}"))["handle"] == "alice"
+            # Neither the session's id alone, nor the dead token elsewhere, opens anything.
+            assert (await call(there, session_id)).status == 404
+            elsewhere = await call(there, other_id, mine)
+            assert SAID in elsewhere.text
+            await there.hub.accounts.recover("alice", code)
+            assert SAID in (await call(there, session_id, mine)).text
+
+    run(main(), seconds=20)
+
+
+@pytest.mark.requirement("auth.session-registers-once")
+def test_registering_again_in_a_bound_session_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            session_id = await open_session(there)
+
+            async def register(handle: str) -> Any:
+                wish = {"name": "msg_register", "arguments": {"handle": handle}}
+                return told(await call(there, session_id, message=rpc("tools/call", wish)))
+
+            first = await register("alice")
+            again = await register("mallory")
+            assert again["error"].startswith("This session is signed in as @alice already.")
+            assert told(await call(there, session_id))["handle"] == "alice"
+            assert await there.hub.accounts.count() == 1
+            # Its token is replaced elsewhere: then the session is nobody's, and may be again.
+            await there.hub.accounts.recover("alice", first["recovery_code"])
+            assert (await register("alicia"))["handle"] == "alicia"
+            assert told(await call(there, session_id))["handle"] == "alicia"
+
+    run(main(), seconds=20)
+
+
+@pytest.mark.requirement("auth.invalid-token-elsewhere")
+def test_rest_and_websockets_say_that_a_token_is_not_valid(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            dead, _ = await dead_token(there)
+            for token in (dead, *WRONG[:2]):
+                headers = {"authorization": f"Bearer {token}"}
+                answer = await ask(there.port, "/v1/rooms", headers=headers)
+                assert answer.status == 401
+                assert answer.json()["error"]["code"] == "token_invalid"
+                assert answer.json()["error"]["message"].startswith(SAID)
+                assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+                code, reason = await closed_socket(there.port, token)
+                assert code == 4401
+                assert reason.startswith("Authentication required. The token is not valid")
+
+    run(main(), seconds=20)
+
+
+async def closed_socket(port: int, token: str) -> tuple[int, str]:
+    """The code and the reason with which a WebSocket that asks for a room is closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(
+            f"GET /ws?room=tea&token={token} HTTP/1.1\r\nhost: localhost\r\n"
+            "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+            "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        _, length = await reader.readexactly(2)
+        frame = await reader.readexactly(length)
+        return int.from_bytes(frame[:2], "big"), frame[2:].decode()
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def streaming(
+    there: Meeting, method: str, query: str, headers: dict[str, str], body: Any = None
+) -> AsyncIterator[AsyncIterator[str]]:
+    """The lines of a stream that stays open."""
+    named = {
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        **headers,
+    }
+    content = None if body is None else json.dumps(body)
+    async with (
+        httpx2.AsyncClient(verify=False, timeout=30) as http,
+        http.stream(method, there.url + query, headers=named, content=content) as stream,
+    ):
+        assert stream.status_code == 200
+        yield stream.aiter_lines()
+
+
+async def to_the_end(lines: AsyncIterator[str]) -> list[str]:
+    return [line async for line in lines]
+
+
+ENDINGS = pytest.mark.parametrize("ending", ["recover", "delete"])
+
+
+async def end_token(there: Meeting, handle: str, code: str, ending: str) -> None:
+    """Make the token of an account invalid."""
+    if ending == "recover":
+        await there.hub.accounts.recover(handle, code)
+    else:
+        async with asyncio.timeout(10):
+            account = await there.hub.accounts.authenticate(
+                (await there.hub.accounts.recover(handle, code)).token
+            )
+            assert account is not None
+            await there.hub.accounts.delete(account)
+
+
+@ENDINGS
+@pytest.mark.requirement("auth.streams-end")
+def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, bob = await there.people("alice", "bob")
+            query, others = f"?token={alice.token}", f"?token={bob.token}"
+            mine, theirs = await open_session(there, query), await open_session(there, others)
+            message, headers = modern("subscriptions/listen", notifications={"toolsListChanged": 1})
+            message["params"]["notifications"] = {"toolsListChanged": True}
+            async with (
+                streaming(there, "GET", query, {"mcp-session-id": mine}) as session_lines,
+                streaming(there, "GET", others, {"mcp-session-id": theirs}) as other_lines,
+                streaming(there, "POST", query, headers, message) as listen_lines,
+            ):
+                async for line in listen_lines:
+                    if "acknowledged" in line:
+                        break
+                waiting = asyncio.create_task(to_the_end(other_lines))
+                # A change that leaves the token valid ends nothing.
+                account = await there.hub.accounts.authenticate(alice.token)
+                assert account is not None
+                await there.hub.accounts.change_handle(account, "alicia")
+                gone = asyncio.gather(to_the_end(session_lines), to_the_end(listen_lines))
+                await asyncio.sleep(0)
+                assert not gone.done()
+                await end_token(there, "alicia", alice.recovery_code, ending)
+                await gone
+                assert not waiting.done()
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+
+    run(main(), seconds=20)
+
+
+@pytest.mark.requirement("auth.streams-end")
+def test_the_stream_of_a_session_bound_later_ends_with_its_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            session_id = await open_session(there)
+            async with streaming(there, "GET", "", {"mcp-session-id": session_id}) as lines:
+                wish = {"name": "msg_register", "arguments": {"handle": "alice"}}
+                made = told(await call(there, session_id, message=rpc("tools/call", wish)))
+                await there.hub.accounts.recover("alice", made["recovery_code"])
+                await to_the_end(lines)
+
+    run(main(), seconds=20)
+
+
+@both_eras
+@pytest.mark.requirement("auth.streams-end")
+def test_a_call_that_waits_ends_with_its_token(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice = await there.person("alice")
+            await alice.call("room/create", name="tea")
+            before = (await alice.call("room/read", room="tea"))["last_seq"]
+            waiting = asyncio.gather(
+                alice.refused("msg/inbox", wait=55),
+                alice.refused("room/read", room="tea", after=before, wait=55),
+            )
+            headers = {"authorization": f"Bearer {alice.token}"}
+            path = f"/v1/rooms/tea/messages?after={before}&wait=55"
+            over_rest = asyncio.create_task(ask(there.port, path, headers=headers))
+
+            async def all_wait() -> bool:
+                return len(there.hub.mcp._exchanges) > 1 and bool(there.hub.rest._waiting._calls)
+
+            await until(all_wait)
+            await there.hub.accounts.recover("alice", alice.recovery_code)
+            assert all(sentence.startswith(SAID) for sentence in await waiting)
+            assert (await over_rest).json()["error"]["code"] == "token_invalid"
+
+    run(main(), seconds=20)
+
+
+@both_eras
+def test_the_python_client_is_told(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            dead, _ = await dead_token(there)
+            client = (await there.returning(dead)).client
+            with pytest.raises(MCPError, match="The token is not valid"):
+                await client.list_resources()
+
+    run(main(), seconds=20)
