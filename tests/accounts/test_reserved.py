@@ -249,3 +249,51 @@ def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Pat
         assert waiting.result() == NEEDS_INVITE
 
     run(body, tmp_path)
+
+
+OFFICIAL_SPELLINGS = (
+    *("admin", "root", "operator", "support", "everyone", "hub", "postmaster", "abuse", "security"),
+    *("help", "info", "noreply", "here", "all", "channel", "you", "anonymous", "guest"),
+    *("moderator", "administrator", "webmaster", "hostmaster", "daemon", "nobody", "null"),
+    *("undefined", "no_reply", "Mailer_Daemon", "@Admin", "admin_", "sup_port"),
+)
+
+
+@pytest.mark.requirement("handle.official")
+def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = Accounts(here.store, here.clock, here.vault, policy="open")
+        mallory = (await accounts.register("mallory")).account
+        code = await accounts.create_invite(mallory)
+        for name in OFFICIAL_SPELLINGS:
+            assert await refused(accounts.register(name), InviteRequired) == NEEDS_INVITE, name
+            await refused(accounts.register(name, invite_code=code), InviteRequired)
+            await refused(accounts.change_handle(mallory, name), HandleTaken)
+        assert await accounts.count() == 1
+        for name in ("admiral", "rooted", "alice", "bob", "spammer", "user", "agent", "helper"):
+            await accounts.register(name)
+        invite = await accounts.invite_for("support")
+        desk = await accounts.register("support", invite_code=invite.code)
+        assert desk.account.handle == "support"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("handle.official")
+def test_whoever_has_an_official_name_keeps_it(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        accounts = Accounts(here.store, here.clock, here.vault, policy="open")
+        made = await accounts.register("rooted")
+        # As an account of an earlier version, which anyone could register.
+        for table in ("users", "handles"):
+            await here.store.write(
+                lambda tx, table=table: tx.execute(f"UPDATE {table} SET handle = 'root'")
+            )
+        fresh = await accounts.recover("root", made.recovery_code)
+        root = await accounts.authenticate(fresh.token)
+        assert root is not None
+        assert root.handle == "root"
+        await accounts.change_handle(root, "rooted")
+        assert (await accounts.change_handle(root, "root")).new_handle == "root"
+
+    run(body, tmp_path)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from folkmoot.names.handles import HANDLE, parse_handle
 
-__all__ = ["HANDLE", "MOST_REDIRECTS", "REDIRECT_SECONDS", "RESERVED", "parse_handle"]
+__all__ = [
+    "HANDLE",
+    "MOST_REDIRECTS",
+    "OFFICIAL",
+    "REDIRECT_SECONDS",
+    "RESERVED",
+    "is_official",
+    "parse_handle",
+]
 
 REDIRECT_SECONDS = 2_592_000
 """30 days: how long an old handle leads to its owner, and a deleted one stays reserved."""
@@ -26,3 +34,55 @@ RESERVED = frozenset(
         "https",
     }
 )
+
+OFFICIAL = frozenset(
+    {
+        "abuse",
+        "admin",
+        "administrator",
+        "admins",
+        "all",
+        "anonymous",
+        "channel",
+        "daemon",
+        "everybody",
+        "everyone",
+        "guest",
+        "guests",
+        "help",
+        "helpdesk",
+        "here",
+        "hostmaster",
+        "hub",
+        "info",
+        "mailerdaemon",
+        "me",
+        "moderator",
+        "moderators",
+        "nobody",
+        "noreply",
+        "null",
+        "official",
+        "operator",
+        "operators",
+        "postmaster",
+        "root",
+        "security",
+        "staff",
+        "superuser",
+        "support",
+        "sysadmin",
+        "undefined",
+        "webmaster",
+        "you",
+    }
+)
+"""Names under which someone could speak for the hub, or be taken for nobody or for everyone.
+
+They need an invite that the operator made for them; whoever has one already keeps it.
+"""
+
+
+def is_official(handle: str) -> bool:
+    """Whether a handle is one of these names, with underscores or without."""
+    return handle.replace("_", "") in OFFICIAL

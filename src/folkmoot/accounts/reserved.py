@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from folkmoot.accounts import queries
-from folkmoot.accounts.handles import RESERVED
+from folkmoot.accounts.handles import RESERVED, is_official
 from folkmoot.core.ports import Store, Tx
 
 
 class ReservedNames:
     """What is reserved on one hub, beside the names that are so on every one.
 
-    A backend's *namespace* is no one's handle. An *awaited* handle is one that the operator gave
-    rights to: whoever has it keeps it, and otherwise it needs an invite made for it. Units read
-    both, perhaps in another thread, so a set is replaced and never changed.
+    A backend's *namespace* is no one's handle. An *awaited* handle is an official one such as
+    `support`, or one that the operator gave rights to: whoever has it keeps it, and otherwise it
+    needs an invite made for it. Units read both, perhaps in another thread, so a set is replaced,
+    never changed.
     """
 
     def __init__(self, namespaces: Iterable[str] = (), awaited: Iterable[str] = ()) -> None:
@@ -28,7 +29,7 @@ class ReservedNames:
 
     def awaits(self, handle: str) -> bool:
         """Whether a handle is kept for someone with an invite that was made for it."""
-        return handle in self.awaited
+        return handle in self.awaited or is_official(handle)
 
     async def reserve(self, store: Store, names: Iterable[str], now: int) -> dict[str, Standing]:
         """Let these be namespaces from now on, unless one of them is taken already.

@@ -12,7 +12,7 @@ import uuid
 from typing import Final, NamedTuple
 
 from folkmoot.accounts.credentials import hash_secret
-from folkmoot.accounts.handles import RESERVED
+from folkmoot.accounts.handles import OFFICIAL, RESERVED
 from folkmoot.core.errors import InvitationInvalid, NameRefused, TooManyOpen
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import queries, queries_backends, queries_guests
@@ -33,7 +33,7 @@ GUEST_LIMIT: Final = "guest"
 
 VOID: Final = "The invitation was used before, has expired, or is not for here."
 
-_RESERVED: Final = frozenset(skeleton(name) for name in RESERVED)
+_RESERVED: Final = frozenset(skeleton(name) for name in RESERVED | OFFICIAL)
 
 
 class Secret(NamedTuple):
