@@ -84,9 +84,10 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
     address: str = "127.0.0.1",
-    local: tuple[str, int] | None = None,
+    source: str = "",
 ) -> Answer:
-    """One request on a connection of its own; `local` is the address that it comes from."""
+    """One request on a connection of its own, from the address `source`."""
+    local = (source, 0) if source else None
     reader, writer = await asyncio.open_connection(address, port, local_addr=local)
     try:
         named = {"host": f"localhost:{port}", "connection": "close", **(headers or {})}

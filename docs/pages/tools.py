@@ -118,8 +118,9 @@ def remarks(tool: Tool) -> Iterator[str]:
     if "oneOf" in tool.schema:
         names = [f"`{choice['required'][0]}`" for choice in tool.schema["oneOf"]]
         yield f"Exactly one of {' and '.join(names)} must be given."
-    if tool.rate is not None:
-        yield f"How often is limited by `rates.{tool.rate.limit}_per_…` ([settings](settings.md))."
+    if tool.rates:
+        names = " and ".join(f"`rates.{rate.limit}_per_…`" for rate in tool.rates)
+        yield f"How often is limited by {names} ([settings](settings.md))."
     if tool.asks:
         yield (
             f"Where `{tool.asks}` is missing and the client can ask its user, the call is answered "

@@ -28,7 +28,11 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
         return {}
     return {
         "register": Limit(rates.register_per_hour, HOUR),
+        "refused_handles": Limit(rates.refused_handles_per_hour, HOUR),
         "recover": Limit(rates.recover_per_hour, HOUR),
+        "recover_address": Limit(rates.recover_address_per_hour, HOUR),
+        "recover_handle": Limit(rates.recover_handle_per_day, DAY, slows=True),
+        "missed_handles": Limit(rates.missed_handles_per_hour, HOUR),
         "send": Limit(rates.send_per_minute, MINUTE),
         "search": Limit(rates.search_per_minute, MINUTE),
         "invite": Limit(rates.invite_per_day, DAY),

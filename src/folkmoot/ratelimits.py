@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 MOST_KEYS = 100_000
+SLOWED_SECONDS = 2.0
+"""How long an attempt waits that a limit slows; many wait at the same time, so nobody queues."""
 
 UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
@@ -31,6 +33,8 @@ class Limit(Struct, frozen=True):
 
     most: int
     seconds: int
+    slows: bool = False
+    """Whether what comes beyond is only slowed, so that it locks nobody out."""
 
 
 class Window(Struct):
@@ -53,11 +57,14 @@ class RateLimits:
             name: OrderedDict() for name in self._limits
         }
 
-    def take(self, name: str, key: str) -> None:
-        """Count one more, or raise `RateLimited` when there were as many as may be."""
+    def take(self, name: str, key: str) -> float:
+        """Count one more, or raise `RateLimited` when there were as many as may be.
+
+        Answers how many seconds it has to wait, for a limit that only slows.
+        """
         limit = self._limits.get(name)
         if limit is None:
-            return
+            return 0.0
         windows, now = self._windows[name], self._clock.monotonic()
         self._drop_closed(windows, now - limit.seconds)
         window = windows.get(key)
@@ -65,12 +72,16 @@ class RateLimits:
             if len(windows) >= self._most_keys:
                 windows.popitem(last=False)
             windows[key] = window = Window(now, 0)
+        if limit.slows:
+            window.count += 1
+            return SLOWED_SECONDS if window.count > limit.most else 0.0
         if window.count >= limit.most:
             seconds = max(1, math.ceil(window.opened + limit.seconds - now))
             raise RateLimited(
                 f"Rate limit exceeded. Try again in {in_words(seconds)}.", retry_after=seconds
             )
         window.count += 1
+        return 0.0
 
     def give_back(self, name: str, key: str) -> None:
         """Take one back that turned out not to count."""

@@ -56,7 +56,7 @@ def dispatcher(most: int = 1_000) -> Dispatcher:
         schema=obj({"word": text("A word")}, ("word",)),
         arguments=Say,
         handler=say,
-        rate=Rate("say", lambda caller, _: caller.address, counted),
+        rates=(Rate("say", lambda caller, _: caller.address, counted),),
     )
     return Dispatcher(services, Catalogue([tool]))
 

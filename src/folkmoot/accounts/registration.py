@@ -37,6 +37,9 @@ from folkmoot.core.ports import Tx
 PRIVATE_KEY = "private_key"
 """What a private key is sealed for; its row is the account's id."""
 
+NOBODY = ""
+"""No account has this id, or this handle."""
+
 NO_HASH = "0" * 64
 """No secret has this hash."""
 
@@ -141,20 +144,25 @@ async def do_register(
 
 async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
     """The account with this handle, if the recovery code is its own."""
-    name = parse_handle(handle)
-    account = await queries.by_handle(tx, name, now) if name else None
+    account = await queries.by_handle(tx, parse_handle(handle) or NOBODY, now)
+    await check_code(tx, account.id if account is not None else NOBODY, code)
     if account is None:
         raise HandleNotFound
-    await check_code(tx, account.id, code)
     return account
 
 
 async def check_code(tx: Tx, user_id: str, code: str) -> None:
-    """Raise unless the recovery code is the account's; comparing takes the same time for any."""
+    """Raise unless the recovery code is the account's.
+
+    Comparing takes the same time for any, and is done for nobody's account too, so that time does
+    not tell which handles there are.
+    """
     stored = await queries.secrets_of(tx, user_id)
+    known = stored.recovery_hash if stored is not None else NO_HASH
+    is_right = compare_digest(known, hash_recovery_code(code) or NO_HASH)
     if stored is None:
         raise HandleNotFound
-    if not compare_digest(stored.recovery_hash, hash_recovery_code(code) or NO_HASH):
+    if not is_right:
         raise RecoveryCodeInvalid
 
 

@@ -243,10 +243,49 @@ class RateSettings(Section, frozen=True, kw_only=True):
     register_per_hour: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Accounts one address may make in an hour.")
     ] = 5
+    refused_handles_per_hour: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Handles one address may try to register in an hour that are taken, "
+            "reserved or need another invite.",
+        ),
+    ] = 20
     recover_per_hour: Annotated[
         int,
-        Meta(ge=1, le=1_000_000, description="Wrong recovery codes for one handle in an hour."),
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Wrong recovery codes for one handle from one address in an hour.",
+        ),
     ] = 5
+    recover_address_per_hour: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Wrong recovery codes from one address in an hour, for whatever handles.",
+        ),
+    ] = 20
+    recover_handle_per_day: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Wrong recovery codes for one handle in a day, from wherever; further "
+            "attempts take two seconds each, and are never refused.",
+        ),
+    ] = 1_000
+    missed_handles_per_hour: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Handles one user may name in an hour that are nobody's, or whose owner "
+            "cannot be reached.",
+        ),
+    ] = 100
     send_per_minute: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Messages one user may send in a minute.")
     ] = 60

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from folkmoot.accounts import parse_handle
 from folkmoot.core.errors import (
     AlreadySignedIn,
     ArgumentInvalid,
+    CannotSend,
+    ContactNotFound,
     FolkmootError,
+    HandleNotFound,
+    HandleTaken,
+    InviteClaimed,
+    InviteRequired,
+    InviteUnknown,
     RecoveryCodeInvalid,
+    UserNotFound,
 )
 from folkmoot.rooms.farewell import leave_all_rooms
 from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
@@ -171,14 +180,24 @@ async def delete_account(call: Call[DeleteAccount]) -> Payload:
     }
 
 
-def by_address(caller: Caller, _: Register) -> str:
+def by_address(caller: Caller, _: Arguments) -> str:
     """The address a call came from."""
     return caller.address
 
 
 def by_handle(_: Caller, given: Recover) -> str:
-    """The handle a call is about, in one spelling."""
-    return given.handle.removeprefix("@").lower()[:64]
+    """The handle a call is about, in one spelling; what is no handle counts as one and the same."""
+    return parse_handle(given.handle) or ""
+
+
+def by_handle_and_address(caller: Caller, given: Recover) -> str:
+    """The handle a call is about, and the address it came from."""
+    return f"{by_handle(caller, given)} {caller.address}"
+
+
+def by_user(caller: Caller, _: Arguments) -> str:
+    """The account that calls."""
+    return caller.account.id if caller.account is not None else ""
 
 
 def when_done(error: FolkmootError | None) -> bool:
@@ -187,8 +206,22 @@ def when_done(error: FolkmootError | None) -> bool:
 
 
 def when_wrong_code(error: FolkmootError | None) -> bool:
-    """Count guesses at the code of an account that exists, so that nobody can fill the table."""
-    return isinstance(error, RecoveryCodeInvalid)
+    """Count guesses at the code of an account, whether it exists or not."""
+    return isinstance(error, (RecoveryCodeInvalid, HandleNotFound))
+
+
+def when_refused(error: FolkmootError | None) -> bool:
+    """Count handles that could not be registered."""
+    return isinstance(error, (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed))
+
+
+def when_missed(error: FolkmootError | None) -> bool:
+    """Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
+    return isinstance(error, (UserNotFound, ContactNotFound, CannotSend, HandleTaken))
+
+
+MISSED = Rate("missed_handles", by_user, when_missed)
+"""For every tool that names someone: together they tell of no more than so many handles."""
 
 
 ACCOUNT_TOOLS = (
@@ -221,7 +254,10 @@ ACCOUNT_TOOLS = (
         arguments=Register,
         handler=register,
         public=True,
-        rate=Rate("register", by_address, when_done),
+        rates=(
+            Rate("register", by_address, when_done),
+            Rate("refused_handles", by_address, when_refused),
+        ),
         kind="adds",
     ),
     Tool(
@@ -238,7 +274,11 @@ ACCOUNT_TOOLS = (
         arguments=Recover,
         handler=recover,
         public=True,
-        rate=Rate("recover", by_handle, when_wrong_code),
+        rates=(
+            Rate("recover_address", by_address, when_wrong_code),
+            Rate("recover", by_handle_and_address, when_wrong_code),
+            Rate("recover_handle", by_handle, when_wrong_code),
+        ),
         kind="acts",
     ),
     Tool(
@@ -282,6 +322,7 @@ ACCOUNT_TOOLS = (
         ),
         arguments=ChangeHandle,
         handler=change_handle,
+        rates=(MISSED,),
     ),
     Tool(
         name="msg/delete_account",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from asyncio import sleep
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from folkmoot.tools.model import Call, Tool, ToolResult, with_notice
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
     from folkmoot.tools.catalogue import Catalogue
-    from folkmoot.tools.model import Arguments, Caller, Payload, Services
+    from folkmoot.tools.model import Arguments, Caller, Payload, Rate, Services
 
 __all__ = ["Dispatcher", "UnknownTool"]
 
@@ -88,21 +89,34 @@ class Dispatcher:
         return ToolResult(payload=with_notice(tool, payload), delivered=call.delivered)
 
     async def _within_limits(self, tool: Tool, call: Call[Arguments]) -> Payload:
-        rate, limits = tool.rate, self._services.limits
-        if rate is None:
+        if not tool.rates:
             return await tool.handler(call)
-        key = rate.key(call.caller, call.arguments)
+        limits = self._services.limits
+        keys = [(rate, rate.key(call.caller, call.arguments)) for rate in tool.rates]
         # Counted before, so that calls at the same moment cannot all pass below the limit.
-        limits.take(rate.limit, key)
+        delay = 0.0
+        for place, (rate, key) in enumerate(keys):
+            try:
+                delay += limits.take(rate.limit, key)
+            except RateLimited:
+                for earlier, its_key in keys[:place]:
+                    limits.give_back(earlier.limit, its_key)
+                raise
+        if delay:
+            await sleep(delay)
         try:
             payload = await tool.handler(call)
         except FolkmootError as error:
-            if not rate.counts(error):
-                limits.give_back(rate.limit, key)
+            self._give_back(keys, error)
             raise
-        if not rate.counts(None):
-            limits.give_back(rate.limit, key)
+        self._give_back(keys, None)
         return payload
+
+    def _give_back(self, keys: list[tuple[Rate, str]], outcome: FolkmootError | None) -> None:
+        """Take back what turned out not to count."""
+        for rate, key in keys:
+            if not rate.counts(outcome):
+                self._services.limits.give_back(rate.limit, key)
 
 
 def failure(error: FolkmootError) -> ToolResult:

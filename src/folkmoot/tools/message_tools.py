@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from folkmoot.mail import MOST_SECONDS, EncryptedPayload, Page, Priority
+from folkmoot.tools.account_tools import MISSED, by_user
 from folkmoot.tools.model import Arguments, Call, Payload, Rate, Tool
 from folkmoot.tools.patience import patiently
-from folkmoot.tools.people_tools import PageLimit, by_user, every_try
+from folkmoot.tools.people_tools import PageLimit, every_try
 from folkmoot.tools.schemas import CURSOR, choice, integer, obj, one_of, switch, text
 
 LAST_SECOND = 2**53
@@ -148,7 +149,7 @@ MESSAGE_TOOLS = (
         ),
         arguments=Send,
         handler=send,
-        rate=SEND_RATE,
+        rates=(SEND_RATE, MISSED),
         kind="adds",
         open_world=True,
     ),
@@ -207,7 +208,7 @@ MESSAGE_TOOLS = (
         ),
         arguments=Reply,
         handler=reply,
-        rate=SEND_RATE,
+        rates=(SEND_RATE,),
         kind="adds",
         open_world=True,
     ),

@@ -106,7 +106,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The argument that a person should give; a client that can ask them is told to."""
     waits: str = ""
     """The argument that makes a call wait for something to happen."""
-    rate: Rate | None = None
+    rates: tuple[Rate, ...] = ()
+    """What it counts towards; all of them must let a call pass."""
     kind: Literal["reads", "adds", "changes", "destroys", "acts"] = "changes"
     others: tuple[str, ...] = ()
     """Members of the answer in which there is text that other people wrote."""

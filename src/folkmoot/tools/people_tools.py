@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.tools.account_tools import when_done
-from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
+from folkmoot.tools.account_tools import MISSED, by_user, when_done
+from folkmoot.tools.model import Arguments, Call, Payload, Rate, Tool
 from folkmoot.tools.schemas import CURSOR, LIMIT, choice, obj, text
 
 PageLimit = Annotated[int, Meta(ge=1, le=100)]
@@ -136,11 +136,6 @@ async def invite(call: Call[Invite]) -> Payload:
     }
 
 
-def by_user(caller: Caller, _: Arguments) -> str:
-    """The account that calls."""
-    return caller.account.id if caller.account is not None else ""
-
-
 def every_try(_: FolkmootError | None) -> bool:
     """Count whatever comes of it."""
     return True
@@ -168,6 +163,7 @@ PEOPLE_TOOLS = (
         ),
         arguments=AddContact,
         handler=add_contact,
+        rates=(MISSED,),
     ),
     Tool(
         name="msg/remove_contact",
@@ -175,6 +171,7 @@ PEOPLE_TOOLS = (
         schema=obj({"handle": text("Handle of the contact to remove")}, ("handle",)),
         arguments=Handle,
         handler=remove_contact,
+        rates=(MISSED,),
         kind="destroys",
     ),
     Tool(
@@ -183,6 +180,7 @@ PEOPLE_TOOLS = (
         schema=obj({"handle": text("Handle to look up")}, ("handle",)),
         arguments=Handle,
         handler=lookup,
+        rates=(MISSED,),
         kind="reads",
         others=("display_name", "bio", "status"),
     ),
@@ -194,7 +192,7 @@ PEOPLE_TOOLS = (
         ),
         arguments=SearchUsers,
         handler=search_users,
-        rate=Rate("search", by_user, every_try),
+        rates=(Rate("search", by_user, every_try),),
         kind="reads",
         others=("results",),
     ),
@@ -214,6 +212,7 @@ PEOPLE_TOOLS = (
         ),
         arguments=Block,
         handler=block,
+        rates=(MISSED,),
     ),
     Tool(
         name="msg/invite",
@@ -222,7 +221,7 @@ PEOPLE_TOOLS = (
         schema=obj({"message": text("Optional message to deliver when the invitee registers")}),
         arguments=Invite,
         handler=invite,
-        rate=Rate("invite", by_user, when_done),
+        rates=(Rate("invite", by_user, when_done),),
         kind="adds",
         open_world=True,
     ),
