@@ -128,7 +128,7 @@ async def serving(
     """Serve these routes behind everything a hub puts in front of its own."""
     clock = SystemClock()
     metrics = Metrics(version="0", clock=clock)
-    pages = Pages(version="0", public_url="", metrics=True)
+    pages = Pages(version="0", public_url="")
     app = build(
         [*pages.routes(), *routes],
         answers=Answers(pages.error_page),

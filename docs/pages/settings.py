@@ -67,8 +67,9 @@ Other variables with that beginning are no settings:"""
 SECRETS = """\
 ## Secrets
 
-`master_key` is a secret. It is taken from the environment alone, never from a file or an option,
-and is shown as `***`. Secrets of backends are [referred to](#references)."""
+`master_key` and `telemetry.token` are secrets. They are taken from the environment alone, never
+from the settings file or an option, and are shown as `***`. Secrets of backends are
+[referred to](#references)."""
 
 BACKENDS = """\
 ## `[backends.NAME]`

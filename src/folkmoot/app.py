@@ -23,7 +23,14 @@ from folkmoot.accounts import Accounts
 from folkmoot.bounds import body_bounds, link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
-from folkmoot.control import ControlServer, backup_command, check_command, status_command
+from folkmoot.control import (
+    ControlServer,
+    backup_command,
+    check_command,
+    health_command,
+    metrics_command,
+    status_command,
+)
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import FolkmootError, StoreError
@@ -66,6 +73,7 @@ from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.mcp.own import own_lists, server_info
+from folkmoot.transports.operators import Operators, operators_token
 from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
 from folkmoot.transports.server import HttpServer
@@ -76,7 +84,7 @@ from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Scope
 
     from folkmoot.core.ports import Clock, Interceptor
     from folkmoot.settings import Loaded, Settings
@@ -100,6 +108,8 @@ class Hub:
     mcp: McpEndpoint
     rest: RestApi
     websockets: WebSocketEndpoint
+    _operators: Operators
+    _health: Health
     base_url: str
     """Where the hub listens; the port is the real one, also when the settings say 0."""
 
@@ -171,6 +181,7 @@ class Hub:
         settings = self.settings
         # First of all: a bad certificate or a taken port must not leave a fresh data folder behind.
         tls = load_tls(settings.tls)
+        self._operators = self._make_operators()
         sockets = listen(settings.host, settings.port)
         stack.callback(close, sockets)
         port = sockets[0].getsockname()[1]
@@ -235,6 +246,8 @@ class Hub:
                     uptime=self.uptime,
                     quotas=self._quotas_used,
                 ),
+                "health": health_command(lambda: self._health.report()),
+                "metrics": metrics_command(lambda: self.metrics.exposition("")[0].decode()),
                 **self._passing.commands,
                 **self.behind.commands(settings.public_url or self.base_url),
                 **key_commands(
@@ -392,24 +405,25 @@ class Hub:
         pages = Pages(
             version=__version__,
             public_url=settings.public_url,
-            metrics=settings.telemetry.metrics,
+            shows_metrics=self._shows_metrics,
             invite_state=self.accounts.invite_state,
             invited_handle=self.accounts.invited_handle,
         )
-        health = Health(
+        self._health = Health(
             version=__version__,
             clock=self.clock,
             count_users=self.count_users,
             checks={"database": self.store.ready},
             details={"backends": self.behind.health, "held_tools": self.behind.held},
             metrics=self.metrics if settings.telemetry.metrics else None,
+            operators=self._operators,
         )
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
         self.rest = self._rest_api()
         self.accounts.watch(self.rest.recheck)
         return http.build(
-            [*pages.routes(), *health.routes(), *self.rest.routes()],
+            [*pages.routes(), *self._health.routes(), *self.rest.routes()],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
             answers=answers,
             hosts=self._hosts,
@@ -428,6 +442,20 @@ class Hub:
         with contextlib.suppress(StoreError):
             self._users = await self.accounts.count()
         return self._users
+
+    def _make_operators(self) -> Operators:
+        """Who may read what is for operators; their token appears in no log."""
+        settings, telemetry = self.settings, self.settings.telemetry
+        token = operators_token(telemetry.token, telemetry.token_file)
+        redactor.hide(token)
+        return Operators(
+            everyone=telemetry.access == "everyone",
+            token=token,
+            behind_proxy=bool(settings.public_url or settings.http.trusted_proxies),
+        )
+
+    def _shows_metrics(self, scope: Scope) -> bool:
+        return self.settings.telemetry.metrics and self._operators.admit(scope)
 
     def _rest_api(self) -> RestApi:
         """`/v1`, where rooms are used without a WebSocket."""

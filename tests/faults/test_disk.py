@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import resource
 import subprocess
 from pathlib import Path
@@ -11,11 +11,10 @@ import pytest
 
 from folkmoot.cli.exits import ExitCode
 from folkmoot.store import find_faults
+from tests.faults.letters import line
 from tests.forge import forked
-from tests.harness import ask, read_answer, run
+from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
-
-READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[str]:
@@ -48,22 +47,27 @@ def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes_it_re
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
     async def main(hub: Process) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        numbers = itertools.count()
+        async with line(hub.port) as stranger:
+            token = (await stranger.call("msg_register", handle="alice"))["token"]
 
-        async def status() -> int:
-            writer.write(READY)
-            return (await read_answer(reader)).status
+        async with line(hub.port, token) as alice:
 
-        for _ in range(20):
-            wal = (tmp_path / "folkmoot.db-wal").stat().st_size
-            # Room for one more page of the write-ahead log, or for a part of it.
-            for room in (wal + 5000, wal + 100, 0):
-                resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
-                assert {await status() for _ in range(3)} <= {200, 503}
-            assert await status() == 503
-            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
-            assert await status() == 200
-        writer.close()
+            async def writes() -> bool:
+                answer = await alice.ask("msg_set_profile", {"status": str(next(numbers))})
+                assert answer.status == 200
+                return not answer.json()["result"]["isError"]
+
+            for _ in range(20):
+                wal = (tmp_path / "folkmoot.db-wal").stat().st_size
+                # Room for one more page of the write-ahead log, or for a part of it.
+                for room in (wal + 5000, wal + 100, 0):
+                    resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+                    for _ in range(3):
+                        await writes()
+                assert not await writes()
+                resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
+                assert await writes()
 
     with Process(tmp_path) as hub:
         run(main(hub))

@@ -17,30 +17,30 @@ import pytest
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import read_key
 from folkmoot.store import find_faults, inspect_database
-from tests.harness import ask, read_answer, run
+from tests.faults.letters import line
+from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
 
-READY = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
 CLIENTS = 8
 
 GONE = (OSError, asyncio.IncompleteReadError)
 
 
-async def write_until_killed(hub: Process, answers: int) -> int:
+async def write_until_killed(hub: Process, handle: str, answers: int) -> int:
     """Have several clients write all the time, kill the hub amid it, and count what it answered."""
     answered = 0
+    async with line(hub.port) as stranger:
+        token = (await stranger.call("msg_register", handle=handle))["token"]
 
     async def client() -> None:
         nonlocal answered
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        with suppress(*GONE):
-            while True:
-                writer.write(READY)
-                assert (await read_answer(reader)).json()["status"] == "ready"
-                answered += 1
-                if answered == answers:
-                    hub.child.kill()
-        writer.close()
+        async with line(hub.port, token) as mine:
+            with suppress(*GONE):
+                while True:
+                    await mine.call("msg_set_profile", status=str(answered))
+                    answered += 1
+                    if answered == answers:
+                        hub.child.kill()
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(CLIENTS):
@@ -52,7 +52,7 @@ def check_kills(folder: Path, rounds: int) -> None:
     known = set()
     for round_ in range(rounds):
         with Process(folder) as hub:
-            assert run(write_until_killed(hub, 40 + 17 * round_)) >= 40
+            assert run(write_until_killed(hub, f"writer{round_}", 40 + 17 * round_)) >= 40
             assert hub.ended()[0] == -signal.SIGKILL
         assert find_faults(folder / "folkmoot.db") == []
         known.add(inspect_database(folder / "folkmoot.db").master_key_id)
@@ -97,8 +97,8 @@ class Start:
     def _next(self) -> str:
         """The next module that was loaded; nothing once there is a hub, or an end."""
         assert self._child.stderr
-        for line in self._child.stderr:
-            if loaded := self.LOADED.match(line.rstrip()):
+        for said in self._child.stderr:
+            if loaded := self.LOADED.match(said.rstrip()):
                 return loaded[1]
             self._said += line
             if '"listening"' in line:

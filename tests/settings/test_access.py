@@ -43,7 +43,11 @@ def test_registration_is_open_on_this_machine_alone(
 def test_the_limits_are_the_specifications_unless_told() -> None:
     assert rate_limits(settings()) == {
         "register": Limit(5, HOUR),
+        "refused_handles": Limit(20, HOUR),
         "recover": Limit(5, HOUR),
+        "recover_address": Limit(20, HOUR),
+        "recover_handle": Limit(1_000, DAY, slows=True),
+        "missed_handles": Limit(100, HOUR),
         "send": Limit(60, MINUTE),
         "search": Limit(30, MINUTE),
         "invite": Limit(10, DAY),

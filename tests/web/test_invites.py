@@ -29,7 +29,7 @@ class Desk:
 
 
 def open_invite(code: str, desk: Desk | None = None, **request: str) -> Answer:
-    pages = Pages(version="1", public_url="", metrics=True, invite_state=(desk or Desk()).state)
+    pages = Pages(version="1", public_url="", invite_state=(desk or Desk()).state)
 
     async def main() -> Answer:
         # The harness has pages of its own, without invites: these are beside them.

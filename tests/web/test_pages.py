@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
 
 def landing(public_url: str = "", host: str = "localhost:8420", *, metrics: bool = True) -> str:
-    pages = Pages(version="1.2.3", public_url=public_url, metrics=metrics)
+    pages = Pages(version="1.2.3", public_url=public_url, shows_metrics=lambda _: metrics)
     scope = {
         "type": "http",
         "method": "GET",
@@ -116,7 +116,7 @@ def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str) -> No
 
 
 def test_an_error_page_escapes_its_sentence() -> None:
-    pages = Pages(version="0", public_url="", metrics=True)
+    pages = Pages(version="0", public_url="")
     page = Page(bytes(pages.error_page(404, "Not <b>Found", "<script>x</script>").body).decode())
     assert page.all("b") == []
     assert len(page.all("script")) == 1

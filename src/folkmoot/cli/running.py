@@ -30,12 +30,31 @@ class HubStatus(msgspec.Struct, frozen=True):
     """What the hub stores and holds, by what it is, and the most of it; 0 is no limit."""
 
 
+class HubCheck(msgspec.Struct, frozen=True):
+    """What one check of a hub found."""
+
+    ok: bool
+    error: str = ""
+
+
+class HubReport(msgspec.Struct, frozen=True):
+    """Whether a hub is ready."""
+
+    status: str
+    checks: dict[str, HubCheck]
+
+
 def hub_status(paths: Paths) -> HubStatus:
     """Ask the hub on a data folder how it is; raises `HubNotRunning` when there is none."""
+    return ask_hub(paths, "status", HubStatus)
+
+
+def ask_hub(paths: Paths, command: str, shape: type[Answer]) -> Answer:
+    """Ask the hub on a data folder something; raises `HubNotRunning` when there is none."""
     from folkmoot.control import call
 
     check_entry(paths)
-    return understood(call(paths.control_socket, "status", timeout=ANSWER_SECONDS), HubStatus)
+    return understood(call(paths.control_socket, command, timeout=ANSWER_SECONDS), shape)
 
 
 def check_entry(paths: Paths) -> None:

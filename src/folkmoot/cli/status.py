@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, duration, say, say_json, size
-from folkmoot.cli.running import hub_status
+from folkmoot.cli.running import ask_hub, hub_status
 from folkmoot.datafolder import Paths
 
 NAMES = {"mail": "Mail", "rooms": "Rooms", "memory_rooms": "Rooms in memory"}
@@ -16,14 +21,33 @@ def amount(used: int, limit: int) -> str:
 
 
 def status(
-    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+    ready: Annotated[
+        bool,
+        typer.Option("--ready", help="Print what /health/ready tells operators, as JSON."),
+    ] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print the metrics that /metrics serves.")
+    ] = False,
 ) -> None:
     """Show whether a hub runs on the data folder, and where.
 
-    Ends with exit code 6 when none does.
+    Ends with exit code 6 when none does, and with --ready with 1 when it is not ready.
     """
     paths = Paths(settings_from(config, data=data).settings.data_folder)
     hub = hub_status(paths)
+    if ready:
+        report = ask_hub(paths, "health", dict)
+        say_json(report)
+        if report.get("status") != "ready":
+            raise typer.Exit(ExitCode.FAILED)
+        return
+    if metrics:
+        say(str(ask_hub(paths, "metrics", dict).get("text", "")).rstrip())
+        return
     if as_json:
         say_json(
             {

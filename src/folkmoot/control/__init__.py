@@ -9,7 +9,13 @@ connection carries one request; whoever hangs up stops what was asked.
 from __future__ import annotations
 
 from folkmoot.control.client import call
-from folkmoot.control.commands import backup_command, check_command, status_command
+from folkmoot.control.commands import (
+    backup_command,
+    check_command,
+    health_command,
+    metrics_command,
+    status_command,
+)
 from folkmoot.control.server import ControlServer
 from folkmoot.control.wire import Command, Progress
 
@@ -20,5 +26,7 @@ __all__ = [
     "backup_command",
     "call",
     "check_command",
+    "health_command",
+    "metrics_command",
     "status_command",
 ]

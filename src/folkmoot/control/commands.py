@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -110,6 +110,26 @@ def check_command(store: OperableStore) -> Command:
         return {"whole": not faults, "faults": faults}
 
     return check
+
+
+def health_command(report: Callable[[], Awaitable[dict[str, object]]]) -> Command:
+    """`health`: what `/health/ready` tells operators."""
+
+    async def health(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
+        convert(arguments, NoArguments)
+        return await report()
+
+    return health
+
+
+def metrics_command(exposition: Callable[[], str]) -> Command:
+    """`metrics`: the metrics, in the format Prometheus reads."""
+
+    async def metrics(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
+        convert(arguments, NoArguments)
+        return {"text": exposition()}
+
+    return metrics
 
 
 def status_command(

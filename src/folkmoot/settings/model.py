@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -417,6 +417,26 @@ class TelemetrySettings(Section, frozen=True, kw_only=True):
     metrics: Annotated[
         bool, Meta(description="Whether `/metrics` is served, in the format Prometheus reads.")
     ] = True
+    access: Annotated[
+        Literal["operators", "everyone"],
+        Meta(
+            description="Who may read `/metrics` and the details of `/health/ready`: operators "
+            "show the token, or ask on this machine while the hub has neither `public_url` nor "
+            "`http.trusted_proxies`; everyone is whoever reaches the hub."
+        ),
+    ] = "operators"
+    token: Annotated[
+        str,
+        Meta(
+            max_length=1024,
+            description="The bearer token with which operators read them from elsewhere.",
+            extra={"secret": True},
+        ),
+    ] = ""
+    token_file: Annotated[
+        FilePath,
+        Meta(description="A file that holds this token; `telemetry.token` wins over it."),
+    ] = ""
     otlp_endpoint: Annotated[
         HttpUrl,
         Meta(
@@ -508,14 +528,3 @@ class Settings(Section, frozen=True, kw_only=True):
         if self.registration == "auto":
             return "open" if is_loopback(self.host) and not self.public_url else "invite"
         return self.registration
-
-    def __repr__(self) -> str:
-        # The settings may end up in a log or a traceback; the key must not.
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"Settings({shown})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return [
-            (name, "***" if name == "master_key" and value else value) for name, value in values
-        ]

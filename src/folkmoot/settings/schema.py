@@ -35,7 +35,10 @@ def schema() -> dict[str, Any]:
     settings = definitions["Settings"]["properties"]
     for field in FIELDS.values():
         if field.secret:
-            del settings[field.name]
+            table = settings
+            if field.section:
+                table = definitions[type(getattr(Settings(), field.section)).__name__]["properties"]
+            del table[field.name]
     described = definitions["BackendSpec"]
     del described["properties"]["name"]
     del described["required"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -37,5 +37,18 @@ ServerUrl = Annotated[str, Meta(extra={"shape": server_url})]
 ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
 
 
+SECRETS = frozenset({"master_key", "token"})
+"""The settings whose value is shown nowhere."""
+
+
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One table of the settings file."""
+
+    def __repr__(self) -> str:
+        # The settings may end up in a log or a traceback; their secrets must not.
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return [(name, "***" if name in SECRETS and value else value) for name, value in values]

@@ -11,7 +11,13 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from folkmoot.core.errors import FolkmootError, MethodNotAllowed, NotFound, RequestError
+from folkmoot.core.errors import (
+    FolkmootError,
+    MethodNotAllowed,
+    NotFound,
+    RequestError,
+    TokenInvalid,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
@@ -45,6 +51,11 @@ def retry_after(error: FolkmootError) -> dict[str, str]:
     return {} if seconds is None else {"retry-after": str(seconds)}
 
 
+def challenge(error: FolkmootError) -> str:
+    """The `WWW-Authenticate` header of an answer with status 401."""
+    return 'Bearer error="invalid_token"' if isinstance(error, TokenInvalid) else "Bearer"
+
+
 class Answers:
     """Makes the response for anything that went wrong."""
 
@@ -57,6 +68,8 @@ class Answers:
         """The response for one of our errors."""
         status = error.http
         headers = {**retry_after(error), **(headers or {})}
+        if status == HTTPStatus.UNAUTHORIZED:
+            headers = {"www-authenticate": challenge(error), **headers}
         if not wants_page(scope):
             return JsonResponse(error.as_http(), status, headers)
         page = self._error_page(status, HTTPStatus(status).phrase, error.message)

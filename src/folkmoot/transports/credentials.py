@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.rooms import Rooms
 
 BEARER = "bearer "
@@ -73,8 +72,3 @@ def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:
     if len(tokens) > 1:
         raise TokensDiffer("The request carries two different tokens; send one.")
     return tokens.pop() if tokens else ""
-
-
-def challenge(error: FolkmootError) -> str:
-    """The `WWW-Authenticate` header of an answer with status 401."""
-    return 'Bearer error="invalid_token"' if isinstance(error, TokenInvalid) else "Bearer"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.responses import Response
 from starlette.routing import Route
 
-from folkmoot.core.errors import FolkmootError, NotFound
+from folkmoot.core.errors import AuthenticationRequired, FolkmootError, NotFound
 from folkmoot.transports.answers import JsonResponse
 
 if TYPE_CHECKING:
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
+    from folkmoot.transports.operators import Operators
 
 logger = logging.getLogger("folkmoot.health")
 
+SHARED_SECONDS = 1.0
+"""How long what the checks found is told again, so that asking often writes no more often."""
 READY_SECONDS = 8.0
 """Longer than the database waits for a lock, so that its own reason is the one told."""
+
+READY = "ready"
 
 Check: TypeAlias = Callable[[], Awaitable[object]]
 """Returns when the part works, raises when it does not."""
@@ -45,6 +51,7 @@ class Health:
         checks: Mapping[str, Check],
         details: Mapping[str, Detail] | None = None,
         metrics: Metrics | None,
+        operators: Operators,
     ) -> None:
         self._version = version
         self._clock = clock
@@ -53,6 +60,10 @@ class Health:
         self._checks = checks
         self._details = details or {}
         self._metrics = metrics
+        self._operators = operators
+        self._checking = asyncio.Lock()
+        self._found: dict[str, dict[str, object]] = {}
+        self._found_at = -math.inf
 
     def routes(self) -> list[Route]:
         """Where the answers are served."""
@@ -73,13 +84,27 @@ class Health:
             }
         )
 
-    async def ready(self, _: Request) -> Response:
-        """Whether every part works at this moment: the database is really written and read."""
-        told = {name: await self._outcome(name, check) for name, check in self._checks.items()}
-        ready = all(outcome["ok"] for outcome in told.values())
-        body: dict[str, object] = {"status": "ready" if ready else "not ready", "checks": told}
-        body |= {name: detail() for name, detail in self._details.items()}
-        return JsonResponse(body, 200 if ready else 503)
+    async def ready(self, request: Request) -> Response:
+        """Whether every part works: 200 or 503 for everyone, and why for operators."""
+        report = await self.report()
+        status = 200 if report["status"] == READY else 503
+        if not self._operators.admit(request.scope):
+            report = {"status": report["status"]}
+        return JsonResponse(report, status)
+
+    async def report(self) -> dict[str, object]:
+        """What the checks found within the last second: the database is really written and read."""
+        # Whoever asks while the checks run waits for what they find.
+        async with self._checking:
+            if self._clock.monotonic() - self._found_at >= SHARED_SECONDS:
+                self._found = {
+                    name: await self._outcome(name, check) for name, check in self._checks.items()
+                }
+                self._found_at = self._clock.monotonic()
+            found = self._found
+        ready = all(outcome["ok"] for outcome in found.values())
+        details = {name: detail() for name, detail in self._details.items()}
+        return {"status": READY if ready else "not ready", "checks": found, **details}
 
     async def _outcome(self, name: str, check: Check) -> dict[str, object]:
         try:
@@ -97,9 +122,15 @@ class Health:
         return {"ok": True}
 
     async def metrics(self, request: Request) -> Response:
-        """The metrics, for Prometheus; 404 when they are switched off."""
+        """The metrics, for Prometheus; 404 when they are switched off, or for whom they are not."""
         if self._metrics is None:
             raise NotFound("Metrics are switched off on this hub.")
+        if not self._operators.admit(request.scope):
+            if self._operators.has_token:
+                raise AuthenticationRequired(
+                    "Metrics need the operator's token, as a bearer token."
+                )
+            raise NotFound("Metrics are for the operator of this hub, on its own machine.")
         content, content_type = self._metrics.exposition(request.headers.get("accept", ""))
         return Response(
             content, headers={"content-type": content_type, "cache-control": "no-store"}

@@ -6,10 +6,11 @@ import base64
 import hashlib
 import math
 import shlex
+from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from starlette.requests import Request
+    from starlette.types import Scope
 
 DOORS = (
     ("{base}/mcp", "The tools of mail and rooms, for any MCP client."),
@@ -38,12 +40,22 @@ DOORS = (
 )
 """What a program connects to, and what it finds there."""
 
+METRICS = "/metrics"
 PLACES = (
     ("/health", "Is it running, in which version, since when?"),
     ("/health/ready", "Can it write to its database and read it back?"),
-    ("/metrics", "Numbers for Prometheus."),
+    (METRICS, "Numbers for Prometheus."),
 )
 """What an operator may want to open, and the question it answers."""
+
+ShowsMetrics: TypeAlias = Callable[["Scope"], bool]
+"""Whether whoever makes a request may read the metrics."""
+
+
+def never(_: Scope) -> bool:
+    """Nobody reads metrics where there are none."""
+    return False
+
 
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Choose a handle of your own in place of <b>@{YOUR_NAME}</b>."
@@ -118,7 +130,7 @@ class Pages:
         *,
         version: str,
         public_url: str,
-        metrics: bool,
+        shows_metrics: ShowsMetrics = never,
         invite_state: InviteState = none_known,
         invited_handle: InvitedHandle = any_handle,
     ) -> None:
@@ -126,7 +138,7 @@ class Pages:
         self._invite_state = invite_state
         self._invited_handle = invited_handle
         self._public_url = public_url.rstrip("/")
-        self._places = [place for place in PLACES if metrics or place[0] != "/metrics"]
+        self._shows_metrics = shows_metrics
         style, script = _source("style.css"), _source("copy.js")
         self._frame = _source("frame.html")
         self._bodies = {name: _source(f"{name}.html") for name in BODIES}
@@ -163,12 +175,14 @@ class Pages:
         snippets["claude_code"] = claude_code_command(endpoint)
         socket = base.replace("http", "ws", 1)
         commands = [["register", "ada", "--url", base], ["connect", "claude-code"]]
+        shown = self._shows_metrics(request.scope)
+        places = [place for place in PLACES if shown or place[0] != METRICS]
         rooms = [["room", "create", "square"], ["room", "join", "square"]]
         body = _fill(
             self._bodies["landing"],
             trusted={
                 "ring": _ring(17, size=5.4, ground=True),
-                "places": self._links(self._places),
+                "places": self._links(places),
                 "doors": _doors(base, socket),
             },
             version=self._version,

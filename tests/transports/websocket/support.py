@@ -96,7 +96,7 @@ async def opened(
     """Serve WebSockets at `/ws`."""
     party = party or Party()
     hosts = hosts or Hosts("127.0.0.1")
-    answers = Answers(Pages(version="0", public_url="", metrics=True).error_page)
+    answers = Answers(Pages(version="0", public_url="").error_page)
     endpoint = WebSocketEndpoint(party, hosts=hosts, answers=answers, limits=limits)
     async with serving(
         endpoints={"/ws": endpoint},

@@ -31,7 +31,7 @@ def test_links_work_over_tls(tmp_path: Path) -> None:
 
     async def main() -> int | None:
         party = Party()
-        answers = Answers(Pages(version="0", public_url="", metrics=True).error_page)
+        answers = Answers(Pages(version="0", public_url="").error_page)
         limits = LinkLimits(max_message_bytes=2_000_000)
         endpoint = WebSocketEndpoint(
             party, hosts=Hosts("127.0.0.1"), answers=answers, limits=limits

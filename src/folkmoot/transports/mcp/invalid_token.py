@@ -15,8 +15,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from folkmoot.core.errors import TokenInvalid
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.finder import CALL_TOOL
-from folkmoot.transports.answers import JsonResponse
-from folkmoot.transports.credentials import challenge
+from folkmoot.transports.answers import JsonResponse, challenge
 
 if TYPE_CHECKING:
     from starlette.responses import Response

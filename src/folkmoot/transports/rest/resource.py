@@ -20,10 +20,9 @@ from folkmoot.core.errors import (
     TokenInvalid,
 )
 from folkmoot.rooms.spec import ROOM_NAME
-from folkmoot.transports.answers import JsonResponse
+from folkmoot.transports.answers import JsonResponse, challenge
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
-from folkmoot.transports.credentials import challenge
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query

@@ -1,0 +1,172 @@
+"""What is for operators: the metrics, and why a hub is ready or not."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.cli.exits import ExitCode
+from folkmoot.control import call
+from folkmoot.core.errors import SettingsError
+from folkmoot.settings import Settings
+from folkmoot.telemetry.clean import redactor
+from tests.forge import forked
+from tests.harness import Answer, ask, run
+from tests.interaction.test_mail_rates import Later
+from tests.mcp_harness import settings
+from tests.process import Process, environment
+
+TOKEN = "operators-token-0123456789"
+PROXIED = (
+    {"forwarded": "for=10.0.0.1"},
+    {"x-forwarded-for": "10.0.0.1"},
+    {"x-forwarded-proto": "https"},
+    {"X-Real-IP": "10.0.0.1"},
+    {"Via": "1.1 proxy"},
+    {"cf-connecting-ip": "10.0.0.1"},
+    {"host": "moot.localhost.example"},
+)
+
+
+async def get(hub: Hub, path: str, **headers: str) -> Answer:
+    return await ask(int(hub.base_url.rpartition(":")[2]), path, headers=headers)
+
+
+def made(folder: Path, **values: Any) -> Settings:
+    return settings(folder, http={"allowed_hosts": ["moot.localhost.example"]}, **values)
+
+
+async def shows(hub: Hub, **headers: str) -> bool:
+    """Whether a request is an operator's; every address must say the same."""
+    metrics = await get(hub, "/metrics", **headers)
+    ready = await get(hub, "/health/ready", **headers)
+    page = await get(hub, "/", **headers)
+    assert ready.status == 200
+    open_to = metrics.status == 200
+    assert ("folkmoot_uptime_seconds" in metrics.text) is open_to
+    expected = {"status", "checks", "backends"} if open_to else {"status"}
+    assert ready.json().keys() == expected
+    assert ready.json()["status"] == "ready"
+    assert ("/metrics" in page.text) is open_to
+    return open_to
+
+
+@pytest.mark.requirement("health.operators")
+def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Hub(made(tmp_path)).running() as hub:
+            assert await shows(hub)
+            for headers in PROXIED:
+                assert not await shows(hub, **headers), headers
+                refused = await get(hub, "/metrics", **headers)
+                assert refused.status == 404
+                assert "operator" in refused.json()["error"]["message"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [{"public_url": "http://moot.example"}, {"http": {"trusted_proxies": ["10.0.0.0/8"]}}],
+    ids=["public_url", "trusted_proxies"],
+)
+@pytest.mark.requirement("health.operators")
+def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
+    behind: dict[str, Any], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
+            assert not await shows(hub)
+            assert not await shows(hub, authorization=f"Bearer {TOKEN}")
+        telemetry = {"token": TOKEN}
+        async with Hub(settings(tmp_path / "b", telemetry=telemetry, **behind)).running() as hub:
+            assert await shows(hub, authorization=f"Bearer {TOKEN}")
+            assert await shows(hub, authorization=f"bearer {TOKEN}", **{"x-real-ip": "10.0.0.1"})
+            for wrong in (f"Bearer {TOKEN}x", "Bearer x", f"Basic {TOKEN}", f"Bearer \xff{TOKEN}"):
+                assert not await shows(hub, authorization=wrong)
+            refused = await get(hub, "/metrics")
+            assert refused.status == 401
+            assert refused.headers["www-authenticate"] == "Bearer"
+            assert (await get(hub, f"/metrics?token={TOKEN}")).status == 401
+            assert TOKEN not in repr(hub.settings)
+            assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
+
+    run(main())
+
+
+@pytest.mark.requirement("health.operators")
+def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+
+    async def main() -> None:
+        async with Hub(
+            settings(
+                tmp_path / "a",
+                public_url="http://moot.example",
+                telemetry={"token_file": str(file)},
+            )
+        ).running() as hub:
+            assert await shows(hub, authorization=f"Bearer {TOKEN}")
+            assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
+
+    file.write_text(f"{TOKEN}\n")
+    run(main())
+    for telemetry in ({"token": "short"}, {"token_file": str(tmp_path / "nowhere")}):
+        with pytest.raises(SettingsError, match=r"telemetry\.token"):
+            run(start(tmp_path / "b", telemetry))
+    assert not (tmp_path / "b").exists()
+
+
+async def start(folder: Path, telemetry: dict[str, str]) -> None:
+    async with Hub(settings(folder, telemetry=telemetry)).running():
+        pytest.fail("The hub started.")
+
+
+@pytest.mark.requirement("health.operators")
+def test_a_setting_opens_them_to_everyone(tmp_path: Path) -> None:
+    async def main() -> None:
+        open_to_all = {"public_url": "http://moot.example", "telemetry": {"access": "everyone"}}
+        async with Hub(made(tmp_path, **open_to_all)).running() as hub:
+            for headers in ({}, *PROXIED):
+                assert await shows(hub, **headers)
+
+    run(main())
+
+
+@pytest.mark.requirement("health.ready-once-a-second")
+def test_readiness_writes_once_a_second_however_many_ask(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Later()
+        async with Hub(settings(tmp_path), clock).running() as hub:
+            for second in range(3):
+                clock.ahead = 10.0 * second
+                before = hub.store.stats().units
+                answers = await asyncio.gather(*(get(hub, "/health/ready") for _ in range(30)))
+                assert {answer.status for answer in answers} == {200}
+                assert hub.store.stats().units - before == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("health.operators")
+def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path: Path) -> None:
+    with Process(tmp_path, FOLKMOOT_PUBLIC_URL="http://moot.example") as hub:
+        assert call(tmp_path / "control.sock", "health")["checks"] == {"database": {"ok": True}}
+
+        def status(option: str) -> subprocess.CompletedProcess[str]:
+            return forked.run(
+                ["status", "--data", str(tmp_path), option], env=environment(), timeout=60
+            )
+
+        ready = status("--ready")
+        assert (ready.returncode, '"ready"' in ready.stdout) == (ExitCode.OK, True)
+        metrics = status("--metrics")
+        assert metrics.returncode == ExitCode.OK
+        assert "folkmoot_uptime_seconds" in metrics.stdout
+        assert run(ask(hub.port, "/metrics")).status == 404
+        hub.stop()
