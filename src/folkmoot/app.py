@@ -209,6 +209,7 @@ class Hub:
         stack.push_async_callback(self.bus.close)
         await self._open_quotas(folder)
         self._open_mail(vault)
+        await self.accounts.seal_nicknames()
         await self.behind.open(
             self.store,
             self.accounts,

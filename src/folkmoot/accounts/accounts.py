@@ -44,6 +44,10 @@ Changed: TypeAlias = Callable[[str], Awaitable[None]]
 """Told the id of an account that has changed."""
 
 
+SEALED_AT_ONCE = 500
+"""Nicknames that one transaction seals."""
+
+
 class Accounts:
     """Everyone who has an account. A `viewer` is the account on whose behalf something is asked."""
 
@@ -61,6 +65,7 @@ class Accounts:
         self._store = store
         self._clock = clock
         self._sealer = sealer
+        self._nicknames = people.Nicknames(sealer)
         self._policy = policy
         self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
@@ -197,7 +202,9 @@ class Accounts:
     ) -> ContactPage:
         """The viewer's contacts in the order they were added, a page at a time."""
         after = people.check_page(limit, cursor)
-        return await self._store.read(lambda tx: people.contact_page(tx, viewer.id, after, limit))
+        return await self._store.read(
+            lambda tx: people.contact_page(tx, viewer.id, after, limit, self._nicknames)
+        )
 
     async def add_contact(self, viewer: Account, handle: str, nickname: str = "") -> Account:
         """Add a user to the viewer's contacts, or give one who is there another nickname."""
@@ -205,8 +212,15 @@ class Accounts:
         self._quotas.check_disk()
         now = self._now()
         return await self._store.write(
-            lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now)
+            lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now, self._nicknames)
         )
+
+    async def seal_nicknames(self) -> None:
+        """Seal the nicknames that an earlier version stored readable, some at a time."""
+        while await self._store.write(
+            lambda tx: people.do_seal_nicknames(tx, self._nicknames, SEALED_AT_ONCE)
+        ):
+            pass
 
     async def remove_contact(self, viewer: Account, handle: str) -> Account:
         """Remove a user from the viewer's contacts, or raise `ContactNotFound`."""
@@ -313,7 +327,9 @@ class Accounts:
     async def belongings(self, user_id: str) -> Belongings | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
         now = self._now()
-        return await self._store.read(lambda tx: people.belongings(tx, user_id, now), long=True)
+        return await self._store.read(
+            lambda tx: people.belongings(tx, user_id, now, self._nicknames), long=True
+        )
 
     async def quotas_of(self, user_id: str) -> dict[str, dict[str, int]]:
         """How much of its quotas an account uses, in bytes; a limit of 0 is none."""

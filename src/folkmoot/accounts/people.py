@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_people as people
 from folkmoot.accounts.handles import parse_handle
 from folkmoot.accounts.model import Account, Belongings, Contact, ContactPage
+from folkmoot.accounts.ports import Sealer
 from folkmoot.accounts.queries_invites import invites_of
 from folkmoot.accounts.registration import access_own
 from folkmoot.core.errors import (
@@ -21,6 +24,8 @@ from folkmoot.core.errors import (
 from folkmoot.core.ports import Tx
 
 MOST_CONTACTS = 100
+NICKNAME = "nickname"
+"""What a nickname is sealed for; its row is its owner's id and the contact's."""
 CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f-]{36})")
 START = people.Place(-1, "")
 NOBODY = ""
@@ -61,13 +66,45 @@ async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Acco
     return account
 
 
-async def do_add_contact(tx: Tx, user_id: str, handle: str, nickname: str, now: int) -> Account:
+class Nicknames:
+    """Seals nicknames, and opens them: each is for one contact of one user."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    def seal(self, user_id: str, contact_id: str, nickname: str) -> str:
+        """A nickname as it is stored; none is stored as none."""
+        if not nickname:
+            return ""
+        return self._sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
+
+    def open(self, user_id: str, contact_id: str, contact: Contact) -> Contact:
+        """A contact with its nickname as its owner wrote it."""
+        if not contact.nickname:
+            return contact
+        plain = self._sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
+        return replace(contact, nickname=plain.decode())
+
+
+async def do_seal_nicknames(tx: Tx, nicknames: Nicknames, limit: int) -> int:
+    """Seal some nicknames that an earlier version stored readable; how many there were."""
+    found = await people.unsealed_nicknames(tx, limit=limit)
+    for user_id, contact_id, nickname in found:
+        sealed = nicknames.seal(user_id, contact_id, nickname)
+        await people.replace_nickname(tx, user_id, contact_id, sealed)
+    return len(found)
+
+
+async def do_add_contact(
+    tx: Tx, user_id: str, handle: str, nickname: str, now: int, nicknames: Nicknames
+) -> Account:
     """Add a user to one's contacts, or give a contact another nickname."""
     await access_own(tx, user_id)
     target = await access_user(tx, handle, now)
     if target.id == user_id:
         raise CannotAddSelf
-    await people.put_contact(tx, user_id, target.id, nickname, now)
+    sealed = nicknames.seal(user_id, target.id, nickname)
+    await people.put_contact(tx, user_id, target.id, sealed, now)
     return target
 
 
@@ -108,15 +145,18 @@ def check_page(limit: int, cursor: str | None) -> people.Place:
     return people.Place(int(found[1]), found[2])
 
 
-async def contact_page(tx: Tx, user_id: str, after: people.Place, limit: int) -> ContactPage:
+async def contact_page(
+    tx: Tx, user_id: str, after: people.Place, limit: int, nicknames: Nicknames
+) -> ContactPage:
     """One page of contacts."""
     found = await people.contacts_of(tx, user_id, after=after, limit=limit + 1)
     shown = found[:limit]
     more = f"{shown[-1][0].added_at}-{shown[-1][0].contact_id}" if len(found) > limit else None
-    return ContactPage([contact for _, contact in shown], more)
+    opened = [nicknames.open(user_id, place.contact_id, contact) for place, contact in shown]
+    return ContactPage(opened, more)
 
 
-async def belongings(tx: Tx, user_id: str, now: int) -> Belongings | None:
+async def belongings(tx: Tx, user_id: str, now: int, nicknames: Nicknames) -> Belongings | None:
     """Everything kept of an account but mail and secrets."""
     account = await queries.by_id(tx, user_id)
     if account is None:
@@ -124,7 +164,7 @@ async def belongings(tx: Tx, user_id: str, now: int) -> Belongings | None:
     contacts: list[Contact] = []
     after = START
     while found := await people.contacts_of(tx, user_id, after=after, limit=MOST_CONTACTS):
-        contacts += [contact for _, contact in found]
+        contacts += [nicknames.open(user_id, place.contact_id, contact) for place, contact in found]
         after = found[-1][0]
     return Belongings(
         account=account,

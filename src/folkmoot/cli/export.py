@@ -97,6 +97,7 @@ async def exporting(settings: Settings) -> AsyncIterator[Exporter]:
     async with opened(settings) as (_, store, vault):
         bus, clock = MemoryBus(), SystemClock()
         accounts = Accounts(store, clock, vault, policy="closed")
+        await accounts.seal_nicknames()
         yield Exporter(store, clock, accounts, Mail(store, bus, clock, accounts, vault))
         await bus.close()
 
