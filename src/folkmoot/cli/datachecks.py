@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from folkmoot import __version__
 from folkmoot.cli.checks import check_port
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.running import HubStatus, hub_status
+from folkmoot.cli.running import HubReport, HubStatus, ask_hub, hub_status
 from folkmoot.cli.status import amount
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import DatabaseDamaged, FolkmootError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
 if TYPE_CHECKING:
@@ -177,6 +177,16 @@ def has_database(paths: Paths) -> bool:
         return False
 
 
+def failed_check(paths: Paths) -> str | None:
+    """The code of what keeps the running hub from being ready, if anything does."""
+    try:
+        report = ask_hub(paths, "health", HubReport)
+    except FolkmootError:
+        # A hub of an earlier version has no such command.
+        return None
+    return next((check.error for check in report.checks.values() if not check.ok), None)
+
+
 def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
     """Whether the hub that runs answers its operator, and is of this version."""
     try:
@@ -185,6 +195,9 @@ def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
         advice = "Wait if it is just starting; else stop it and start it again."
         return Finding("control", "problem", error.message, advice), None
     text = f"answers: version {status.version} at {status.url}, up {duration(status.uptime)}"
+    if (failure := failed_check(paths)) is not None:
+        advice = RESTORE if failure == DatabaseDamaged.code else "Look into the hub's log."
+        return Finding("control", "problem", f"{text}; it is not ready: {failure}", advice), status
     if status.version != __version__:
         advice = f"Restart the hub to run version {__version__}."
         return Finding("control", "warning", text, advice), status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseCorrupt, DiskFailed, StoreError
+from folkmoot.core.errors import DatabaseCorrupt, DatabaseDamaged, DiskFailed, StoreError
 from folkmoot.core.ports import Unit
 from folkmoot.store import meta
 from folkmoot.store.backup import Backup, Progress, copy_database, sync
@@ -36,6 +37,8 @@ from folkmoot.store.threads import LongWork, start
 from folkmoot.store.writer import EMPTY_LOG_SECONDS, Writer
 
 T = TypeVar("T")
+
+LOG = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001
 """Seconds a thread may keep the interpreter from another that asks for it.
@@ -77,6 +80,7 @@ class SqliteStore:
         self._looking: asyncio.Future[list[FileNumber]] | None = None
         self._opening = secrets.token_hex(8)
         self._probes = count(1)
+        self._damaged = False
         self._long = LongWork()
         self._checking = asyncio.Lock()
         self._readers_count = len(connections.readers)
@@ -127,7 +131,12 @@ class SqliteStore:
         Units are committed in the order in which they came. Whoever is cancelled while waiting
         may find the unit committed or not.
         """
-        return await self._writes.ask(unit)
+        self._require_whole()
+        try:
+            return await self._writes.ask(unit)
+        except DatabaseCorrupt as error:
+            self._note_damage(error)
+            raise
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         """Run a query on one consistent view of what is committed.
@@ -135,12 +144,16 @@ class SqliteStore:
         It begins in the loop, and runs anew in a thread if it is not short; one known to be `long`
         goes there at once.
         """
-        if not long and self._loop_reader.is_free():
-            await self._loop_reader.give_way()
-            self._reads.require_open()
-            with suppress(GivenUp):
-                return self._loop_reader.read(query)
-        return await self._reads.ask(query)
+        try:
+            if not long and self._loop_reader.is_free():
+                await self._loop_reader.give_way()
+                self._reads.require_open()
+                with suppress(GivenUp):
+                    return self._loop_reader.read(query)
+            return await self._reads.ask(query)
+        except DatabaseCorrupt as error:
+            self._note_damage(error)
+            raise
 
     def peek(self, query: Unit[T]) -> T:
         """Run a query in the loop while it waits: only for one index read of a short row.
@@ -148,11 +161,32 @@ class SqliteStore:
         It sees what is committed. Whatever is larger belongs to `read`, which knows when to stop.
         """
         self._reads.require_open()
-        return self._loop_reader.peek(query)
+        try:
+            return self._loop_reader.peek(query)
+        except DatabaseCorrupt as error:
+            self._note_damage(error)
+            raise
+
+    def _require_whole(self) -> None:
+        """Refuse to write to a database that was found damaged: it could become worse."""
+        if self._writer.damage is not None:
+            self._note_damage(self._writer.damage)
+        if self._damaged:
+            raise DatabaseDamaged(f"{self.path}: is damaged, and is not written to.")
+
+    def _note_damage(self, error: StoreError) -> None:
+        """Stop writing, from now until the hub is started again."""
+        if not self._damaged:
+            self._damaged = True
+            LOG.error(
+                "the database is damaged: nothing is written to it until the hub is restarted",
+                extra={"error": error.message},
+            )
 
     async def ready(self) -> None:
         """Write a mark and read it back; raises a `StoreError` when the database does not work."""
         self._writes.require_open()
+        self._require_whole()
         # A look that a failing disk holds up is shared by all who ask meanwhile.
         if self._looking is None or self._looking.done():
             self._looking = start(partial(file_numbers, self.path))

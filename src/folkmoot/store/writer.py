@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import apsw
 
-from folkmoot.core.errors import StatementFailed
+from folkmoot.core.errors import DatabaseCorrupt, StatementFailed
 from folkmoot.core.ports import Unit
 from folkmoot.store.erasure import PageCleaner
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
@@ -65,6 +65,8 @@ class Writer:
         empty_log_seconds: float = EMPTY_LOG_SECONDS,
     ) -> None:
         self.counts = WriterCounts()
+        self.damage: DatabaseCorrupt | None = None
+        """What was found when nobody waited who could be told."""
         self._connection = connection
         self._cleaner = cleaner
         self._clean_at = inf if cleaner is None or not cleaner.is_due else monotonic()
@@ -236,7 +238,10 @@ class Writer:
                 self._checkpoint_at = pages + RESTART_PAGES
         except apsw.Error as error:
             self.counts.failed_checkpoints += 1
-            LOG.warning("The write-ahead log was not copied: %s", translate(error).message)
+            failure = translate(error)
+            if isinstance(failure, DatabaseCorrupt):
+                self.damage = failure
+            LOG.warning("The write-ahead log was not copied: %s", failure.message)
 
     def _empty_log(self) -> None:
         """Empty the write-ahead log, which holds what was deleted until it is overwritten.

@@ -36,7 +36,7 @@ FolkmootError
 ├── SettingsError           the configuration cannot be used
 ├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked
-│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseLocked, DatabaseUnwritable
+│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseDamaged, DatabaseLocked, DatabaseUnwritable
 │   ├── MigrationFailed, MigrationEdited, BackupFailed
 │   ├── DiskFull, DiskFailed
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken

@@ -22,6 +22,10 @@ class DatabaseCorrupt(StoreError, code="database_corrupt"):
     """The file is not a database, or its integrity check failed."""
 
 
+class DatabaseDamaged(StoreError, code="database_damaged"):
+    """The database is damaged: nothing is written until it is restored and the hub restarted."""
+
+
 class DatabaseLocked(StoreError, code="database_locked"):
     """Another program holds the database for longer than we wait."""
 

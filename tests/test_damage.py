@@ -1,0 +1,111 @@
+"""A database whose pages are damaged while the hub uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.cli.datachecks import check_data
+from folkmoot.core.errors import DatabaseDamaged
+from tests.harness import ask, run
+from tests.interaction.test_mail_rates import Later
+from tests.mcp_harness import Meeting, meeting, settings
+
+DAMAGED = "The database is damaged: nothing is written until it is restored and the hub restarted."
+
+
+def overwrite_root(folder: Path, table: str) -> bytes:
+    """Put garbage where a table begins, and answer what was there."""
+    database = folder / "folkmoot.db"
+    with sqlite3.connect(database) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+        ).fetchone()
+    connection.close()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        before = file.read(size)
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    return before
+
+
+async def prepared(folder: Path) -> str:
+    """The token of someone on a hub that has stopped."""
+    async with Hub(settings(folder)).running() as hub:
+        made = await hub.accounts.register("alice")
+        other = await hub.accounts.register("bob")
+        await hub.accounts.add_contact(made.account, "bob", "Bobby")
+        await hub.accounts.add_contact(other.account, "alice")
+    return made.token
+
+
+@pytest.mark.requirement("store.damaged")
+def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        token, clock = await prepared(tmp_path), Later()
+        overwrite_root(tmp_path, "contacts_by_age")
+        async with meeting(tmp_path, clock=clock) as there:
+            alice = await there.returning(token)
+            assert (await ask(there.port, "/health/ready")).status == 200
+            await alice.call("msg/set_profile", bio="Written before anyone looked")
+            await alice.refused("msg/contacts")
+            clock.ahead += 1
+            await assert_stopped(there, tmp_path)
+            for tool, arguments in (
+                ("msg/set_profile", {"bio": "Not written"}),
+                ("msg/send", {"to": "bob", "body": "Not sent"}),
+            ):
+                assert await alice.refused(tool, **arguments) == DAMAGED
+            found = await alice.call("msg/lookup", handle="bob")
+            assert found["handle"] == "bob"
+            assert (await alice.call("msg/whoami"))["bio"] == "Written before anyone looked"
+            assert (await ask(there.port, "/health")).status == 200
+
+    run(main())
+
+
+async def assert_stopped(there: Meeting, folder: Path) -> None:
+    ready = await ask(there.port, "/health/ready")
+    assert ready.status == 503
+    assert ready.json()["checks"]["database"]["error"] == "database_damaged"
+    assert str(folder) not in ready.text
+    findings = await asyncio.to_thread(lambda: list(check_data(there.hub.settings)))
+    (control,) = [finding for finding in findings if finding.subject == "control"]
+    assert control.level == "problem"
+    assert "database_damaged" in control.text
+
+
+@pytest.mark.requirement("store.damaged")
+def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        await prepared(tmp_path)
+        before = overwrite_root(tmp_path, "invites")
+        async with Hub(settings(tmp_path)).running() as hub:
+            with pytest.raises(Exception, match="database"):
+                await hub.accounts.create_invite(None)
+            with pytest.raises(DatabaseDamaged):
+                await hub.store.ready()
+            with pytest.raises(DatabaseDamaged):
+                await hub.accounts.register("carol")
+            assert await hub.accounts.count() == 2
+        restore_root(tmp_path, "invites", before)
+        async with Hub(settings(tmp_path)).running() as hub:
+            await hub.store.ready()
+            await hub.accounts.register("carol")
+
+    run(main())
+
+
+def restore_root(folder: Path, table: str, page: bytes) -> None:
+    """Put back what was there."""
+    database = folder / "folkmoot.db"
+    data = database.read_bytes()
+    start = data.index(b"\xff" * len(page))
+    assert start % len(page) == 0, table
+    database.write_bytes(data[:start] + page + data[start + len(page) :])
