@@ -34,6 +34,7 @@ from folkmoot.control import (
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import FolkmootError, StoreError
+from folkmoot.coredumps import forbid_dumps
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
@@ -547,6 +548,7 @@ def serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
     A second signal ends requests in flight; a third one ends the process.
     """
     logs.capture_uncaught()
+    forbid_dumps()
     make_room(loaded.settings.http.max_connections)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(loaded, announce))

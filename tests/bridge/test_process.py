@@ -50,6 +50,9 @@ def found_in(parts: Iterator[bytes], wanted: dict[str, bytes]) -> set[str]:
 
 
 def readable_memory() -> bool:
+    # A hub keeps its memory from its own user; the system's administrator still reads it.
+    if os.geteuid() != 0:
+        return False
     try:
         return bool(next(memory(os.getpid())))
     except (OSError, StopIteration):

@@ -53,6 +53,9 @@ def bridge(
 def run(account: Account, places: Places) -> None:
     """Serve until the client leaves."""
     from folkmoot.bridge.serve import serve_bridge
+    from folkmoot.coredumps import forbid_dumps
+
+    forbid_dumps()
 
     def warn(message: str) -> None:
         complain(message, kind="warning")
