@@ -14,7 +14,7 @@ PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full core suite check conformance fuzz bench fmt docs lock clean
+.PHONY: help serve test test-full core suite check conformance fuzz siege soak bench fmt docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ conformance: $(VENV)/dev.stamp ## The official MCP conformance suite against a r
 
 fuzz: $(VENV)/dev.stamp ## Bounded fuzz run over the decoders (SECONDS=60)
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(or $(SECONDS),60)
+
+siege: $(VENV)/dev.stamp ## People work while a hub is attacked; exit code 1 when a bound is missed (SECONDS=60)
+	$(BIN)/python -m tests.siege --seconds $(or $(SECONDS),60) $(ARGS)
+
+soak: $(VENV)/dev.stamp ## People work for long; memory must reach a plateau (MINUTES=60)
+	$(BIN)/python -m tests.siege soak --minutes $(or $(MINUTES),60) $(ARGS)
 
 bench: $(VENV)/dev.stamp ## Ratios against floors, in one run
 	$(BIN)/python -m benchmarks $(ARGS)

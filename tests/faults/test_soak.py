@@ -17,6 +17,7 @@ from folkmoot.control import call
 from folkmoot.store import find_faults
 from tests.harness import Answer, ask, read_answer, run
 from tests.process import Process
+from tests.siege.host import Host
 
 SECONDS = 45.0
 PAUSE = 0.005
@@ -91,8 +92,9 @@ def most(samples: Iterable[Sample]) -> Sample:
 class Load:
     """Clients of every kind, until the time is over."""
 
-    def __init__(self, hub: Process, seconds: float) -> None:
+    def __init__(self, hub: Process | Host, seconds: float, pause: float = PAUSE) -> None:
         self._hub = hub
+        self._pause = pause
         self._end = time.monotonic() + seconds
         self.answers = 0
 
@@ -108,7 +110,7 @@ class Load:
             if time.monotonic() > self._end:
                 return
             await step(item)
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
 
     async def keeper(self, items: list[Ask]) -> None:
         """Ask everything on one connection that is kept."""

@@ -1,0 +1,360 @@
+"""The attacks as one table: what is sent, in which way, how often and from how many addresses.
+
+`item` is the item of issue 13 that an attack belongs to, or `held` for what no hub ever fell to.
+Every attack is sent to a hub of our own on loopback.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from tests.siege.wire import ACCEPT, call, frame, initialize, request, rest, rpc, upgrade
+
+MEGABYTE: Final = 1_000_000
+ACCOUNTS: Final = [f"mallory{number}" for number in range(10)]
+"""Accounts of attackers, which anyone may make at a hub with open registration."""
+FORWARDED: Final = {"x-forwarded-for": "203.0.113.7"}
+"""What tells a request that came through a proxy from an operator's own."""
+
+
+class Target(NamedTuple):
+    """Whom attacks are aimed at, and with what."""
+
+    tokens: dict[str, str]
+    victim: str
+    room: str
+
+    def token(self, number: int) -> str:
+        """The token of an attacker's account."""
+        return self.tokens[ACCOUNTS[number]]
+
+
+class Shots(NamedTuple):
+    """A connection for each request, whose answer is read."""
+
+    rate: float
+    """Requests a second."""
+    addresses: int = 1
+
+
+class Held(NamedTuple):
+    """Connections that stay open: a beginning, and then a byte now and again, or nothing."""
+
+    connections: int
+    addresses: int = 1
+    drip: bytes = b""
+    drip_seconds: float = 5.0
+    reads: bool = True
+
+
+class Frames(NamedTuple):
+    """A WebSocket on which frames are sent after the head."""
+
+    rate: float
+
+
+class Attack(NamedTuple):
+    """One row: what it is called, which rule it tries, how it is carried out, and what is sent."""
+
+    name: str
+    item: str
+    how: Shots | Held | Frames
+    sends: Callable[[Target], Sequence[bytes]]
+
+
+def post(body: bytes, path: str = "/mcp", **headers: str) -> bytes:
+    """A POST of JSON."""
+    return request("POST", path, body, {**ACCEPT, **headers})
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header of someone with a token."""
+    return {"authorization": f"Bearer {token}"}
+
+
+def members(count: int, value: str) -> bytes:
+    """The members of an object that has very many."""
+    return ",".join(f'"{number:05x}":{value}' for number in range(count)).encode()
+
+
+def declared(count: int) -> bytes:
+    """`initialize` with so many experimental capabilities."""
+    return (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+        b'"clientInfo":{"name":"x","version":"1"},"capabilities":{"experimental":{%b}}}}'
+    ) % members(count, "{}")
+
+
+def described(count: int, *, token: str = "") -> bytes:
+    """A stateless call with so many objects in its `_meta`."""
+    raw = rpc("tools/list", {}, token=token)
+    head, body = raw.split(b"\r\n\r\n", 1)
+    grown = body.replace(b'"_meta": {', b'"_meta": {"x":{%b},' % members(count, "{}"))
+    return resized(head, body, grown)
+
+
+def resized(head: bytes, old: bytes, new: bytes) -> bytes:
+    """A request with another body."""
+    was, now = b"content-length: %d" % len(old), b"content-length: %d" % len(new)
+    return head.replace(was, now) + b"\r\n\r\n" + new
+
+
+def keyed(count: int) -> bytes:
+    """A call with so many arguments."""
+    return (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_digest",'
+        b'"arguments":{%b}}}'
+    ) % members(count, "1")
+
+
+def pings(count: int) -> bytes:
+    """An array of pings, as batches once were."""
+    return b"[%b]" % b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * count)
+
+
+def nested(depth: int) -> bytes:
+    """Lists in lists."""
+    return b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%b1%b}}' % (
+        b"[" * depth,
+        b"]" * depth,
+    )
+
+
+def message(kind: str, payload: Any, **more: Any) -> bytes:
+    """An envelope of a room."""
+    envelope = {"protocol": "mcpx/v1", "kind": kind, "payload": payload, **more}
+    return json.dumps(envelope).encode()
+
+
+def said(room: str, token: str, kind: str, payload: Any) -> bytes:
+    """A POST of an envelope to a room."""
+    return post(message(kind, payload), f"/v1/rooms/{room}/messages", **bearer(token))
+
+
+def room_filling(token: str, rooms: int, prefix: str, *, durable: bool, times: int) -> list[bytes]:
+    """Rooms that are made and then filled with thoughts of a megabyte."""
+    names = [f"{prefix}{number}" for number in range(rooms)]
+    made = [rest("POST", "", token, {"name": name, "durable": durable}) for name in names]
+    thought = {"text": "x" * MEGABYTE}
+    return made + [said(name, token, "reasoning.thought", thought) for name in names] * times
+
+
+def boxes(target: Target) -> list[bytes]:
+    """Mail that nobody can open."""
+    zeros = base64.b64encode(bytes(32)).decode()
+    payload = {
+        "ciphertext": "AA==",
+        "nonce": base64.b64encode(bytes(24)).decode(),
+        "sender_public_key": zeros,
+    }
+    return [call("msg_send", {"to": target.victim, "encrypted_payload": payload}, target.token(5))]
+
+
+def enumerated(target: Target) -> list[bytes]:
+    """Searches, lookups and other ways to learn who has an account."""
+    token = target.token(6)
+    guesses = [f"mail{number}" for number in range(40)] + [f"nobody{n}" for n in range(40)]
+    tools = ("msg_lookup", "msg_add_contact", "msg_block")
+    asked = [call(tool, {"handle": guess}, token) for guess in guesses for tool in tools]
+    asked += [call("msg_search_users", {"query": guess[:3]}, token) for guess in guesses]
+    return asked + [call("msg_send", {"to": guess, "body": "x"}, token) for guess in guesses]
+
+
+def smuggled(_: Target) -> list[bytes]:
+    """Heads that two readers could understand in two ways."""
+    hidden = request("GET", "/metrics")
+    start = "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    tails = (
+        f"content-length: {len(hidden)}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        f"content-length: 0\r\ncontent-length: {len(hidden)}\r\n\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n0\r\n\r\n",
+        "transfer-encoding : chunked\r\n\r\n0\r\n\r\n",
+        "content-length: +4\r\n\r\n",
+        "x: y\r\n z: folded\r\ncontent-length: 0\r\n\r\n",
+        "content-length: 0\r\nhost: elsewhere.example\r\n\r\n",
+    )
+    return [(start + tail).encode() + hidden for tail in tails]
+
+
+def spelled(target: Target) -> list[bytes]:
+    """Other spellings of paths, and of what is below a folder."""
+    token = target.token(7)
+    paths = ("//health", "/v1//rooms", "/v1/rooms/..%2f..%2fmetrics", "/%2e%2e/etc/passwd")
+    asked = [request("GET", path, headers=bearer(token)) for path in paths]
+    uris = ("oven://notes/../../etc/passwd", "oven://notes//secret1", "file:///etc/passwd")
+    asked += [rpc("resources/read", {"uri": uri}, token=token) for uri in uris]
+    tricks = ("notes/../../etc/passwd", "notes//secret1", "notes/%2e%2e/x", "notes/\u2025/x")
+    return asked + [call("oven_echo", {"message": trick}, token) for trick in tricks]
+
+
+def wrong_frames(target: Target) -> list[bytes]:
+    """A WebSocket, and frames that are no messages."""
+    return [
+        upgrade(target.room, target.token(8)),
+        frame(b"no JSON"),
+        frame(nested(2000)),
+        b"\x81\x05hello",
+        b"\xc1\x80" + bytes(4),
+        b"\x89\xff" + (1 << 20).to_bytes(8, "big") + bytes(4),
+    ]
+
+
+def members_flood(target: Target) -> list[bytes]:
+    """A member's messages of kinds other than chat, in the room of others."""
+    thought = message("reasoning.thought", {"text": "hm"})
+    seen = message("chat.acknowledge", {}, correlation_id=["talk0-0"])
+    return [upgrade(target.room, target.token(9)), frame(thought), frame(seen)]
+
+
+def owners_flood(target: Target) -> list[bytes]:
+    """Messages of protocols that nobody knows, in a room of one's own."""
+    token = target.token(0)
+    return [upgrade("unknown", token), frame(message("siege.noise", {"x": "y" * 2000}))]
+
+
+WRONG_TOKEN: Final = f"sk_{'0' * 64}"
+GUESS: Final = "AAAA-BBBB-CCCC"
+HALF_HEAD: Final = b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "
+HALF_BODY: Final = request("POST", "/mcp", b"", {**ACCEPT, "content-length": "60000"}) + b'{"a":"'
+
+ATTACKS: Final = (
+    # Strangers
+    Attack("declarations", "1", Shots(2, 20), lambda _: [post(declared(300_000))]),
+    Attack("declarations below 64 KiB", "1", Shots(10, 20), lambda _: [post(declared(5_000))]),
+    Attack("stateless meta", "1", Shots(2, 20), lambda _: [described(300_000)]),
+    Attack("sessions opened and left", "1", Shots(10, 4), lambda _: [initialize()]),
+    Attack(
+        "large bodies never ended",
+        "1",
+        Held(200, 4, drip=b"x"),
+        lambda _: [post(b'{"x":"' + b"x" * 3_900_000, **{"content-length": "4194304"})],
+    ),
+    Attack("many keys", "2", Shots(1, 4), lambda _: [post(keyed(380_000))]),
+    Attack("array of pings", "2", Shots(1, 4), lambda _: [post(pings(95_000))]),
+    Attack("slow bodies", "3", Held(1001, 1, drip=b"x"), lambda _: [HALF_BODY]),
+    Attack("slow bodies from many", "3", Held(200, 50, drip=b"x"), lambda _: [HALF_BODY]),
+    Attack("slow heads", "3", Held(100, 10, drip=b"x"), lambda _: [HALF_HEAD]),
+    Attack("idle connections", "3", Held(300, 3), lambda _: [b""]),
+    Attack("slow readers", "3", Held(50, 5, reads=False), lambda _: [request("GET", "/") * 200]),
+    Attack(
+        "recovery guesses",
+        "4",
+        Shots(5, 50),
+        lambda t: [call("msg_recover", {"handle": t.victim, "recovery_code": GUESS})],
+    ),
+    Attack(
+        "recovery of unknown handles",
+        "4",
+        Shots(5, 2),
+        lambda _: [
+            call("msg_recover", {"handle": f"no{n}", "recovery_code": GUESS}) for n in range(100)
+        ],
+    ),
+    Attack(
+        "registrations",
+        "4",
+        Shots(10, 8),
+        lambda _: [call("msg_register", {"handle": f"crowd{n}"}) for n in range(1000)],
+    ),
+    Attack("metrics", "5", Shots(10, 4), lambda _: [request("GET", "/metrics", b"", FORWARDED)]),
+    Attack(
+        "readiness", "5", Shots(50, 4), lambda _: [request("GET", "/health/ready", b"", FORWARDED)]
+    ),
+    Attack(
+        "wrong tokens", "17", Shots(20, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
+    ),
+    # Accounts
+    Attack("own declarations", "1", Shots(1), lambda t: [described(300_000, token=t.token(1))]),
+    Attack(
+        "own array of pings", "2", Shots(1), lambda t: [post(pings(95_000), **bearer(t.token(1)))]
+    ),
+    Attack(
+        "own large bodies never ended",
+        "3",
+        Held(100, 1, drip=b"x"),
+        lambda t: [
+            post(
+                b'{"x":"' + b"x" * 3_900_000, **bearer(t.token(1)), **{"content-length": "4194304"}
+            )
+        ],
+    ),
+    Attack(
+        "thoughts of a megabyte",
+        "6",
+        Shots(4),
+        lambda t: room_filling(t.token(2), 2, "thoughts", durable=True, times=200),
+    ),
+    Attack(
+        "memory rooms",
+        "6",
+        Shots(3),
+        lambda t: room_filling(t.token(3), 10, "memory", durable=False, times=50),
+    ),
+    Attack(
+        "rooms",
+        "6",
+        Shots(5),
+        lambda t: [rest("POST", "", t.token(4), {"name": f"heap{n}"}) for n in range(1000)],
+    ),
+    Attack(
+        "urgent mail",
+        "6",
+        Shots(5),
+        lambda t: [
+            call(
+                "msg_send",
+                {"to": t.victim, "body": "x" * 90_000, "priority": "urgent"},
+                t.token(4),
+            )
+        ],
+    ),
+    Attack("invites", "6", Shots(2), lambda t: [call("msg_invite", {}, t.token(4))]),
+    Attack("flood of a member", "7", Frames(100), members_flood),
+    Attack("flood of unknown kinds", "7", Frames(100), owners_flood),
+    Attack("spellings of paths", "9", Shots(5), spelled),
+    Attack("boxes nobody can open", "12", Shots(2), boxes),
+    Attack("who has an account", "4", Shots(20), enumerated),
+    Attack(
+        "WebSockets that do not read",
+        "held",
+        Held(5, reads=False),
+        lambda t: [upgrade(t.room, t.token(8))],
+    ),
+    Attack("frames that are no messages", "held", Frames(5), wrong_frames),
+    # What held already
+    Attack(
+        "no JSON",
+        "held",
+        Shots(20, 10),
+        lambda _: [post(b"\xff" * 500), post(b"{" * 500), post(b"")],
+    ),
+    Attack("nesting", "held", Shots(5, 5), lambda _: [post(nested(20_000))]),
+    Attack(
+        "huge heads",
+        "held",
+        Shots(10, 5),
+        lambda _: [request("GET", "/", b"", {"x": "y" * 70_000})],
+    ),
+    Attack("ambiguous heads", "held", Shots(10, 5), smuggled),
+    Attack(
+        "forged sessions",
+        "held",
+        Shots(10, 5),
+        lambda _: [call("msg_inbox", {}, session=f"{n:032x}") for n in range(100)],
+    ),
+    Attack(
+        "WebSockets without a token",
+        "held",
+        Shots(20, 5),
+        lambda t: [upgrade(t.room), upgrade(t.room, WRONG_TOKEN)],
+    ),
+    Attack(
+        "guests' invitations",
+        "held",
+        Shots(5, 2),
+        lambda t: [post(b'{"token":"gi_0123456789abcdef"}', f"/v1/rooms/{t.room}/guests")],
+    ),
+)

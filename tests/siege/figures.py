@@ -1,0 +1,159 @@
+"""What a run came to: each figure with its bound, as a table for people and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from tests.siege.host import Sample
+
+MEMORY_RATIO: Final = 1.5
+LATENCY_RATIO: Final = 3.0
+LONGEST_SECONDS: Final = 1.0
+MIB: Final = 1 << 20
+Note = Sequence[Any]
+"""When something began, what it was, how many seconds it took, and how it failed if it did."""
+
+
+class Figure(NamedTuple):
+    """One number of a run, and the most it may be."""
+
+    name: str
+    value: float
+    bound: float
+    unit: str = ""
+    quiet: float | None = None
+    """The same number while nobody attacked."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the bound is kept."""
+        return self.value <= self.bound
+
+
+class Phase(NamedTuple):
+    """A part of a run, by the monotonic clock."""
+
+    begin: float
+    end: float
+
+    def holds(self, at: float) -> bool:
+        """Whether a moment is in it."""
+        return self.begin <= at < self.end
+
+    def notes(self, notes: Iterable[Note]) -> list[Note]:
+        """What was done in it."""
+        return [note for note in notes if self.holds(note[0])]
+
+    def samples(self, samples: Iterable[Sample]) -> list[Sample]:
+        """What the hub took in it."""
+        return [sample for sample in samples if self.holds(sample.at)]
+
+
+def is_health(note: Note) -> bool:
+    """Whether it was a question for the hub's health."""
+    return bool(note[1] == "health")
+
+
+def quantile(notes: Iterable[Note], share: float) -> float:
+    """How long this share of them took at most; something that failed took as long as it took."""
+    times = sorted(note[2] for note in notes)
+    return times[min(len(times) - 1, int(len(times) * share))] if times else float("inf")
+
+
+def failures(notes: Iterable[Note]) -> list[str]:
+    """How they failed."""
+    return [f"{note[1]}: {note[3]}" for note in notes if note[3]]
+
+
+def latencies(name: str, quiet: list[Note], busy: list[Note]) -> list[Figure]:
+    """The p99 against the quiet one, and the longest of all."""
+    calm, p99 = quantile(quiet, 0.99), quantile(busy, 0.99)
+    ms = 1000
+    return [
+        Figure(f"{name} p99", p99 * ms, LATENCY_RATIO * calm * ms, "ms", calm * ms),
+        Figure(
+            f"{name} longest",
+            quantile(busy, 1) * ms,
+            LONGEST_SECONDS * ms,
+            "ms",
+            quantile(quiet, 1) * ms,
+        ),
+    ]
+
+
+def judged(
+    phases: Mapping[str, Phase],
+    samples: Sequence[Sample],
+    report: Mapping[str, Any],
+    *,
+    disk_budget: int,
+) -> list[Figure]:
+    """The figures of a siege: quiet, siege, and recovery after a rest."""
+    quiet, siege, after = (phases[name] for name in ("quiet", "siege", "recovery"))
+    notes = report["notes"]
+    calm, busy, late = (phase.notes(notes) for phase in (quiet, siege, after))
+    before, during, end = (phase.samples(samples) for phase in (quiet, siege, after))
+    memory = max(sample.resident for sample in before) / MIB
+    peak = max(sample.resident for sample in during) / MIB
+    left = max(sample.resident for sample in end) / MIB
+    grown = (max(s.disk for s in during) - max(s.disk for s in before)) / MIB
+    checked = report["checked"]
+    people = [[note for note in part if not is_health(note)] for part in (calm, busy, late)]
+    health = [[note for note in part if is_health(note)] for part in (calm, busy, late)]
+    return [
+        Figure("memory, peak", peak, MEMORY_RATIO * memory, "MiB", memory),
+        Figure("memory, after", left, MEMORY_RATIO * memory, "MiB", memory),
+        Figure("disk growth", grown, disk_budget / MIB, "MiB"),
+        *latencies("people", people[0], people[1]),
+        *latencies("/health", health[0], health[1]),
+        Figure("people refused", len(failures(busy)), 0, "", len(failures(calm))),
+        Figure("acknowledged and lost", total(checked, "lost"), 0),
+        Figure("acknowledged and doubled", total(checked, "doubled"), 0),
+        Figure("gaps in rooms", total(checked, "gaps"), 0),
+        *latencies("after: people", people[0], people[2])[:1],
+        *latencies("after: /health", health[0], health[2])[:1],
+        Figure("after: refused", len(failures(late)), 0),
+    ]
+
+
+def total(checked: Mapping[str, Mapping[str, int]], what: str) -> int:
+    """A count over mail and rooms."""
+    return sum(each.get(what, 0) for each in checked.values())
+
+
+def table(figures: Iterable[Figure]) -> str:
+    """The figures for people."""
+    lines = [f"  {'':<26} {'quiet':>10} {'siege':>10} {'at most':>10}"]
+    for each in figures:
+        quiet = "" if each.quiet is None else f"{each.quiet:,.1f}"
+        verdict = "kept" if each.is_kept else "MISSED"
+        lines.append(
+            f"  {each.name:<26} {quiet:>10} {each.value:>10,.1f} {each.bound:>10,.1f}"
+            f" {each.unit:<4} {verdict}"
+        )
+    return "\n".join(lines)
+
+
+def operations(notes: Iterable[Note]) -> dict[str, dict[str, float]]:
+    """How often each thing was done, its p50, its p99 and its longest, in milliseconds."""
+    kinds: dict[str, list[Note]] = {}
+    for note in notes:
+        kinds.setdefault(note[1], []).append(note)
+    return {
+        kind: {
+            "count": len(some),
+            "failed": len(failures(some)),
+            **{
+                name: round(quantile(some, share) * 1000, 2)
+                for name, share in (("p50", 0.5), ("p99", 0.99), ("longest", 1))
+            },
+        }
+        for kind, some in kinds.items()
+    }
+
+
+def common(said: Iterable[str], most: int = 5) -> list[str]:
+    """The most frequent sentences, each with its count."""
+    return [f"{count} × {text}" for text, count in Counter(said).most_common(most)]

@@ -1,0 +1,206 @@
+"""A hub that is besieged: a real process with its settings as they come, and what it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.process import environment, serving
+from tests.siege.wire import FAILURES, Line, call, request, rest, result, rpc
+
+PEER: Final = Path(__file__).parents[2] / "benchmarks" / "proxy_peer.py"
+BACKENDS: Final = {"oven": "stateless", "mill": "handshake"}
+"""The servers behind the hub, and the era of each."""
+ROOMS: Final = ("square", "market")
+STOP_SECONDS: Final = 30
+START_SECONDS: Final = 30
+ACCOUNTS_PER_ADDRESS: Final = 5
+"""How many accounts one address may make in an hour, by default."""
+
+
+class Sample(NamedTuple):
+    """What a hub takes at one moment."""
+
+    at: float
+    """By the monotonic clock, which all processes share."""
+    resident: int
+    disk: int
+    cpu: float
+    descriptors: int
+
+
+class Account(NamedTuple):
+    """Someone who can sign in."""
+
+    handle: str
+    token: str
+    recovery_code: str
+
+
+class Host:
+    """A hub that runs, and its data folder."""
+
+    def __init__(self, child: subprocess.Popen[str], folder: Path, port: int) -> None:
+        self.child = child
+        self.folder = folder
+        self.port = port
+
+    @property
+    def pid(self) -> int:
+        """The process of the hub."""
+        return self.child.pid
+
+    def sample(self) -> Sample:
+        """What the hub takes now; the disk is everything in its folder."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        used = sum(int(each.read_text().split()[0]) for each in threads)
+        return Sample(
+            time.monotonic(),
+            pages * os.sysconf("SC_PAGE_SIZE"),
+            disk_of(self.folder),
+            used / 1e9,
+            len(os.listdir(f"/proc/{self.pid}/fd")),  # noqa: PTH208
+        )
+
+    async def register(self, handles: Iterable[str], network: int) -> list[Account]:
+        """Make accounts from addresses of 127.`network`.0.0/16, as many each as is allowed."""
+        made = []
+        for number, handle in enumerate(handles):
+            source = f"127.{network}.255.{1 + number // ACCOUNTS_PER_ADDRESS}"
+            line = Line(self.port, source)
+            told = result(await line.ask(call("msg_register", {"handle": handle})))
+            line.close()
+            made.append(Account(handle, told["token"], told["recovery_code"]))
+        return made
+
+    async def prepare(self, owner: Account) -> None:
+        """Make the rooms, and wait until the servers behind the hub are reached."""
+        line = Line(self.port, "127.0.0.1")
+        for room in ROOMS:
+            answer = await line.ask(rest("POST", "", owner.token, {"name": room}))
+            if answer.status != 201:
+                raise RuntimeError(f"no room was made: {answer}")
+        wanted = [f'"{name}_echo"'.encode() for name in BACKENDS]
+        until = time.monotonic() + START_SECONDS
+        while True:
+            listed = await line.ask(rpc("tools/list", {}, token=owner.token))
+            if all(name in listed.body for name in wanted):
+                break
+            if time.monotonic() > until:
+                raise TimeoutError("the servers behind the hub were not reached")
+            await asyncio.sleep(0.1)
+        line.close()
+
+    async def is_ready(self) -> bool:
+        """Whether the hub says that it works."""
+        line = Line(self.port, "127.0.0.1")
+        try:
+            return (await line.ask(request("GET", "/health/ready"))).status == 200
+        except FAILURES:
+            return False
+        finally:
+            line.close()
+
+
+def cores() -> tuple[set[int], set[int]]:
+    """The processors of the hub, and those of everyone else; the same where there is but one."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    return {first}, set(others) or {first}
+
+
+@contextmanager
+def hosting(folder: Path, **settings: str) -> Iterator[Host]:
+    """Start a hub on a free port and a processor of its own, and stop it in good order."""
+    folder.mkdir(mode=0o700)
+    commands = {
+        name: json.dumps([sys.executable, str(PEER), "answer", "-", era])
+        for name, era in BACKENDS.items()
+    }
+    tables = [
+        f"[backends.{name}]\ncommand = {command}\neveryone = true\n"
+        for name, command in commands.items()
+    ]
+    config = folder / "config.toml"
+    config.write_text("\n".join(tables))
+    config.chmod(0o600)
+    ours = os.sched_getaffinity(0)
+    with (folder.parent / "hub.log").open("w") as log:
+        # A child begins where its parent runs.
+        os.sched_setaffinity(0, cores()[0])
+        child = subprocess.Popen(
+            [sys.executable, "-m", "folkmoot", *serving(folder)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(**settings),
+        )
+        os.sched_setaffinity(0, ours)
+    try:
+        yield Host(child, folder, port_of(child))
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        assert child.stdout
+        child.stdout.close()
+
+
+def port_of(child: subprocess.Popen[str]) -> int:
+    """The port that a hub says it listens on."""
+    assert child.stdout
+    for line in child.stdout:
+        if found := re.search(r"Listening on\s+\S+:(\d+)", line):
+            return int(found[1])
+    raise RuntimeError("the hub did not start; hub.log beside its folder says why")
+
+
+def disk_of(folder: Path) -> int:
+    """The bytes of all files in a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue
+        total += status.st_size if path.is_file() else 0
+    return total
+
+
+@contextmanager
+def helper(module: str, setup: object, *, nice: int = 0) -> Iterator[subprocess.Popen[str]]:
+    """Start people or attackers beside the hub; they get their setup on standard input."""
+    ours = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores()[1])
+    child = subprocess.Popen(
+        [sys.executable, "-m", module, str(nice)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    os.sched_setaffinity(0, ours)
+    assert child.stdin
+    assert child.stdout
+    try:
+        child.stdin.write(json.dumps(setup) + "\n")
+        child.stdin.flush()
+        yield child
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+        child.stdout.close()
+        child.stdin.close()

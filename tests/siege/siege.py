@@ -1,0 +1,220 @@
+"""A siege from its beginning to its verdict: quiet, attack, rest, recovery."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.siege import people
+from tests.siege.attackers import chosen
+from tests.siege.attacks import ACCOUNTS
+from tests.siege.figures import (
+    MIB,
+    Figure,
+    Phase,
+    common,
+    failures,
+    judged,
+    operations,
+    table,
+)
+from tests.siege.host import BACKENDS, ROOMS, Account, Host, Sample, helper, hosting
+from tests.siege.wire import FAILURES, HUB, Line, Refused, call, result
+
+WARM_UP_SECONDS: Final = 5.0
+REST_SECONDS: Final = 10.0
+"""After an attack, before everything must be as it was."""
+RECOVERY_SECONDS: Final = 10.0
+SAMPLE_SECONDS: Final = 0.25
+RESIDENT_BYTES: Final = 3 << 30
+"""The attack ends early when the hub takes more memory than this."""
+DISK_BUDGET: Final = 64 * MIB
+"""What good people write in a minute, and what attackers may add to it within their rates."""
+VICTIM: Final = "mail0"
+
+
+class Outcome(NamedTuple):
+    """What a siege came to."""
+
+    figures: list[Figure]
+    report: dict[str, Any]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether every bound is kept."""
+        return all(figure.is_kept for figure in self.figures)
+
+
+class Watch:
+    """Samples of a hub, taken while something else happens."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.samples: list[Sample] = []
+
+    def until(self, end: float, people: subprocess.Popen[str]) -> Phase:
+        """Take samples until it is that late, as long as everyone lives."""
+        begin = time.monotonic()
+        while time.monotonic() < end:
+            if self._host.child.poll() is not None:
+                raise RuntimeError("the hub ended")
+            if people.poll() is not None:
+                raise RuntimeError("the people ended")
+            self.samples.append(self._host.sample())
+            if self.samples[-1].resident > RESIDENT_BYTES:
+                break
+            time.sleep(SAMPLE_SECONDS)
+        return Phase(begin, time.monotonic())
+
+
+def besiege(seconds: float, only: str = "") -> Outcome:
+    """Run a whole siege; quiet and attack take so many seconds each."""
+    with (
+        tempfile.TemporaryDirectory(prefix="folkmoot-siege-") as folder,
+        hosting(Path(folder) / "data") as host,
+    ):
+        accounts = asyncio.run(prepared(host))
+        return under_attack(host, accounts, seconds, only)
+
+
+async def prepared(host: Host) -> tuple[list[Account], list[Account]]:
+    """The accounts of the good and of the attackers."""
+    good = await host.register(people.HANDLES, 2)
+    bad = await host.register(ACCOUNTS, 3)
+    await host.prepare(next(one for one in good if one.handle.startswith("talk")))
+    return good, bad
+
+
+def under_attack(
+    host: Host, accounts: tuple[list[Account], list[Account]], seconds: float, only: str
+) -> Outcome:
+    """Have people work, then attackers too, then people alone again."""
+    good, bad = accounts
+    tokens = {one.handle: one.token for one in good}
+    setup = {"port": host.port, "tokens": tokens, "rooms": ROOMS, "backends": list(BACKENDS)}
+    watch, phases = Watch(host), {}
+    with helper("tests.siege.people", setup) as working:
+        watch.until(time.monotonic() + WARM_UP_SECONDS, working)
+        phases["quiet"] = watch.until(time.monotonic() + seconds, working)
+        with attacking(host, bad, seconds, only) as attackers:
+            phases["siege"] = watch.until(time.monotonic() + seconds, working)
+            came = ended(attackers)
+        watch.until(time.monotonic() + REST_SECONDS, working)
+        phases["recovery"] = watch.until(time.monotonic() + RECOVERY_SECONDS, working)
+        report = ended(working)
+    victim = next(one for one in good if one.handle == VICTIM)
+    ready, recovered = asyncio.run(whole(host, victim))
+    figures = judged(phases, watch.samples, report, disk_budget=DISK_BUDGET)
+    figures += [
+        Figure("after: not ready", not ready, 0),
+        Figure("after: owner locked out", not recovered, 0),
+    ]
+    return Outcome(figures, described(phases, watch.samples, report, came))
+
+
+@contextmanager
+def attacking(
+    host: Host, bad: list[Account], seconds: float, only: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Attackers who have begun."""
+    tokens = {one.handle: one.token for one in bad}
+    setup = {
+        "port": host.port,
+        "tokens": tokens,
+        "victim": VICTIM,
+        "room": ROOMS[0],
+        "seconds": seconds,
+        "only": only,
+    }
+    with helper("tests.siege.attackers", setup, nice=10) as child:
+        assert child.stdout
+        if child.stdout.readline() != "ready\n":
+            raise RuntimeError("the attackers did not begin")
+        yield child
+
+
+def ended(child: subprocess.Popen[str]) -> dict[str, Any]:
+    """Tell a helper to end, and read its report."""
+    assert child.stdin
+    assert child.stdout
+    child.stdin.close()
+    report: dict[str, Any] = json.loads(child.stdout.readline())
+    child.wait()
+    return report
+
+
+async def whole(host: Host, victim: Account) -> tuple[bool, bool]:
+    """Whether the hub is ready, and whether the owner of an attacked account can recover it."""
+    ready = await host.is_ready()
+    line = Line(host.port, HUB)
+    arguments = {"handle": victim.handle, "recovery_code": victim.recovery_code}
+    try:
+        result(await line.ask(call("msg_recover", arguments)))
+    except (*FAILURES, Refused):
+        return ready, False
+    finally:
+        line.close()
+    return ready, True
+
+
+def described(
+    phases: dict[str, Phase], samples: list[Sample], report: dict[str, Any], came: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything a run came to beside its figures."""
+    told: dict[str, Any] = {
+        "checked": report["checked"],
+        "attacks": came["outcomes"],
+        "phases": {},
+        "samples": [sample._asdict() for sample in samples],
+    }
+    for name, phase in phases.items():
+        notes, some = phase.notes(report["notes"]), phase.samples(samples)
+        spent = phase.end - phase.begin
+        told["phases"][name] = {
+            "seconds": round(spent, 1),
+            "hub_cpu": round((some[-1].cpu - some[0].cpu) / spent, 3),
+            "operations": operations(notes),
+            "failures": common(failures(notes)),
+        }
+    told["phases"]["siege"]["attackers_cpu"] = round(
+        came["cpu"] / told["phases"]["siege"]["seconds"], 3
+    )
+    return told
+
+
+def printed(outcome: Outcome) -> str:
+    """What a run came to, for people."""
+    lines = ["Attacks, and what came back"]
+    for _, attack in chosen(""):
+        if attack.name in outcome.report["attacks"]:
+            came = outcome.report["attacks"][attack.name]
+            said = ", ".join(f"{count} × {what}" for what, count in sorted(came.items()))
+            lines.append(f"  {attack.item:>4}  {attack.name:<30} {said or 'nothing'}")
+    for name, phase in outcome.report["phases"].items():
+        used = ", ".join(
+            f"{label} {phase[key]:.0%} of a processor"
+            for key, label in (("hub_cpu", "hub"), ("attackers_cpu", "attackers"))
+            if key in phase
+        )
+        lines.append(f"\n{name}: {phase['seconds']} s, {used}")
+        for what, numbers in phase["operations"].items():
+            shown = "  ".join(f"{key} {value:g}" for key, value in numbers.items())
+            lines.append(f"  {what:<14} {shown}")
+        lines += [f"  failed: {one}" for one in phase["failures"]]
+    lines += ["\nFigures", table(outcome.figures)]
+    return "\n".join(lines)
+
+
+def written(outcome: Outcome, path: Path) -> None:
+    """Keep everything as JSON."""
+    figures = [{**figure._asdict(), "kept": figure.is_kept} for figure in outcome.figures]
+    told = {"kept": outcome.is_kept, "figures": figures, **outcome.report}
+    path.write_text(json.dumps(told, indent=1, default=str) + os.linesep)

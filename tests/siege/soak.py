@@ -1,0 +1,156 @@
+"""A soak: people, sessions that are opened and left, and an edge under load, for as long as wished.
+
+What a hub takes of memory must come to a plateau: the slope of the last third of the run is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import itertools
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.faults.test_soak import RIGHT, WRONG, Load
+from tests.siege import people
+from tests.siege.figures import MIB, Figure, common, failures, operations, total
+from tests.siege.host import BACKENDS, ROOMS, Host, Sample, helper, hosting
+from tests.siege.siege import ended
+from tests.siege.wire import FAILURES, Line, call, initialize
+
+MAX_SLOPE: Final = 0.2
+"""MiB a minute that memory may still grow in the last third."""
+SAMPLE_SECONDS: Final = 5.0
+SESSION_SECONDS: Final = 3.0
+"""Between two sessions that are opened and never closed."""
+PAUSE_SECONDS: Final = 0.2
+"""Between two requests of one client that tries the edge."""
+IDLE_SECONDS: Final = 1800
+"""After which a hub closes a session that nobody uses, unless it is set otherwise."""
+
+
+class Soaked(NamedTuple):
+    """What a soak came to."""
+
+    figures: list[Figure]
+    samples: list[Sample]
+    report: dict[str, Any]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether memory came to a plateau, and nothing was lost or refused."""
+        return all(figure.is_kept for figure in self.figures)
+
+
+def slope(samples: Sequence[Sample]) -> float:
+    """How memory grows in the last third: MiB a minute, by least squares."""
+    last = samples[-max(2, len(samples) // 3) :]
+    times = [sample.at / 60 for sample in last]
+    sizes = [sample.resident / MIB for sample in last]
+    middle, mean = sum(times) / len(times), sum(sizes) / len(sizes)
+    spread = sum((time - middle) ** 2 for time in times)
+    return sum((t - middle) * (size - mean) for t, size in zip(times, sizes, strict=True)) / spread
+
+
+def soak(minutes: float) -> Soaked:
+    """Load a hub for so long.
+
+    Sessions that nobody uses are closed after half an hour by default, and in a run that is shorter
+    than an hour after a third of it, so that the number of them comes to a plateau in any run.
+    """
+    idle = int(min(IDLE_SECONDS, max(1, minutes * 60 / 3)))
+    with (
+        tempfile.TemporaryDirectory(prefix="folkmoot-soak-") as folder,
+        hosting(Path(folder) / "data", FOLKMOOT_MCP_SESSION_IDLE_SECONDS=str(idle)) as host,
+    ):
+        tokens = asyncio.run(prepared(host))
+        setup = {"port": host.port, "tokens": tokens, "rooms": ROOMS, "backends": list(BACKENDS)}
+        with helper("tests.siege.people", setup) as working:
+            samples = asyncio.run(loaded(host, tokens, minutes * 60))
+            report = ended(working)
+    notes, checked = report["notes"], report["checked"]
+    figures = [
+        Figure("memory growth at the end", slope(samples), MAX_SLOPE, "MiB a minute"),
+        Figure("refused", len(failures(notes)), 0),
+        Figure("acknowledged and lost", total(checked, "lost"), 0),
+        Figure("acknowledged and doubled", total(checked, "doubled"), 0),
+        Figure("gaps in rooms", total(checked, "gaps"), 0),
+    ]
+    told = {
+        "minutes": minutes,
+        "session_idle_seconds": idle,
+        "checked": checked,
+        "operations": operations(notes),
+        "failures": common(failures(notes)),
+    }
+    return Soaked(figures, samples, told)
+
+
+async def prepared(host: Host) -> dict[str, str]:
+    """The tokens of the people."""
+    accounts = await host.register(people.HANDLES, 2)
+    await host.prepare(next(one for one in accounts if one.handle.startswith("talk")))
+    return {one.handle: one.token for one in accounts}
+
+
+async def loaded(host: Host, tokens: dict[str, str], seconds: float) -> list[Sample]:
+    """Samples of a hub that is under load meanwhile."""
+    load = Load(host, seconds, PAUSE_SECONDS)
+    until = time.monotonic() + seconds
+    samples: list[Sample] = []
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(load.keeper(RIGHT))
+        tasks.create_task(load.comer(RIGHT))
+        tasks.create_task(load.comer(WRONG))
+        tasks.create_task(load.vanisher())
+        leaving = tasks.create_task(leave_sessions(host, list(tokens.values())))
+        while time.monotonic() < until:
+            samples.append(host.sample())
+            await asyncio.sleep(SAMPLE_SECONDS)
+        leaving.cancel()
+    return samples
+
+
+async def leave_sessions(host: Host, tokens: list[str]) -> None:
+    """Open a session of the handshake era now and again, use it once and leave it open."""
+    for number in itertools.count():
+        token = tokens[number % len(tokens)] if number % 2 else ""
+        line = Line(host.port, f"127.4.0.{1 + number % 200}")
+        with suppress(*FAILURES):
+            answer = await line.ask(initialize(token))
+            session = answer.headers.get("mcp-session-id", "")
+            await line.ask(call("msg_digest", {}, token=token, session=session))
+        line.close()
+        await asyncio.sleep(SESSION_SECONDS)
+
+
+def printed(soaked: Soaked) -> str:
+    """What a soak came to, for people: memory at twelve moments, and the figures."""
+    first = soaked.samples[0].at
+    lines = [" minute   memory     disk"]
+    for sample in soaked.samples[:: max(1, len(soaked.samples) // 12)]:
+        minute = (sample.at - first) / 60
+        lines.append(f"{minute:7.1f} {sample.resident / MIB:8.1f} {sample.disk / MIB:8.1f} MiB")
+    lines += [
+        f"{figure.name:<26} {figure.value:8.2f}, at most {figure.bound:g} {figure.unit}"
+        f" {'kept' if figure.is_kept else 'MISSED'}"
+        for figure in soaked.figures
+    ]
+    return "\n".join([*lines, *soaked.report["failures"]])
+
+
+def written(soaked: Soaked, path: Path) -> None:
+    """Keep everything as JSON, and the samples as CSV beside it."""
+    figures = [{**figure._asdict(), "kept": figure.is_kept} for figure in soaked.figures]
+    samples = [sample._asdict() for sample in soaked.samples]
+    told = {"kept": soaked.is_kept, "figures": figures, **soaked.report, "samples": samples}
+    path.write_text(json.dumps(told, indent=1) + "\n")
+    with path.with_suffix(".csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(Sample._fields)
+        rows.writerows(soaked.samples)
