@@ -28,6 +28,9 @@ from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.disk import Disk
 from tests.store.support import Gate, all_notes, held, in_thread, insert, make_table, opened, run
 
+MAX_PAGES_BYTES = 20 * 1024 * 1024
+"""Of four connections: one that writes, one of the loop, and two that read what takes long."""
+
 
 def test_the_database_and_its_side_files_are_private(tmp_path: Path) -> None:
     async def body() -> None:
@@ -397,3 +400,28 @@ def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path: Path)
     run(body())
     assert victim.read_text() == ""
     assert stat.S_IMODE(victim.stat().st_mode) == 0o644
+
+
+@pytest.mark.requirement("store.bounded-memory")
+def test_a_large_database_takes_no_more_memory_than_its_page_caches(tmp_path: Path) -> None:
+    pages = 2_000
+
+    async def fill(tx: Tx) -> None:
+        await make_table(tx)
+        for number in range(pages):
+            await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, "x" * 6000))
+
+    async def look(tx: Tx) -> int:
+        return int((await tx.fetch("SELECT sum(length(body)) FROM notes"))[0][0])
+
+    async def body() -> None:
+        async with opened(tmp_path, readers=2) as store:
+            await store.write(fill)
+            await store.write(look)
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(20):
+                    tasks.create_task(store.read(look, long=True))
+            await store.read(look)
+            assert apsw.memory_used() < MAX_PAGES_BYTES
+
+    run(body())

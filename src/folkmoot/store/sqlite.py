@@ -32,6 +32,8 @@ BUSY_TIMEOUT_MS = 5_000
 """How long another program may hold the database before we give up."""
 BUSY_PAUSE = 0.01
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
+CACHE_BYTES = 4 * 1024 * 1024
+"""Pages that one connection keeps; the system keeps them too, for all connections together."""
 
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside a database that is open."""
@@ -52,7 +54,7 @@ COMMON_PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
     # Through mmap a failing disk would be a signal that ends the process, not an error.
     "PRAGMA mmap_size = 0",
-    "PRAGMA cache_size = -16384",
+    f"PRAGMA cache_size = -{CACHE_BYTES // 1024}",
 )
 
 UNALLOWED = "A unit of the store may not begin or end transactions, nor change its connection"
