@@ -31,6 +31,7 @@ from docs.pages import (
     requirements,
     rest,
     rooms,
+    security,
     settings,
     tools,
 )
@@ -58,6 +59,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     **naming.BLOCKS,
     **requirements.BLOCKS,
     **rooms.BLOCKS,
+    **security.BLOCKS,
 }
 """The tables that stand between marks, each in exactly one page."""
 

@@ -25,7 +25,7 @@ from folkmoot.relay.upstream.cancelled import MOST as MOST_CANCELLED
 from folkmoot.rooms.history import RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
 from folkmoot.rooms.machine.model import RoomBounds
-from folkmoot.store.sqlite import STATEMENTS_KEPT
+from folkmoot.store.sqlite import CACHE_BYTES, STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
@@ -76,6 +76,11 @@ def bounds() -> str:
         [
             ["writes, and reads, that wait", "`store.queue` each", "refused: `store_overloaded`"],
             ["units in one commit", str(MAX_BATCH), "the rest goes into the next"],
+            [
+                "pages of the database, of a connection",
+                f"{CACHE_BYTES >> 20} MiB",
+                "the least recently used are read anew",
+            ],
             ["statements of a connection", str(STATEMENTS_KEPT), "the oldest is prepared anew"],
             [
                 "events of one subscription",
