@@ -26,8 +26,10 @@ from tests.siege.wire import FAILURES, connect, rest
 ANSWER_SECONDS: Final = 10.0
 AT_ONCE: Final = 50
 """How many requests of one attack may be in flight."""
-OPENED_PER_SECOND: Final = 50.0
-"""How fast connections that are held are opened, and opened again."""
+OPENED_PER_SECOND: Final = 200.0
+"""How fast the connections of one attack are opened that are then held."""
+REOPENED_PER_SECOND: Final = 20.0
+"""How fast those that the hub closed are opened again."""
 CHUNK: Final = 262_144
 SMALL_BUFFER: Final = 4096
 REFUSED: Final = re.compile(rb'"isError":\s*true|"error":')
@@ -43,6 +45,7 @@ class Attacker:
         self._port = port
         self._sends = sends
         self._network = FIRST_NETWORK + number
+        self._next_opening = 0.0
 
     async def run(self) -> None:
         """Attack until cancelled."""
@@ -53,7 +56,7 @@ class Attacker:
             elif isinstance(how, Held):
                 for number in range(how.connections):
                     tasks.create_task(self._hold(how, self._source(number % how.addresses)))
-                    await asyncio.sleep(1 / OPENED_PER_SECOND / 4)
+                    await asyncio.sleep(1 / OPENED_PER_SECOND)
             else:
                 tasks.create_task(self._stream(how))
 
@@ -100,7 +103,7 @@ class Attacker:
                 reader, writer = await connect(self._port, source, receive_buffer=buffer)
             except FAILURES:
                 self.outcomes["closed"] += 1
-                await asyncio.sleep(1)
+                await self._turn()
                 continue
             self.outcomes["opened"] += 1
             if not how.reads:
@@ -110,7 +113,13 @@ class Attacker:
                 await self._kept(how, reader, writer)
             finally:
                 writer.transport.abort()
-            await asyncio.sleep(1)
+            await self._turn()
+
+    async def _turn(self) -> None:
+        """Wait for one's turn to open a connection again."""
+        now = time.monotonic()
+        self._next_opening = max(now + 1, self._next_opening + 1 / REOPENED_PER_SECOND)
+        await asyncio.sleep(self._next_opening - now)
 
     async def _kept(
         self, how: Held, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -175,6 +184,13 @@ def chosen(only: str) -> Iterator[tuple[int, Attack]]:
             yield number, attack
 
 
+def carried_out(everyone: Sequence[Attacker], seconds: float) -> float:
+    """The share of single requests that was sent; less than all where we lack a processor."""
+    rates = [each for each in everyone if isinstance(each.attack.how, Shots)]
+    planned = sum(each.attack.how.rate for each in rates) * seconds
+    return sum(each.outcomes.total() for each in rates) / planned if planned else 1.0
+
+
 async def main() -> None:
     """Attack until the time is over, or nobody is there any more who started us."""
     setup: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -189,7 +205,7 @@ async def main() -> None:
     print("ready", flush=True)
     over = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, over.set)
-    used = time.process_time()
+    used, began = time.process_time(), time.monotonic()
     try:
         async with asyncio.timeout(setup["seconds"]), asyncio.TaskGroup() as tasks:
             attacks = [tasks.create_task(each.run()) for each in everyone]
@@ -199,8 +215,12 @@ async def main() -> None:
     except TimeoutError:
         pass
     writer.transport.abort()
-    told = {each.attack.name: each.outcomes for each in everyone}
-    print(json.dumps({"outcomes": told, "cpu": time.process_time() - used}), flush=True)
+    told = {
+        "outcomes": {each.attack.name: each.outcomes for each in everyone},
+        "carried_out": carried_out(everyone, time.monotonic() - began),
+        "cpu": time.process_time() - used,
+    }
+    print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

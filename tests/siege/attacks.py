@@ -284,7 +284,7 @@ ATTACKS: Final = (
     Attack(
         "thoughts of a megabyte",
         "6",
-        Shots(4),
+        Shots(10),
         lambda t: room_filling(t.token(2), 2, "thoughts", durable=True, times=200),
     ),
     Attack(
@@ -336,7 +336,7 @@ ATTACKS: Final = (
         "huge heads",
         "held",
         Shots(10, 5),
-        lambda _: [request("GET", "/", b"", {"x": "y" * 70_000})],
+        lambda _: [request("GET", "/", b"", {"x": "y" * 300_000})],
     ),
     Attack("ambiguous heads", "held", Shots(10, 5), smuggled),
     Attack(

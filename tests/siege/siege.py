@@ -36,8 +36,10 @@ RECOVERY_SECONDS: Final = 10.0
 SAMPLE_SECONDS: Final = 0.25
 RESIDENT_BYTES: Final = 3 << 30
 """The attack ends early when the hub takes more memory than this."""
-DISK_BUDGET: Final = 64 * MIB
-"""What good people write in a minute, and what attackers may add to it within their rates."""
+DISK_LOG: Final = 64 * MIB
+"""How long the write-ahead log may become."""
+DISK_RATE: Final = 3 * MIB
+"""What everyone together may write in a second: a mebibyte for each of the attackers' two rooms."""
 VICTIM: Final = "mail0"
 
 
@@ -112,7 +114,8 @@ def under_attack(
         report = ended(working)
     victim = next(one for one in good if one.handle == VICTIM)
     ready, recovered = asyncio.run(whole(host, victim))
-    figures = judged(phases, watch.samples, report, disk_budget=DISK_BUDGET)
+    budget = DISK_LOG + int(DISK_RATE * seconds)
+    figures = judged(phases, watch.samples, report, disk_budget=budget)
     figures += [
         Figure("after: not ready", not ready, 0),
         Figure("after: owner locked out", not recovered, 0),
@@ -134,7 +137,7 @@ def attacking(
         "seconds": seconds,
         "only": only,
     }
-    with helper("tests.siege.attackers", setup, nice=10) as child:
+    with helper("tests.siege.attackers", setup, nice=5) as child:
         assert child.stdout
         if child.stdout.readline() != "ready\n":
             raise RuntimeError("the attackers did not begin")
@@ -172,6 +175,7 @@ def described(
     told: dict[str, Any] = {
         "checked": report["checked"],
         "attacks": came["outcomes"],
+        "carried_out": came["carried_out"],
         "phases": {},
         "samples": [sample._asdict() for sample in samples],
     }
@@ -198,6 +202,7 @@ def printed(outcome: Outcome) -> str:
             came = outcome.report["attacks"][attack.name]
             said = ", ".join(f"{count} × {what}" for what, count in sorted(came.items()))
             lines.append(f"  {attack.item:>4}  {attack.name:<30} {said or 'nothing'}")
+    lines.append(f"  {outcome.report['carried_out']:.0%} of the planned requests were sent")
     for name, phase in outcome.report["phases"].items():
         used = ", ".join(
             f"{label} {phase[key]:.0%} of a processor"
