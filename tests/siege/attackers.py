@@ -186,9 +186,12 @@ def chosen(only: str) -> Iterator[tuple[int, Attack]]:
 
 def carried_out(everyone: Sequence[Attacker], seconds: float) -> float:
     """The share of single requests that was sent; less than all where we lack a processor."""
-    rates = [each for each in everyone if isinstance(each.attack.how, Shots)]
-    planned = sum(each.attack.how.rate for each in rates) * seconds
-    return sum(each.outcomes.total() for each in rates) / planned if planned else 1.0
+    planned, sent = 0.0, 0
+    for each in everyone:
+        if isinstance(each.attack.how, Shots):
+            planned += each.attack.how.rate * seconds
+            sent += each.outcomes.total()
+    return sent / planned if planned else 1.0
 
 
 async def main() -> None:
