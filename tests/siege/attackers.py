@@ -124,15 +124,22 @@ class Attacker:
     async def _kept(
         self, how: Held, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        is_websocket = False
         while not writer.transport.is_closing():
             if how.drip:
                 writer.write(how.drip)
             try:
                 async with asyncio.timeout(how.drip_seconds):
-                    if how.reads:
-                        self._count(await reader.read(CHUNK))
-                        return
-                    await asyncio.sleep(2 * how.drip_seconds)
+                    if not how.reads:
+                        await asyncio.sleep(2 * how.drip_seconds)
+                    while answer := await reader.read(CHUNK):
+                        if not is_websocket:
+                            self._count(answer)
+                            is_websocket = answer.startswith(b"HTTP/1.1 101 ")
+                        if not is_websocket:
+                            return
+                    self.outcomes["closed"] += 1
+                    return
             except TimeoutError:
                 continue
             except FAILURES:

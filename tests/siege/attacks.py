@@ -202,6 +202,12 @@ def wrong_frames(target: Target) -> list[bytes]:
     ]
 
 
+def half_frames(target: Target) -> list[bytes]:
+    """A WebSocket, and the most of a large frame."""
+    whole = frame(message("reasoning.thought", {"text": "x" * MEGABYTE}))
+    return [upgrade(target.room, target.token(8)) + whole[:-10_000]]
+
+
 def members_flood(target: Target) -> list[bytes]:
     """A member's messages of kinds other than chat, in the room of others."""
     thought = message("reasoning.thought", {"text": "hm"})
@@ -323,6 +329,7 @@ ATTACKS: Final = (
         Held(5, reads=False),
         lambda t: [upgrade(t.room, t.token(8))],
     ),
+    Attack("frames never ended", "1", Held(40, drip=b"x"), half_frames),
     Attack("frames that are no messages", "held", Frames(5), wrong_frames),
     # What held already
     Attack(
