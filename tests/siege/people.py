@@ -71,10 +71,11 @@ class Mail:
     def __init__(self) -> None:
         self.attempted: set[str] = set()
         self.acknowledged: dict[str, str] = {}
-        self._numbers = itertools.count()
+        self.numbers = itertools.count()
 
     async def send(self, line: Line, token: str, to: str) -> None:
-        body = f"letter {next(self._numbers)} to {to}: come by when you can, the bread is done"
+        """Send one, and keep what was acknowledged."""
+        body = f"letter {next(self.numbers)} to {to}: come by when you can, the bread is done"
         self.attempted.add(body)
         told = result(await line.ask(call("msg_send", {"to": to, "body": body}, token)))
         self.acknowledged[told["message_id"]] = body
@@ -146,13 +147,14 @@ class Talker:
                 ) as self._socket:
                     self.reconnects += 1
                     async for data in self._socket:
-                        self._hear(json.loads(data))
+                        self.hear(json.loads(data))
             except FAILED:
                 await asyncio.sleep(0.1)
             finally:
                 self._open.clear()
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def hear(self, message: dict[str, Any]) -> None:
+        """Take what the room says: in order, without a gap, and one's own as acknowledged."""
         if message["kind"] == "system.welcome":
             self._epoch = message["payload"]["epoch"]
             if self.last is None:
