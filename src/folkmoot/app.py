@@ -66,6 +66,7 @@ from folkmoot.tools.routing import HubService
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.buffers import return_large_buffers
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
@@ -550,6 +551,7 @@ def serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
     logs.capture_uncaught()
     forbid_dumps()
     make_room(loaded.settings.http.max_connections)
+    return_large_buffers()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(loaded, announce))
 

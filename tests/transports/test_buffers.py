@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BODIES = """
+from pathlib import Path
+from folkmoot.transports.buffers import return_large_buffers
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+return_large_buffers()
+# So many that no hole is left from before.
+sessions = [b"x" * 100_000 for _ in range(300)]
+before = resident()
+# Whoever frees one large buffer shows the C library that such a size is usual.
+body = b"x" * 4_000_000
+del body
+bodies = []
+for _ in range(20):
+    bodies.append(b"x" * 3_900_000)
+    sessions.append(b"x" * 100_000)
+bodies.clear()
+print(resident() - before)
+"""
+MAX_KEPT = 8_000_000
+
+
+@pytest.mark.requirement("hub.memory-given-back")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks at itself through /proc")
+def test_large_bodies_leave_no_memory_behind_among_small_things_that_stay() -> None:
+    ran = subprocess.run([sys.executable, "-c", BODIES], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) < MAX_KEPT
