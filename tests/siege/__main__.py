@@ -21,7 +21,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.what == "list":
         for attack in ATTACKS:
-            print(f"{attack.item:>4}  {attack.name}: {attack.how}")
+            print(f"{attack.item:>4}  {attack.name:<30} {attack.how!s:>12}")
         return 0
     if options.what == "soak":
         soaked = soak.soak(options.minutes)

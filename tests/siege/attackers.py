@@ -26,9 +26,9 @@ from tests.siege.wire import FAILURES, connect, rest
 ANSWER_SECONDS: Final = 10.0
 AT_ONCE: Final = 50
 """How many requests of one attack may be in flight."""
-OPENED_PER_SECOND: Final = 200.0
+OPENED_PER_SECOND: Final = 50.0
 """How fast the connections of one attack are opened that are then held."""
-REOPENED_PER_SECOND: Final = 20.0
+REOPENED_PER_SECOND: Final = 10.0
 """How fast those that the hub closed are opened again."""
 CHUNK: Final = 262_144
 SMALL_BUFFER: Final = 4096

@@ -39,6 +39,10 @@ class Shots(NamedTuple):
     """Requests a second."""
     addresses: int = 1
 
+    def __str__(self) -> str:
+        """The rate."""
+        return f"{self.rate:g}/s"
+
 
 class Held(NamedTuple):
     """Connections that stay open: a beginning, and then a byte now and again, or nothing."""
@@ -49,11 +53,19 @@ class Held(NamedTuple):
     drip_seconds: float = 5.0
     reads: bool = True
 
+    def __str__(self) -> str:
+        """How many."""
+        return f"{self.connections} held"
+
 
 class Frames(NamedTuple):
     """A WebSocket on which frames are sent after the head."""
 
     rate: float
+
+    def __str__(self) -> str:
+        """The rate."""
+        return f"{self.rate:g} frames/s"
 
 
 class Attack(NamedTuple):
@@ -229,7 +241,7 @@ HALF_BODY: Final = request("POST", "/mcp", b"", {**ACCEPT, "content-length": "60
 ATTACKS: Final = (
     # Strangers
     Attack("declarations", "1", Shots(2, 20), lambda _: [post(declared(300_000))]),
-    Attack("declarations below 64 KiB", "1", Shots(10, 20), lambda _: [post(declared(5_000))]),
+    Attack("declarations below 64 KiB", "1", Shots(5, 20), lambda _: [post(declared(5_000))]),
     Attack("stateless meta", "1", Shots(2, 20), lambda _: [described(300_000)]),
     Attack("sessions opened and left", "1", Shots(10, 4), lambda _: [initialize()]),
     Attack(
@@ -244,7 +256,7 @@ ATTACKS: Final = (
     Attack("slow bodies from many", "3", Held(200, 50, drip=b"x"), lambda _: [HALF_BODY]),
     Attack("slow heads", "3", Held(100, 10, drip=b"x"), lambda _: [HALF_HEAD]),
     Attack("idle connections", "3", Held(300, 3), lambda _: [b""]),
-    Attack("slow readers", "3", Held(50, 5, reads=False), lambda _: [request("GET", "/") * 200]),
+    Attack("slow readers", "3", Held(50, 5, reads=False), lambda _: [request("GET", "/") * 40]),
     Attack(
         "recovery guesses",
         "4",
@@ -267,10 +279,10 @@ ATTACKS: Final = (
     ),
     Attack("metrics", "5", Shots(10, 4), lambda _: [request("GET", "/metrics", b"", FORWARDED)]),
     Attack(
-        "readiness", "5", Shots(50, 4), lambda _: [request("GET", "/health/ready", b"", FORWARDED)]
+        "readiness", "5", Shots(20, 4), lambda _: [request("GET", "/health/ready", b"", FORWARDED)]
     ),
     Attack(
-        "wrong tokens", "17", Shots(20, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
+        "wrong tokens", "17", Shots(10, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
     ),
     # Accounts
     Attack("own declarations", "1", Shots(1), lambda t: [described(300_000, token=t.token(1))]),
@@ -290,7 +302,7 @@ ATTACKS: Final = (
     Attack(
         "thoughts of a megabyte",
         "6",
-        Shots(10),
+        Shots(5),
         lambda t: room_filling(t.token(2), 2, "thoughts", durable=True, times=200),
     ),
     Attack(
@@ -318,11 +330,11 @@ ATTACKS: Final = (
         ],
     ),
     Attack("invites", "6", Shots(2), lambda t: [call("msg_invite", {}, t.token(4))]),
-    Attack("flood of a member", "7", Frames(100), members_flood),
-    Attack("flood of unknown kinds", "7", Frames(100), owners_flood),
+    Attack("flood of a member", "7", Frames(50), members_flood),
+    Attack("flood of unknown kinds", "7", Frames(50), owners_flood),
     Attack("spellings of paths", "9", Shots(5), spelled),
     Attack("boxes nobody can open", "12", Shots(2), boxes),
-    Attack("who has an account", "4", Shots(20), enumerated),
+    Attack("who has an account", "4", Shots(10), enumerated),
     Attack(
         "WebSockets that do not read",
         "held",
@@ -335,7 +347,7 @@ ATTACKS: Final = (
     Attack(
         "no JSON",
         "held",
-        Shots(20, 10),
+        Shots(10, 10),
         lambda _: [post(b"\xff" * 500), post(b"{" * 500), post(b"")],
     ),
     Attack("nesting", "held", Shots(5, 5), lambda _: [post(nested(20_000))]),
@@ -355,7 +367,7 @@ ATTACKS: Final = (
     Attack(
         "WebSockets without a token",
         "held",
-        Shots(20, 5),
+        Shots(10, 5),
         lambda t: [upgrade(t.room), upgrade(t.room, WRONG_TOKEN)],
     ),
     Attack(

@@ -201,7 +201,8 @@ def printed(outcome: Outcome) -> str:
         if attack.name in outcome.report["attacks"]:
             came = outcome.report["attacks"][attack.name]
             said = ", ".join(f"{count} × {what}" for what, count in sorted(came.items()))
-            lines.append(f"  {attack.item:>4}  {attack.name:<30} {said or 'nothing'}")
+            row = f"  {attack.item:>4}  {attack.name:<30} {attack.how!s:>12}"
+            lines.append(f"{row}  {said or 'nothing'}")
     lines.append(f"  {outcome.report['carried_out']:.0%} of the planned requests were sent")
     for name, phase in outcome.report["phases"].items():
         used = ", ".join(
