@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -17,7 +16,7 @@ from folkmoot.control import call
 from folkmoot.store import find_faults
 from tests.harness import Answer, ask, read_answer, run
 from tests.process import Process
-from tests.siege.host import Host
+from tests.siege.host import Host, open_files
 
 SECONDS = 45.0
 PAUSE = 0.005
@@ -79,7 +78,7 @@ def sample(pid: int, folder: Path) -> Sample:
     lines = dict(line.split(":", 1) for line in status.splitlines())
     return Sample(
         resident=int(lines["VmRSS"].split()[0]) * 1024,
-        descriptors=len(os.listdir(f"/proc/{pid}/fd")),  # noqa: PTH208
+        descriptors=open_files(pid),
         threads=int(lines["Threads"]),
         wal=(folder / "folkmoot.db-wal").stat().st_size,
     )

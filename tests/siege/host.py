@@ -70,7 +70,7 @@ class Host:
             pages * os.sysconf("SC_PAGE_SIZE"),
             disk_of(self.folder),
             ticks / os.sysconf("SC_CLK_TCK"),
-            len(os.listdir(f"/proc/{self.pid}/fd")),  # noqa: PTH208
+            open_files(self.pid),
         )
 
     async def register(self, handles: Iterable[str], network: int) -> list[Account]:
@@ -169,6 +169,14 @@ def port_of(child: subprocess.Popen[str]) -> int | None:
         if found := re.search(r"Listening on\s+\S+:(\d+)", line):
             return int(found[1])
     return None
+
+
+def open_files(pid: int) -> int:
+    """How many files a process has open; 0 where only root may know, as of one without dumps."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+    except PermissionError:
+        return 0
 
 
 def disk_of(folder: Path) -> int:
