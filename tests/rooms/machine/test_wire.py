@@ -195,7 +195,7 @@ def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(
             b'{"protocol":"mcpx/v1","kind":"a.b","payload":' + b'{"a":' * 70 + b"1" + b"}" * 71,
             "nesting_too_deep",
         ),
-        (b"[" * 200_000, "nesting_too_deep"),
+        (b"[" * 200_000, "batch_refused"),
     ],
 )
 def test_bytes_that_are_no_strict_message_reach_nobody(play: Play, raw: bytes, code: str) -> None:
