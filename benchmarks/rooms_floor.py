@@ -58,7 +58,7 @@ class Broadcaster:
 async def serve() -> None:
     """Serve the floor for as long as the process runs."""
     make_room(MOST_CONNECTIONS // CROWD)
-    answers = Answers(Pages(version="0", public_url="", metrics=False).error_page)
+    answers = Answers(Pages(version="0", public_url="").error_page)
     app = WebSocketEndpoint(Broadcaster(), hosts=Hosts("127.0.0.1"), answers=answers)
     sockets = listen("127.0.0.1", 0)
     server = HttpServer(app, sockets, max_connections=MOST_CONNECTIONS, shutdown_seconds=1)
