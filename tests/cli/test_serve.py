@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     start_hub: Callable[..., Any], tmp_path: Path, number: int, begin: Callable[..., Any]
 ) -> None:
-    hub = start_hub("--data", "here", begin=begin)
+    # Whoever runs the tests with `nohup` has the hub ignore it too.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        hub = start_hub("--data", "here", begin=begin)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert re.search(rf"Listening on +{re.escape(hub.url)}\n", hub.said)
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
     snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])

@@ -82,10 +82,14 @@ def make_text(path: str, text: str) -> FileText:
 def decode(path: str, raw: bytes, *, declared: bool = True) -> FileText:
     """The text of a file, in the encoding that it declares as Python sources do, if they may."""
     encoding = "utf-8"
+    if declared and b"\0" in raw:
+        # Later Pythons say so while they look for the encoding, earlier ones while they parse.
+        line = raw.count(b"\n", 0, raw.index(b"\0")) + 1
+        raise Unreadable("It is not Python: source code cannot contain null bytes.", line)
     try:
         if declared:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-    except SyntaxError:
+    except (SyntaxError, LookupError):
         raise Unreadable("It is neither UTF-8 nor in an encoding that it declares.") from None
     marked = raw.startswith(BOM_UTF8)
     if encoding == "utf-8-sig":
