@@ -215,9 +215,7 @@ def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path) -> Non
                 if number % 10 == 0:
                     assert (await ask(there.port, "/health")).status == 200
                     assert (await there.post(opening(), query=query)).status == 200
-            stranger = await ask(
-                there.port, "/", headers={"host": "localhost"}, source="127.0.0.2"
-            )
+            stranger = await ask(there.port, "/", headers={"host": "localhost"}, source="127.0.0.2")
             assert stranger.status == 200
             for writer in slow:
                 writer.close()

@@ -155,9 +155,9 @@ class McpEndpoint:
         """How many sessions of the handshake era are open."""
         return len(self._sessions)
 
-    async def in_session(self, scope: Scope) -> str:
+    async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""
-        return await self._arrivals.in_session(scope)
+        return await self._arrivals.in_session(scope, token)
 
     def stop(self) -> None:
         """End what only waits: calls that wait for new mail, and then the streams.
