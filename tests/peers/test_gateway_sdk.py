@@ -84,7 +84,9 @@ def test_clients_hear_that_a_server_has_other_tools_and_that_a_resource_has_chan
     async def main() -> None:
         async with notebook_http(Notebook()) as url:
             place = Place("http", url=url)
-            async with fronted(tmp_path, backend(NAMESPACE, place), era=era) as there:
+            async with fronted(
+                tmp_path, backend(NAMESPACE, place, new_tools="list"), era=era
+            ) as there:
                 token, ears = await token_of(there, "ada"), Ears()
                 async with guest(there, token, ears) as client:
                     hear = check_session if era == "handshake" else check_stream
