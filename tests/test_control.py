@@ -395,6 +395,7 @@ def test_the_standard_commands_do_what_they_say(tmp_path: Path) -> None:
                 "version": "1.2",
                 "uptime": 5.0,
                 "url": "http://127.0.0.1:1/",
+                "quotas": {},
             }
             assert await ask(path, "check") == {"whole": True, "faults": []}
             target = tmp_path / "backup.db"

@@ -489,7 +489,7 @@ def test_an_older_proposal_is_found_when_it_is_no_longer_in_the_history(tmp_path
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square", durable=False)
         made = await bob.call("room/propose", room="square", method="ping", to="gateway")
-        await ann.say(*"abcdefgh")
+        await bob.say(*"abcdefgh")
         (shown,) = (await ann.call("room/proposals", room="square"))["proposals"]
         assert (shown["proposal"], shown["state"]) == (made["proposal"], "open")
         assert "params" not in shown
