@@ -49,7 +49,7 @@ async def shows(hub: Hub, **headers: str) -> bool:
     assert ready.status == 200
     open_to = metrics.status == 200
     assert ("folkmoot_uptime_seconds" in metrics.text) is open_to
-    expected = {"status", "checks", "backends"} if open_to else {"status"}
+    expected = {"status", "checks", "backends", "held_tools"} if open_to else {"status"}
     assert ready.json().keys() == expected
     assert ready.json()["status"] == "ready"
     assert ("/metrics" in page.text) is open_to

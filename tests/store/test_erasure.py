@@ -15,6 +15,7 @@ import pytest
 
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
+from folkmoot.store.schema import load_migrations
 from tests.store.support import held, in_thread, insert, make_table, opened, run
 
 SOON = 0.01
@@ -213,8 +214,9 @@ def before(tmp_path: Path) -> Before:
         old.execute("PRAGMA secure_delete = OFF").fetchall()
         for number in deleted:
             old.execute("DELETE FROM notes WHERE id = ?", (number,))
-        old.execute("DELETE FROM schema_migrations WHERE name = 'erasure'")
-        old.execute("DELETE FROM meta WHERE key = 'unused_space'")
+        [migration] = [each for each in load_migrations() if each.name == "erasure"]
+        for statement in migration.statements():
+            old.execute(statement)
     assert len(found(tmp_path, deleted)) > 40
     return Before(tmp_path, kept, deleted)
 

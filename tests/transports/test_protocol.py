@@ -180,7 +180,9 @@ def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
         transport = Trickle(loop, answer, rate)
         in_hand: Any = loop
         house = Connections(10, TurnedAway())
-        connection = HubProtocol(Config(Response()), ServerState(), {}, in_hand, house=house)
+        # Without one it sets up the loggers of the whole process.
+        config = Config(Response(), log_config=None)
+        connection = HubProtocol(config, ServerState(), {}, in_hand, house=house)
         connection.connection_made(transport)
         connection.pause_writing()
         # asyncio resumes when little is left, in whatever second that is.

@@ -191,12 +191,10 @@ class McpEndpoint:
                 body = await read_body(receive)
                 if body is None:
                     return
-                body = reduce_declared(check_single(body))
             changes = self._changes
             exchange = await self._arrivals.exchange(scope)
-        except (RequestError, MessageError) as error:
-            told = {"jsonrpc": "2.0", "id": None, "error": error.as_jsonrpc()}
-            await JsonResponse(told, error.http, retry_after(error))(scope, receive, send)
+        except RequestError as error:
+            await refused(error)(scope, receive, send)
             return
         if self._stopping:
             exchange.caller.leaving.set()
@@ -208,6 +206,11 @@ class McpEndpoint:
             refusal = None
             if exchange.token_invalid:
                 refusal = answer_invalid(exchange, body, self._catalogue)
+            if refusal is None and body is not None:
+                try:
+                    body = reduce_declared(check_single(body))
+                except MessageError as error:
+                    refusal = refused(error)
             if refusal is not None:
                 await refusal(scope, receive, send)
             else:
@@ -319,3 +322,9 @@ async def hear_nothing() -> Message:
 
 async def say_nothing(_: Message) -> None:
     """Where the answer to such a request goes."""
+
+
+def refused(error: FolkmootError) -> JsonResponse:
+    """The answer to a request that is refused before anyone reads its message."""
+    told = {"jsonrpc": "2.0", "id": None, "error": error.as_jsonrpc()}
+    return JsonResponse(told, error.http, retry_after(error))
