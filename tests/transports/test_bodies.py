@@ -28,10 +28,12 @@ BOUNDS = BodyBounds(
     arriving=3,
 )
 ME = {"authorization": "Bearer mine"}
+YOU = {"authorization": "Bearer yours"}
 
 
 async def identify(scope: Scope) -> str:
-    return "me" if (b"authorization", b"Bearer mine") in scope["headers"] else ""
+    tokens = {b"Bearer mine": "me", b"Bearer yours": "you"}
+    return tokens.get(dict(scope["headers"]).get(b"authorization", b""), "")
 
 
 async def count(request: Request) -> Response:
@@ -192,8 +194,10 @@ def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
             before = held.reading
             tasks.create_task(hold(1000 * KIB, ME))
             await reached(lambda: held.reading != before)
-            # Also for those who are signed in there is an end.
-            assert (await post(hub.port, b"x" * 1000 * KIB, ME)).status == 503
+            # Also for those who are signed in there is an end, and for each of them one before.
+            mine = await post(hub.port, b"x" * 100 * KIB, ME)
+            assert (mine.status, mine.json()["error"]["code"]) == (429, "connections_exceeded")
+            assert (await post(hub.port, b"x" * 1000 * KIB, YOU)).status == 503
             assert (await post(hub.port, b"x" * 100, ME)).status == 200
             held.done.set()
         text = hub.metrics.exposition("")[0].decode()

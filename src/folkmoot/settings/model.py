@@ -154,9 +154,10 @@ class HttpSettings(Section, frozen=True, kw_only=True):
             ge=65_536,
             le=1_099_511_627_776,
             description="Bytes of the bodies of all requests in progress; an eighth of them is for "
-            "requests without a valid token. Beyond, requests are answered 503.",
+            "requests without a valid token, and one account may have a quarter. Beyond, requests "
+            "are answered 503 or 429.",
         ),
-    ] = 134_217_728
+    ] = 25_165_824
 
 
 class TlsSettings(Section, frozen=True, kw_only=True):

@@ -30,6 +30,8 @@ BODY_BYTES_A_SECOND = 16_384
 """In each `BODY_SECONDS` the rest of a body must come, or at least this much of it a second."""
 STRANGERS_SHARE: Final = 8
 """One in so many of the bytes of all bodies is for strangers."""
+ACCOUNTS_SHARE: Final = 4
+"""One in so many of them is the most that one account can have, if it is more than one body."""
 SMALL: Final = 4_096
 """A stranger's body of so many bytes is taken although others have used up the strangers' share:
 there are no more of these than connections.
@@ -88,14 +90,16 @@ class BodyLimit:
         self.locate = locate
         self._metrics = metrics
         self.arriving: Counter[str] = Counter()
-        self.unnamed = 0
-        """Bytes of the bodies in progress of strangers, and of whoever was not looked up."""
-        self.named = 0
-        """Bytes of the bodies in progress of those who are signed in."""
+        self.held: Counter[str] = Counter()
+        """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
+        was not looked up.
+        """
+        self.total = 0
+        self.account_bytes = max(bounds.total_bytes // ACCOUNTS_SHARE, bounds.body_bytes)
         small = bounds.anonymous_bytes or bounds.body_bytes
         self.anonymous_bytes = min(small, bounds.body_bytes)
         if metrics is not None:
-            metrics.watch_bodies(lambda: self.named + self.unnamed)
+            metrics.watch_bodies(lambda: self.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 413, or let the request through with its body held to the limits."""
@@ -124,14 +128,25 @@ class BodyLimit:
     @property
     def is_full(self) -> bool:
         """Whether the hub holds as many bytes of bodies as it may."""
-        return bool(self.bounds.total_bytes) and self.named + self.unnamed > self.bounds.total_bytes
+        return bool(self.bounds.total_bytes) and self.total > self.bounds.total_bytes
 
     @property
     def is_full_for_strangers(self) -> bool:
         """Whether it holds as many bytes of strangers' bodies as it may."""
         return bool(self.bounds.total_bytes) and (
-            self.unnamed > self.bounds.total_bytes // STRANGERS_SHARE
+            self.held[""] > self.bounds.total_bytes // STRANGERS_SHARE
         )
+
+    def is_full_for(self, account: str) -> bool:
+        """Whether it holds as many bytes of one account's bodies as it may."""
+        return bool(self.bounds.total_bytes) and self.held[account] > self.account_bytes
+
+    def hold(self, caller: str, size: int) -> None:
+        """Count bytes that have come for an account, or are done with where there are less."""
+        self.total += size
+        self.held[caller] += size
+        if not self.held[caller]:
+            del self.held[caller]
 
     def refused(self, reason: str, error: FolkmootError) -> FolkmootError:
         """The error, counted."""
@@ -213,17 +228,14 @@ class _Body:
 
     def release(self) -> None:
         """The request is done with."""
-        if self._caller:
-            self._limit.named -= self._held
-        else:
-            self._limit.unnamed -= self._held
+        self._limit.hold(self._caller or "", -self._held)
 
     async def _is_stranger(self) -> bool:
         if self._caller is None:
             self._caller = await self._limit.identify(self._scope)
             if self._caller:
-                self._limit.unnamed -= self._held
-                self._limit.named += self._held
+                self._limit.hold("", -self._held)
+                self._limit.hold(self._caller, self._held)
         return not self._caller
 
     async def _arrive(self) -> str:
@@ -245,16 +257,17 @@ class _Body:
         """Count what has come for this body and for all of them, and refuse what is too much."""
         limit = self._limit
         self._held += fresh
-        if self._caller:
-            limit.named += fresh
-        else:
-            limit.unnamed += fresh
+        limit.hold(self._caller or "", fresh)
         if self._held > limit.anonymous_bytes:
             await self._check_size(self._held)
         crowded = self._held > SMALL and limit.is_full_for_strangers
         if limit.is_full or (crowded and await self._is_stranger()):
             why = "The hub is reading as many requests as it can; try again in a moment."
             raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
+        if self._caller and limit.is_full_for(self._caller):
+            why = "Your requests in progress have too many bytes; wait until some are answered."
+            error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
+            raise limit.refused("account", error)
 
     async def _check_size(self, size: int) -> None:
         bounds = self._limit.bounds
