@@ -135,6 +135,11 @@ def bounds() -> str:
                 "answered 503",
             ],
             [
+                "large messages on WebSockets that have come in part",
+                "`limits.unfinished_bytes` over all",
+                "the one begun first is given up: closed with 4008",
+            ],
+            [
                 "what waits for a WebSocket's client to read it",
                 "`limits.unsent_bytes`, `limits.unsent_frames`",
                 "closed with 4008",

@@ -99,6 +99,7 @@ def link_limits(settings: Settings) -> LinkLimits:
     limits = settings.limits
     return LinkLimits(
         max_message_bytes=limits.message_bytes,
+        max_unfinished_bytes=limits.unfinished_bytes,
         max_unsent_bytes=limits.unsent_bytes,
         max_unsent_frames=limits.unsent_frames,
         ping_seconds=limits.ping_seconds,

@@ -29,6 +29,16 @@ class LimitSettings(Section, frozen=True, kw_only=True):
             description="How deep objects and lists may lie in one another in a message.",
         ),
     ] = 64
+    unfinished_bytes: Annotated[
+        int,
+        Meta(
+            ge=65_536,
+            le=1_099_511_627_776,
+            description="Bytes of large messages that have come in part, over all WebSockets; "
+            "beyond it, and beyond two of the largest, the WebSocket whose message was begun first "
+            "is closed with 4008.",
+        ),
+    ] = 8_388_608
     unsent_bytes: Annotated[
         int,
         Meta(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.transports.websocket.reader import SMALL_BUFFER, Reader
+from folkmoot.transports.websocket.reader import SMALL_BUFFER, Reader, Unfinished
 from tests.harness import run
 from tests.transports.websocket.support import CONTINUATION, PING, frame
 
@@ -112,3 +113,33 @@ def test_nothing_after_a_broken_frame_is_kept() -> None:
         return heard.all
 
     assert run(main()) == [("broken", CloseCode.TOO_BIG)]
+
+
+@pytest.mark.requirement("edge.unfinished-messages")
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented: bool) -> None:
+    async def main() -> None:
+        unfinished = Unfinished(250_000)
+        heard = [Heard() for _ in range(4)]
+        readers = [Reader(each, 1 << 20, unfinished) for each in heard]
+        large = frame(b"x" * 200_000)
+        part = frame(b"x" * 80_000, fin=False) if fragmented else large[:80_000]
+        for reader in readers[:3]:
+            reader.feed(part)
+        assert not any(each.all for each in heard)
+        # Small messages need no room, and a finished one gives its room back.
+        readers[3].feed(frame(b"hello"))
+        readers[1].stop()
+        readers[3].feed(frame(b"x" * 80_000))
+        assert not heard[0].all
+        readers[3].feed(part)
+        readers[3].feed(
+            frame(b"x" * 20_000, CONTINUATION, fin=False) if fragmented else b"x" * 20_000
+        )
+        assert heard[0].all == [("broken", CloseCode.TOO_SLOW)]
+        assert not heard[2].all
+        for reader in readers:
+            reader.stop()
+        assert unfinished.total == 0
+
+    run(main())

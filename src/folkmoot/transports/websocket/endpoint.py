@@ -13,6 +13,7 @@ from folkmoot.transports.websocket.handshake import OFFER, answer_to, read_key
 from folkmoot.transports.websocket.limits import LinkLimits
 from folkmoot.transports.websocket.link import Link
 from folkmoot.transports.websocket.pulse import Pulse
+from folkmoot.transports.websocket.reader import Unfinished
 from folkmoot.transports.websocket.upgrade import EXTENSION, UpgradingProtocol
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class WebSocketEndpoint:
         self._answers = answers
         self._limits = limits or LinkLimits()
         self._pulse = Pulse(self._limits.ping_seconds, self._limits.pong_seconds)
+        most = max(self._limits.max_unfinished_bytes, 2 * self._limits.max_message_bytes)
+        self._unfinished = Unfinished(most)
         self._links: set[Link] = set()
         self.opened = 0
         """How many links there have been."""
@@ -106,7 +109,7 @@ class WebSocketEndpoint:
         def opened(link: Link) -> None:
             self._enter(link, outcome)
 
-        if protocol.switch(answer, self._limits, opened, self._left):
+        if protocol.switch(answer, self._limits, self._unfinished, opened, self._left):
             # Written already; this is for whoever counts and logs requests.
             await send({"type": "http.response.start", "status": 101, "headers": []})
 

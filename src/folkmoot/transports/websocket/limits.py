@@ -10,6 +10,9 @@ class LinkLimits(NamedTuple):
 
     max_message_bytes: int = 1_048_576
     """Of a message that a client sends, however many frames it comes in."""
+    max_unfinished_bytes: int = 8_388_608
+    """Of large messages that have come in part, over all links; beyond it the oldest is given up.
+    """
     max_unsent_bytes: int = 4_194_304
     max_unsent_frames: int = 10_000
     """How much may wait for a client that does not read; with more it is closed as too slow."""

@@ -11,7 +11,7 @@ from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
 from folkmoot.transports.websocket.frames import LOST, close_frame, ping_frame, pong_frame
 from folkmoot.transports.websocket.outbox import Outbox
-from folkmoot.transports.websocket.reader import Reader
+from folkmoot.transports.websocket.reader import Reader, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +75,7 @@ class Link(asyncio.Protocol):
         limits: LinkLimits,
         *,
         leave: Callable[[Link], None],
+        unfinished: Unfinished | None = None,
         paused: bool = False,
     ) -> None:
         self.transport = transport
@@ -90,7 +91,7 @@ class Link(asyncio.Protocol):
         self._handler: Handler | None = None
         self._state = OPEN
         self._reading = True
-        self._reader = Reader(self, limits.max_message_bytes)
+        self._reader = Reader(self, limits.max_message_bytes, unfinished)
         self._outbox = Outbox(transport, limits, paused=paused)
         self._waiting: list[bytes] = []
         self._frames = 0

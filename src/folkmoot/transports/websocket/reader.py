@@ -35,14 +35,50 @@ class Receiver(Protocol):
         """The client broke a rule; unless `readable`, nothing after it can be understood."""
 
 
+class Unfinished:
+    """Large messages that have come in part, over all links of an endpoint, the oldest first.
+
+    Who sends a message finishes it; who does not, holds memory. So when they take more than they
+    may together, the one that was begun first is given up.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._held: dict[Reader, int] = {}
+        self.total = 0
+
+    def note(self, reader: Reader, size: int) -> None:
+        """A reader holds so many bytes of a message now; 0 for none."""
+        self.total += size - self._held.get(reader, 0)
+        if size:
+            self._held[reader] = size
+        else:
+            self._held.pop(reader, None)
+        while self.total > self._most:
+            next(iter(self._held)).give_up()
+
+
 class Reader(WSListener):
     """What one client sends."""
 
-    __slots__ = ("_chunk", "_limit", "_message", "_parser", "_pending", "_receiver")
+    __slots__ = (
+        "_chunk",
+        "_limit",
+        "_message",
+        "_noted",
+        "_parser",
+        "_pending",
+        "_receiver",
+        "_unfinished",
+    )
 
-    def __init__(self, receiver: Receiver, max_message_bytes: int) -> None:
+    def __init__(
+        self, receiver: Receiver, max_message_bytes: int, unfinished: Unfinished | None = None
+    ) -> None:
         self._receiver = receiver
         self._limit = max_message_bytes
+        self._unfinished = unfinished
+        self._noted = False
         self._message: bytearray | None = None
         self._chunk = b""
         self._pending = 0
@@ -71,11 +107,28 @@ class Reader(WSListener):
             if not self._pending and size > SMALL_BUFFER and self._parser is not None:
                 self._parser = make_parser(self, self._on_broken, self._limit)
         self._chunk = b""
+        if self._pending > SMALL_BUFFER or self._message is not None or self._noted:
+            self._note_unfinished()
+
+    def give_up(self) -> None:
+        """Close, since what has come of a message takes memory that others need."""
+        self.stop()
+        self._receiver.on_violation(CloseCode.TOO_SLOW, readable=False)
 
     def stop(self) -> None:
         """Understand nothing more."""
         self._parser = None
         self._message = None
+        self._pending = 0
+        if self._noted:
+            self._note_unfinished()
+
+    def _note_unfinished(self) -> None:
+        """Tell how much of an unfinished message is here, if it is much."""
+        size = self._pending + (0 if self._message is None else len(self._message))
+        self._noted = size > SMALL_BUFFER
+        if self._unfinished is not None:
+            self._unfinished.note(self, size if self._noted else 0)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002
         """Take one frame."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from folkmoot.transports.websocket.limits import LinkLimits
+    from folkmoot.transports.websocket.reader import Unfinished
 
 EXTENSION = "folkmoot.websocket"
 """The ASGI extension under which a request for a WebSocket carries its `protocol`."""
@@ -79,6 +80,7 @@ class UpgradingProtocol(HubProtocol):
         self,
         answer: bytes,
         limits: LinkLimits,
+        unfinished: Unfinished,
         opened: Callable[[Link], None],
         left: Callable[[Link], None],
     ) -> bool:
@@ -102,7 +104,13 @@ class UpgradingProtocol(HubProtocol):
             house.closed(peer)
             left(link)
 
-        link = Link(self.transport, limits, leave=leave, paused=self.flow.write_paused)
+        link = Link(
+            self.transport,
+            limits,
+            leave=leave,
+            unfinished=unfinished,
+            paused=self.flow.write_paused,
+        )
         connections.discard(self)
         connections.add(link)  # type: ignore[arg-type]
         peer.connection = link
