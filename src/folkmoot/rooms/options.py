@@ -27,9 +27,9 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
     memory_messages: int = 10_000
     room_bytes: int = 268_435_456
     """What the history of one stored room may take; 0 for any amount, here and below."""
-    memory_room_bytes: int = 16_777_216
-    memory_account_bytes: int = 67_108_864
-    memory_bytes: int = 536_870_912
+    memory_room_bytes: int = 4_194_304
+    memory_account_bytes: int = 8_388_608
+    memory_bytes: int = 268_435_456
     """What histories in memory may take: of one room, of one owner's rooms, and of all."""
     max_rooms_each: int = 100
     tool_presence_seconds: float = 600.0

@@ -48,21 +48,21 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
             description="Bytes that the history of one room in memory takes; beyond it, those who "
             "have most of it lose their oldest messages.",
         ),
-    ] = 16 * MIB
+    ] = 4 * MIB
     memory_bytes_per_account: Annotated[
         Bytes,
         Meta(
             description="Bytes that all rooms in memory take that one account made; beyond it, the "
             "largest of them is trimmed.",
         ),
-    ] = 64 * MIB
+    ] = 8 * MIB
     memory_bytes: Annotated[
         Bytes,
         Meta(
             description="Bytes that all rooms in memory take; beyond it, the largest room of the "
             "account with most is trimmed.",
         ),
-    ] = 512 * MIB
+    ] = 256 * MIB
     invites_per_account: Annotated[
         Count,
         Meta(description="Invites to the hub that one account has made and nobody has claimed."),
