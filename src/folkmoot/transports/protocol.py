@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from folkmoot.transports.connections import Connections, Peer
 
 HEAD_SECONDS = 20.0
+LINGER_SECONDS = 5.0
+LINGER_BYTES = 262_144
+"""How long and how much of a body is still read, and thrown away, once its request was answered."""
 HEAD_BYTES = 65_536
 """Also how much may arrive after a head that is neither body nor the next head: trailers."""
 WRITE_SECONDS = 30.0
@@ -62,6 +65,7 @@ class HubProtocol(HttpToolsProtocol):
         self._write_seconds = WRITE_SECONDS
         self._unsent = 0
         self._head_bytes = 0
+        self._discarded = 0
         self._in_head = True
         self._answering: RequestResponseCycle | None = None
         self._joining: Joining | None = None
@@ -123,12 +127,18 @@ class HubProtocol(HttpToolsProtocol):
         """The head is here; from now on the application decides how long things may take."""
         self._in_head = False
         self._head_bytes = 0
+        self._discarded = 0
         self._relax()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body, which has a limit of its own."""
         self._head_bytes = 0
+        if self.cycle.response_complete:
+            # A client that reads its answer only after it has sent all gets some time to do so.
+            self._discarded += len(body)
+            if self._discarded > LINGER_BYTES:
+                self.transport.close()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -141,9 +151,12 @@ class HubProtocol(HttpToolsProtocol):
         if self._joining is not None:
             # The answer to HEAD has no body that its head could have left with.
             self._joining.flush()
+        if self._answering is not None:
+            # What came of a body that nobody read.
+            self._answering.body = bytearray()
         super().on_response_complete()
         if self.cycle.more_body:
-            self._expect()
+            self._expect(LINGER_SECONDS)
         self._see_off()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -200,9 +213,10 @@ class HubProtocol(HttpToolsProtocol):
             self._writing.cancel()
             self._writing = None
 
-    def _expect(self) -> None:
+    def _expect(self, seconds: float | None = None) -> None:
         self._relax()
-        self._patience = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+        seconds = HEAD_SECONDS if seconds is None else seconds
+        self._patience = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _relax(self) -> None:
         if self._patience is not None:
