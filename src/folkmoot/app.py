@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -574,5 +575,8 @@ async def _serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
         if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, on_signal)
     async with hub.running():
+        # What is here from the start stays: to look through it for garbage would hold everyone up.
+        gc.collect()
+        gc.freeze()
         announce(hub.base_url)
         await asked.wait()
