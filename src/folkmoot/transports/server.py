@@ -13,7 +13,7 @@ import uvicorn
 from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.bodies import nobody
 from folkmoot.transports.connections import Connections
-from folkmoot.transports.listen import close
+from folkmoot.transports.listen import BACKLOG, close
 from folkmoot.transports.protocol import HEAD_SECONDS
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 
@@ -60,7 +60,12 @@ class _Uvicorn(uvicorn.Server):
         seconds = None if self._tls is None else HEAD_SECONDS
         for each in sockets or []:
             server = await loop.create_server(
-                made, sock=each, ssl=self._tls, ssl_handshake_timeout=seconds
+                made,
+                sock=each,
+                # asyncio listens again, with a shorter queue unless told.
+                backlog=BACKLOG,
+                ssl=self._tls,
+                ssl_handshake_timeout=seconds,
             )
             self.servers.append(server)
         self.started = True
