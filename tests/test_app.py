@@ -143,12 +143,12 @@ def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
     run(main())
 
 
-def assert_not_ready(answer: Answer, folder: Path, code: str) -> None:
+def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
     assert answer.status == 503
     assert answer.json()["status"] == "not ready"
     outcome = answer.json()["checks"]["database"]
     assert outcome["ok"] is False
-    assert outcome["error"] == code
+    assert outcome["error"] in codes
     assert outcome["reason"].endswith(".")
     assert str(folder) not in answer.text
 
@@ -201,7 +201,9 @@ def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
             database = tmp_path / "folkmoot.db"
             with database.open("r+b") as file:
                 file.write(b"\xff" * database.stat().st_size)
-            assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
+            # The upkeep of rooms may have found it first.
+            found = ("database_corrupt", "database_damaged")
+            assert_not_ready(await get(hub, "/health/ready"), tmp_path, *found)
             assert (await get(hub, "/health")).status == 200
 
     run(main())
