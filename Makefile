@@ -6,8 +6,8 @@ BIN     := $(VENV)/bin
 UV      := $(shell command -v uv 2>/dev/null)
 PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
              $(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
-# One more than there are processors, since many tests wait for a process or a socket.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
+# Twice as many as there are processors and one more, since many tests wait for a process or a socket.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2 + 1)
 ARGS    ?=
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # The tests start many processes: each would compile all it imports, did the first not write it down.
