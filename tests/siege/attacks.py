@@ -1,6 +1,6 @@
 """The attacks as one table: what is sent, in which way, how often and from how many addresses.
 
-`item` is the item of issue 13 that an attack belongs to, or `held` for what no hub ever fell to.
+`item` groups attacks by what they aim at; `held` are those that no hub ever fell to.
 Every attack is sent to a hub of our own on loopback.
 """
 
