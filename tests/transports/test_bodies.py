@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from folkmoot.transports import bodies
+from folkmoot.transports import bodies, connections
 from folkmoot.transports.bodies import BodyBounds
 from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
 
@@ -245,5 +245,29 @@ def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
             again = await Slow.begin(hub.port, 100, b"x")
             again.writer.write(b"x" * 99)
             assert (await again.answer()).status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.bodies-total")
+def test_few_connections_may_send_a_body_to_its_end_once_they_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST_LINGERING", 1)
+
+    async def main() -> None:
+        async with bounded() as hub:
+            first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+            assert (await read_answer(first.reader)).status == 413
+            second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+            with suppress(ConnectionError):
+                await second.reader.read()
+            second.writer.close()
+            # The first one is still there for another request.
+            first.writer.write(b"x" * 400 * KIB)
+            first.writer.write(
+                b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx"
+            )
+            assert (await first.answer()).text == "1"
 
     run(main())

@@ -38,6 +38,10 @@ LOOK_SECONDS: Final = 0.05
 """How long after one look for idle connections the next one is, when none were found."""
 
 
+MOST_LINGERING: Final = 8
+"""How many connections may send a large body to its end although it was answered already."""
+
+
 class Waiting(Protocol):
     """A connection as far as it must be known to be closed."""
 
@@ -92,7 +96,9 @@ class Connections:
         self._peers: dict[Peer, None] = {}
         self._of_address: Counter[str] = Counter()
         self._of_account: Counter[str] = Counter()
-        self._looked = 0.0
+        self._looked = {False: 0.0, True: 0.0}
+        """When idle connections were last looked for in vain, while there was room and not."""
+        self.lingering = 0
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -131,6 +137,13 @@ class Connections:
         self._count(peer, -1)
         peer.account = account
         self._count(peer, 1)
+
+    def linger(self) -> bool:
+        """Count a connection that sends on after its answer; False where too many do."""
+        if self.lingering >= MOST_LINGERING:
+            return False
+        self.lingering += 1
+        return True
 
     def app_for(self, peer: Peer, path: str, app: ASGIApp) -> ASGIApp:
         """What answers a request: the application, unless there is no room for it."""
@@ -178,9 +191,9 @@ class Connections:
     def _shed(self, newcomer: Peer, only: str = "") -> None:
         """Close idle and slow connections of strangers for a newcomer, of all or one address."""
         now = asyncio.get_running_loop().time()
-        if now < self._looked + LOOK_SECONDS:
-            return
         full = len(self._peers) > CROWD * self._most
+        if now < self._looked[full] + LOOK_SECONDS:
+            return
         latest = now if full else now - IDLE_SECONDS
         idle = [
             peer
@@ -199,7 +212,7 @@ class Connections:
                 peer.connection.transport.abort()
             self.closed(peer)
         if not chosen:
-            self._looked = now
+            self._looked[full] = now
         elif self._metrics is not None:
             self._metrics.shed.inc(len(chosen))
 

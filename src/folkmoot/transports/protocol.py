@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 HEAD_SECONDS = 20.0
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 262_144
-"""How long and how much of a body is still read, and thrown away, once its request was answered."""
+"""How long and how much of a body is still read, and thrown away, once its request was answered;
+a few connections may send more.
+"""
 HEAD_BYTES = 65_536
 """Also how much may arrive after a head that is neither body nor the next head: trailers."""
 WRITE_SECONDS = 30.0
@@ -66,6 +68,7 @@ class HubProtocol(HttpToolsProtocol):
         self._unsent = 0
         self._head_bytes = 0
         self._discarded = 0
+        self._lingers = False
         self._in_head = True
         self._answering: RequestResponseCycle | None = None
         self._joining: Joining | None = None
@@ -90,6 +93,9 @@ class HubProtocol(HttpToolsProtocol):
         self._house.closed(self._peer)
         self._relax()
         self._written()
+        if self._lingers:
+            self._lingers = False
+            self._house.lingering -= 1
         # uvicorn tells the newest request alone, which may still wait for an older one's answer.
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
@@ -135,10 +141,12 @@ class HubProtocol(HttpToolsProtocol):
         """Take a part of the body, which has a limit of its own."""
         self._head_bytes = 0
         if self.cycle.response_complete:
-            # A client that reads its answer only after it has sent all gets some time to do so.
+            # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
-            if self._discarded > LINGER_BYTES:
-                self.transport.close()
+            if self._discarded > LINGER_BYTES and not self._lingers:
+                self._lingers = self._house.linger()
+                if not self._lingers:
+                    self.transport.close()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
