@@ -125,6 +125,11 @@ async def fronted(
             gateway.attach(each)
             await gateway.arrived(each.spec.namespace, each.inventory(**(listed or {})))
         await settle(there, everyone=everyone)
+        # Now, while nobody listens: whoever came soon would hear of what was there before.
+        changes = there.hub.mcp._parts._changes
+        if changes._timer is not None:
+            changes._timer.cancel()
+            changes._tell()
         yield there
 
 
