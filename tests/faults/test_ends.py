@@ -100,8 +100,8 @@ class Start:
         for said in self._child.stderr:
             if loaded := self.LOADED.match(said.rstrip()):
                 return loaded[1]
-            self._said += line
-            if '"listening"' in line:
+            self._said += said
+            if '"listening"' in said:
                 return ""
         return ""
 

@@ -390,7 +390,10 @@ class Hearing:
     def _only_one(self, notice: Notification, envelope: MessageEnvelope[Any] | None) -> Call | None:
         """The only call that a log message can be of."""
         if envelope is not None and self.link.on_request_stream(envelope.context.transport):
-            return self.calls.of(self.link.request_of(envelope.context.transport))
+            transport = envelope.context.transport
+            about = self.link.request_of(transport)
+            # What a server said last may be read when its stream has ended, and its answer has not.
+            return self.calls.of(self.link.ended_request_of(transport) if about is None else about)
         only = self.calls.only
         if only is None or self.bridge.in_flight > 1 or self.listens.pending:
             return None

@@ -66,6 +66,8 @@ logger = logging.getLogger("folkmoot.proxy")
 SESSION: Final = "mcp-session-id"
 MOST_OPEN: Final = 256
 """Requests that a server may have unanswered at once; then the next waits."""
+MOST_ENDED: Final = 64
+"""Streams of requests that are known after their end."""
 TURN_SECONDS: Final = 30.0
 """How long it waits: an answer the server needs for the others may stand behind it."""
 HANDSHAKE_SECONDS: Final = 10.0
@@ -115,6 +117,10 @@ class HttpLink(WebLink):
         self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, Exchange] = {}
+        self._ended: dict[str, MessageId] = {}
+        """The latest streams that have ended, and whose they were: what was said on one may be
+        looked at only after its end.
+        """
         self._slots = Slots(most_open)
         self._mirror = Mirror()
         self._stateless: str | None = None
@@ -203,6 +209,9 @@ class HttpLink(WebLink):
         self._slots.give()
         if self._exchanges.get(exchange.request.id) is exchange:
             del self._exchanges[exchange.request.id]
+            self._ended[exchange.stream] = exchange.request.id
+            if len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
 
     def heard(self, exchange: Exchange, answer: Answer) -> None:
         """The head of an answer is there."""
@@ -289,6 +298,11 @@ class HttpLink(WebLink):
                 if exchange.stream == metadata.stream_id:
                     return message_id
         return None
+
+    def ended_request_of(self, transport: TransportContext) -> MessageId | None:
+        """The request on whose own stream a message came, if that stream has ended lately."""
+        metadata = transport.metadata
+        return self._ended.get(metadata.stream_id) if isinstance(metadata, SseMetadata) else None
 
     def count(self) -> int:
         """The number of the next stream."""

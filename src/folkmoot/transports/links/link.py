@@ -53,6 +53,10 @@ class Link(Carrier):
         """The open request on whose own stream a message came, where requests have such."""
         return None
 
+    def ended_request_of(self, transport: TransportContext) -> MessageId | None:  # noqa: ARG002
+        """The request on whose own stream a message came, if that stream has ended lately."""
+        return None
+
     def answer_for(self, error: FolkmootError, message_id: MessageId) -> Response:
         """The answer to a request whose server gives none."""
         if self.failing is not None:
