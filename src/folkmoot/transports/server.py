@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import uvicorn
 
+from folkmoot.transports.accept import Listener
 from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.bodies import nobody
 from folkmoot.transports.connections import Connections
-from folkmoot.transports.listen import BACKLOG, close
+from folkmoot.transports.listen import close
 from folkmoot.transports.protocol import HEAD_SECONDS
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 
@@ -27,17 +28,21 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.transports.bodies import Identify
 
+    Protocols: TypeAlias = Callable[[], asyncio.Protocol]
+
 CANCEL_SECONDS = 2.0
 
 
 class _Uvicorn(uvicorn.Server):
     """uvicorn without its signal handlers, which would raise the signal again after the stop."""
 
-    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: Callable[[socket.socket, Protocols], Listener]
+    ) -> None:
         super().__init__(config)
-        self.servers = []
+        self.servers: list[Listener] = []  # type: ignore[assignment]
         self.listening = asyncio.Event()
-        self._tls = tls
+        self._listener = listener
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -47,27 +52,17 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve the sockets, and say so.
 
-        Made here because uvicorn leaves a client that begins TLS and falls silent a whole minute.
+        uvicorn would accept one connection in a turn of the loop, and would leave a client that
+        begins TLS and falls silent a whole minute.
         """
         await self.lifespan.startup()
-        made: Callable[[], asyncio.Protocol] = partial(
+        made: Protocols = partial(
             self.config.http_protocol_class,  # type: ignore[call-arg]
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        loop = asyncio.get_running_loop()
-        seconds = None if self._tls is None else HEAD_SECONDS
-        for each in sockets or []:
-            server = await loop.create_server(
-                made,
-                sock=each,
-                # asyncio listens again, with a shorter queue unless told.
-                backlog=BACKLOG,
-                ssl=self._tls,
-                ssl_handshake_timeout=seconds,
-            )
-            self.servers.append(server)
+        self.servers = [self._listener(each, made) for each in sockets or []]
         self.started = True
         self.listening.set()
 
@@ -112,7 +107,15 @@ class HttpServer:
             proxy_headers=False,
             timeout_graceful_shutdown=math.ceil(shutdown_seconds),
         )
-        self._uvicorn = _Uvicorn(config, tls)
+        listener = partial(
+            Listener,
+            most=max_connections,
+            address_of=address_of,
+            turned_away=self._away.count,
+            tls=tls,
+            handshake_seconds=None if tls is None else HEAD_SECONDS,
+        )
+        self._uvicorn = _Uvicorn(config, listener)
 
     async def serve(self) -> None:
         """Serve until `stop`, then finish what is in flight within the grace time."""

@@ -1,0 +1,166 @@
+"""Accepts connections: many in one turn of the event loop, and begun in turn by address.
+
+uvloop accepts one connection in a turn. While the loop is busy, connections that arrive faster than
+it turns wait in the system's queue, and behind a crowd of strangers everybody new waits for
+seconds, `/health` included. Here each address has a short queue of its own and a few connections
+are begun in every turn, one of each address after the other: a crowd from one address waits for
+itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger("folkmoot.http")
+
+ACCEPTED_IN_A_TURN: Final = 256
+BEGUN_IN_A_TURN: Final = 4
+"""A request that comes with its connection takes about half a millisecond, so others wait little
+more than two.
+"""
+QUEUED_PER_ADDRESS: Final = 256
+"""Connections of one address that are accepted and not begun; more are closed."""
+PAUSE_SECONDS: Final = 0.2
+"""How long nothing is accepted after the system had no descriptor or memory left for it."""
+EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Listener:
+    """A listening socket whose connections are served by a protocol.
+
+    `most` bounds the connections that are accepted and not served yet, be it that they wait or that
+    their TLS handshake does; further ones are closed.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        protocol: Callable[[], asyncio.Protocol],
+        *,
+        most: int,
+        address_of: Callable[[str], str],
+        turned_away: Callable[[], None],
+        tls: ssl.SSLContext | None = None,
+        handshake_seconds: float | None = None,
+    ) -> None:
+        self._listening = listening
+        self._protocol = protocol
+        self._most = most
+        self._address_of = address_of
+        self._turned_away = turned_away
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds
+        self._loop = asyncio.get_running_loop()
+        self._queues: dict[str, deque[socket.socket]] = {}
+        """What waits to be begun, by address; the address whose turn is next stands first."""
+        self._queued = 0
+        self._beginning: dict[asyncio.Task[None], socket.socket] = {}
+        self._next_turn: asyncio.Handle | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._loop.add_reader(listening, self._accept)
+
+    def close(self) -> None:
+        """Accept no more, and let go of what was not begun."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._pause is None:
+            self._loop.remove_reader(self._listening)
+        else:
+            self._pause.cancel()
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+        self._listening.close()
+        for queue in self._queues.values():
+            for connection in queue:
+                connection.close()
+        self._queues.clear()
+        for task in self._beginning:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait for the handshakes that were under way."""
+        if self._beginning:
+            await asyncio.wait(self._beginning)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_IN_A_TURN):
+            try:
+                connection, peer = self._listening.accept()
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    self._rest(error)
+                    break
+                # The client has left before it was accepted.
+                continue
+            self._enqueue(connection, self._address_of(peer[0]) if peer else "")
+        if self._next_turn is None:
+            self._begin_some()
+
+    def _enqueue(self, connection: socket.socket, address: str) -> None:
+        queue = self._queues.get(address)
+        if self._queued + len(self._beginning) >= self._most or (
+            queue is not None and len(queue) >= QUEUED_PER_ADDRESS
+        ):
+            self._turned_away()
+            connection.close()
+            return
+        connection.setblocking(False)  # noqa: FBT003
+        self._queued += 1
+        if queue is None:
+            self._queues[address] = deque((connection,))
+        else:
+            queue.append(connection)
+
+    def _begin_some(self) -> None:
+        """Begin a few connections, and go on in the next turn of the loop if there are more."""
+        for _ in range(min(BEGUN_IN_A_TURN, self._queued)):
+            address = next(iter(self._queues))
+            queue = self._queues.pop(address)
+            connection = queue.popleft()
+            self._queued -= 1
+            task = self._loop.create_task(self._begin(connection))
+            self._beginning[task] = connection
+            task.add_done_callback(self._begun)
+            if queue:
+                self._queues[address] = queue
+        self._next_turn = self._loop.call_soon(self._begin_some) if self._queued else None
+
+    async def _begin(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                self._protocol,
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_seconds,
+            )
+        except OSError as error:
+            # A client that left, or a handshake that failed.
+            logger.debug("a connection was not begun", extra={"error": str(error)})
+
+    def _begun(self, task: asyncio.Task[None]) -> None:
+        connection = self._beginning.pop(task)
+        if task.cancelled():
+            connection.close()
+
+    def _rest(self, error: OSError) -> None:
+        """Leave further connections in the system's queue for a moment."""
+        logger.warning("no connection can be accepted", extra={"error": str(error)})
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._listening, self._accept)
