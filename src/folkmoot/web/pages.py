@@ -7,6 +7,7 @@ import hashlib
 import math
 import shlex
 from collections.abc import Callable
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -62,6 +63,8 @@ FREE_HANDLE = f"Choose a handle of your own in place of <b>@{YOUR_NAME}</b>."
 GIVEN_HANDLE = "This invitation is for one handle alone; it is in the words below."
 """What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
+LANDINGS = 16
+"""Landing pages that are kept: one for each address a hub is reached by."""
 BODIES = ("landing", "invite", "invite_valid", "invite_other", "error")
 
 
@@ -139,6 +142,8 @@ class Pages:
         self._invited_handle = invited_handle
         self._public_url = public_url.rstrip("/")
         self._shows_metrics = shows_metrics
+        # Strangers ask for it as often as they like, and it is the same for most.
+        self._landing = lru_cache(LANDINGS)(self._draw_landing)
         style, script = _source("style.css"), _source("copy.js")
         self._frame = _source("frame.html")
         self._bodies = {name: _source(f"{name}.html") for name in BODIES}
@@ -167,7 +172,10 @@ class Pages:
 
     async def landing(self, request: Request) -> Response:
         """MMP §9.1: what this is, that it runs, and how to connect to it."""
-        base = self._base(request)
+        page = self._landing(self._base(request), self._shows_metrics(request.scope))
+        return HTMLResponse(page, 200, self._headers)
+
+    def _draw_landing(self, base: str, shown: bool) -> bytes:  # noqa: FBT001 - it is a key
         endpoint = f"{base}/mcp"
         snippets = {
             client.id.replace("-", "_"): client.snippet(endpoint) for client in CLIENTS.values()
@@ -175,7 +183,6 @@ class Pages:
         snippets["claude_code"] = claude_code_command(endpoint)
         socket = base.replace("http", "ws", 1)
         commands = [["register", "ada", "--url", base], ["connect", "claude-code"]]
-        shown = self._shows_metrics(request.scope)
         places = [place for place in PLACES if shown or place[0] != METRICS]
         rooms = [["room", "create", "square"], ["room", "join", "square"]]
         body = _fill(
@@ -192,7 +199,7 @@ class Pages:
             rooms=_typed(rooms),
             **snippets,
         )
-        return self._page("Folkmoot", body)
+        return self._drawn("Folkmoot", body)
 
     async def invite(self, request: Request) -> Response:
         """MMP §9.2: whether an invite can still be used, and how."""
@@ -227,8 +234,11 @@ class Pages:
     def _page(
         self, title: str, body: str, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> Response:
-        page = _fill(self._frame, trusted={**self._own, "body": body}, title=title)
+        page = self._drawn(title, body)
         return HTMLResponse(page, status, {**self._headers, **(headers or {})})
+
+    def _drawn(self, title: str, body: str) -> bytes:
+        return _fill(self._frame, trusted={**self._own, "body": body}, title=title).encode()
 
     @staticmethod
     def _links(places: Iterable[tuple[str, str]]) -> str:
