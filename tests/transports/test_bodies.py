@@ -159,6 +159,20 @@ def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None
 
 
 @pytest.mark.requirement("edge.values")
+def test_too_many_values_are_refused_before_all_of_them_have_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bodies, "COUNTED", 64 * KIB)
+
+    async def main() -> None:
+        async with bounded() as hub:
+            begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
+            assert (await begun.answer()).status == 413
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.values")
 def test_text_is_no_value_however_many_commas_it_has() -> None:
     async def main() -> None:
         async with bounded() as hub:
@@ -249,11 +263,30 @@ def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
     run(main())
 
 
+@pytest.mark.requirement("edge.arriving")
+def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
+    async def main() -> None:
+        async with bounded() as hub:
+            first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
+            refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
+            assert (refused.status, refused.json()["error"]["code"]) == (
+                429,
+                "connections_exceeded",
+            )
+            other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
+            for each in (first, other):
+                each.writer.write(b"x" * (900 * KIB - 1))
+                assert (await each.answer()).text == str(900 * KIB)
+            again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
+            assert (await again.answer()).status == 200
+
+    run(main())
+
+
 @pytest.mark.requirement("edge.bodies-total")
-def test_few_connections_may_send_a_body_to_its_end_once_they_are_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "MOST_LINGERING", 1)
+def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
+    # One of each address, that is, however many there may be of all.
+    assert connections.MOST_LINGERING > 1
 
     async def main() -> None:
         async with bounded() as hub:

@@ -159,7 +159,8 @@ def _kept_every_string(raw: bytes, encoded: bytes) -> bool:
     A dropped duplicate takes at least the two quotes of its name with it, and no string has more
     quotes when it is encoded again, unless one of its quotes was written as an escape.
     """
-    return raw.count(b'"') == encoded.count(b'"') and b"\\u0022" not in raw
+    escaped = b"\\" in raw and b"\\u0022" in raw
+    return not escaped and raw.count(b'"') == encoded.count(b'"')
 
 
 def _depth(value: Any) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
@@ -36,6 +37,8 @@ SMALL: Final = 4_096
 """A stranger's body of so many bytes is taken although others have used up the strangers' share:
 there are no more of these than connections.
 """
+COUNTED: Final = 262_144
+"""How much of a body has come when its values are counted first; then at four times as much."""
 RETRY_SECONDS: Final = 2
 """When to try again, for whoever is refused because there is no room at the moment."""
 
@@ -90,6 +93,8 @@ class BodyLimit:
         self.locate = locate
         self._metrics = metrics
         self.arriving: Counter[str] = Counter()
+        self.announced: Counter[str] = Counter()
+        """Bytes of the bodies that accounts have begun to send, as their heads say."""
         self.held: Counter[str] = Counter()
         """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
         was not looked up.
@@ -192,11 +197,15 @@ class _Body:
     async def _rest(self, body: bytearray) -> Message:
         """Read on for as long as the body makes progress."""
         limit = self._limit
-        key = await self._arrive()
         loop = asyncio.get_running_loop()
         enough, deadline = 0, None
-        try:
+        counted = COUNTED
+        async with self._arriving():
             while True:
+                if len(body) >= counted:
+                    # Too many values are refused before the rest of them comes.
+                    await self._check_values(body)
+                    counted *= 4
                 reading = Begun(self._receive())
                 if not reading.done:
                     if deadline is None:
@@ -218,10 +227,6 @@ class _Body:
                     break
                 if len(body) >= enough:
                     deadline = None
-        finally:
-            limit.arriving[key] -= 1
-            if not limit.arriving[key]:
-                del limit.arriving[key]
         whole = bytes(body)
         await self._check_values(whole)
         return {"type": "http.request", "body": whole, "more_body": False}
@@ -238,20 +243,33 @@ class _Body:
                 self._limit.hold(self._caller, self._held)
         return not self._caller
 
-    async def _arrive(self) -> str:
-        """Count a body that does not come at once, and answer what it is counted by."""
-        limit = self._limit
+    @asynccontextmanager
+    async def _arriving(self) -> AsyncIterator[None]:
+        """Count a body that does not come at once, until it is here."""
+        limit, announced = self._limit, max(0, self._announced)
         # Between the spaces no account has the name of an address.
         if await self._is_stranger():
-            key = "address " + limit.locate(self._scope)
+            key, announced = "address " + limit.locate(self._scope), 0
         else:
             key = "account " + (self._caller or "")
         if limit.bounds.arriving and limit.arriving[key] >= limit.bounds.arriving:
             why = "Too many requests from you are half received; finish them first."
             error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
             raise limit.refused("arriving", error)
+        if limit.bounds.total_bytes and limit.announced[key] + announced > limit.account_bytes:
+            raise self._account_is_full()
         limit.arriving[key] += 1
-        return key
+        limit.announced[key] += announced
+        try:
+            yield
+        finally:
+            _subtract(limit.arriving, key, 1)
+            _subtract(limit.announced, key, announced)
+
+    def _account_is_full(self) -> FolkmootError:
+        why = "Your requests in progress have too many bytes; wait until some are answered."
+        error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
+        return self._limit.refused("account", error)
 
     async def _hold(self, fresh: int) -> None:
         """Count what has come for this body and for all of them, and refuse what is too much."""
@@ -265,9 +283,7 @@ class _Body:
             why = "The hub is reading as many requests as it can; try again in a moment."
             raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
         if self._caller and limit.is_full_for(self._caller):
-            why = "Your requests in progress have too many bytes; wait until some are answered."
-            error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
-            raise limit.refused("account", error)
+            raise self._account_is_full()
 
     async def _check_size(self, size: int) -> None:
         bounds = self._limit.bounds
@@ -278,9 +294,10 @@ class _Body:
             why = f"Without a valid token a request's body may have at most {most:,} bytes."
             raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
 
-    async def _check_values(self, body: bytes) -> None:
+    async def _check_values(self, body: bytes | bytearray) -> None:
         bounds = self._limit.bounds
-        fewer = bounds.anonymous_values or bounds.values
+        # Whoever is not known to have an account is held to a stranger's limit first.
+        fewer = bounds.values if self._caller else bounds.anonymous_values or bounds.values
         if not fewer or not is_too_much(body, fewer):
             return
         stranger = await self._is_stranger()
@@ -292,6 +309,12 @@ class _Body:
                 "hundreds of digits."
             )
             raise self._limit.refused("values", BodyTooLarge(why, limit=most))
+
+
+def _subtract(counts: Counter[str], key: str, number: int) -> None:
+    counts[key] -= number
+    if counts[key] <= 0:
+        del counts[key]
 
 
 def too_large(most: int) -> BodyTooLarge:

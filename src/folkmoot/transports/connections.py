@@ -39,7 +39,9 @@ LOOK_SECONDS: Final = 0.05
 
 
 MOST_LINGERING: Final = 8
-"""How many connections may send a large body to its end although it was answered already."""
+"""How many connections may send a large body to its end although it was answered already: one of
+each account and of each stranger's address.
+"""
 
 
 class Waiting(Protocol):
@@ -98,7 +100,7 @@ class Connections:
         self._of_account: Counter[str] = Counter()
         self._looked = {False: 0.0, True: 0.0}
         """When idle connections were last looked for in vain, while there was room and not."""
-        self.lingering = 0
+        self._lingering: dict[Peer, str] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -120,6 +122,7 @@ class Connections:
 
     def closed(self, peer: Peer) -> None:
         """Forget a connection that is gone."""
+        self._lingering.pop(peer, None)
         if self._peers.pop(peer, peer) is None:
             self._count(peer, -1)
             # The two hold each other, which would keep both for long.
@@ -138,11 +141,13 @@ class Connections:
         peer.account = account
         self._count(peer, 1)
 
-    def linger(self) -> bool:
+    def linger(self, peer: Peer) -> bool:
         """Count a connection that sends on after its answer; False where too many do."""
-        if self.lingering >= MOST_LINGERING:
+        who = peer.account or peer.address
+        taken = who and who in self._lingering.values()
+        if taken or len(self._lingering) >= MOST_LINGERING:
             return False
-        self.lingering += 1
+        self._lingering[peer] = who
         return True
 
     def app_for(self, peer: Peer, path: str, app: ASGIApp) -> ASGIApp:

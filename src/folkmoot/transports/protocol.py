@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HEAD_SECONDS = 20.0
 LINGER_SECONDS = 5.0
-LINGER_BYTES = 262_144
+LINGER_BYTES = 65_536
 """How long and how much of a body is still read, and thrown away, once its request was answered;
 a few connections may send more.
 """
@@ -93,9 +93,6 @@ class HubProtocol(HttpToolsProtocol):
         self._house.closed(self._peer)
         self._relax()
         self._written()
-        if self._lingers:
-            self._lingers = False
-            self._house.lingering -= 1
         # uvicorn tells the newest request alone, which may still wait for an older one's answer.
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
@@ -144,7 +141,7 @@ class HubProtocol(HttpToolsProtocol):
             # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
             if self._discarded > LINGER_BYTES and not self._lingers:
-                self._lingers = self._house.linger()
+                self._lingers = self._house.linger(self._peer)
                 if not self._lingers:
                     self.transport.close()
         super().on_body(body)
