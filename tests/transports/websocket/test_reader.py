@@ -143,3 +143,22 @@ def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragment
         assert unfinished.total == 0
 
     run(main())
+
+
+@pytest.mark.requirement("edge.unfinished-messages")
+def test_who_begins_many_large_messages_gives_up_their_own() -> None:
+    async def main() -> None:
+        unfinished = Unfinished(250_000)
+        mine, theirs = Heard(), [Heard() for _ in range(5)]
+        large = frame(b"x" * 200_000)
+        part = large[:80_000]
+        first = Reader(mine, 1 << 20, unfinished, "ada")
+        first.feed(part)
+        for each in theirs:
+            Reader(each, 1 << 20, unfinished, "mallory").feed(part)
+        assert not mine.all
+        assert [len(each.all) for each in theirs] == [1, 1, 1, 0, 0]
+        first.feed(large[80_000:])
+        assert mine.all == [("text", b"x" * 200_000)]
+
+    run(main())

@@ -76,6 +76,7 @@ class Link(asyncio.Protocol):
         *,
         leave: Callable[[Link], None],
         unfinished: Unfinished | None = None,
+        owner: str = "",
         paused: bool = False,
     ) -> None:
         self.transport = transport
@@ -91,7 +92,7 @@ class Link(asyncio.Protocol):
         self._handler: Handler | None = None
         self._state = OPEN
         self._reading = True
-        self._reader = Reader(self, limits.max_message_bytes, unfinished)
+        self._reader = Reader(self, limits.max_message_bytes, unfinished, owner)
         self._outbox = Outbox(transport, limits, paused=paused)
         self._waiting: list[bytes] = []
         self._frames = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from picows import WSListener, WSMsgType
@@ -39,23 +40,29 @@ class Unfinished:
     """Large messages that have come in part, over all links of an endpoint, the oldest first.
 
     Who sends a message finishes it; who does not, holds memory. So when they take more than they
-    may together, the one that was begun first is given up.
+    may together, of the owner who holds most the one that was begun first is given up.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._held: dict[Reader, int] = {}
+        self._of_owner: Counter[str] = Counter()
         self.total = 0
 
     def note(self, reader: Reader, size: int) -> None:
         """A reader holds so many bytes of a message now; 0 for none."""
-        self.total += size - self._held.get(reader, 0)
+        change = size - self._held.get(reader, 0)
+        self.total += change
+        self._of_owner[reader.owner] += change
         if size:
             self._held[reader] = size
         else:
             self._held.pop(reader, None)
+            if not self._of_owner[reader.owner]:
+                del self._of_owner[reader.owner]
         while self.total > self._most:
-            next(iter(self._held)).give_up()
+            most = max(self._of_owner, key=self._of_owner.__getitem__)
+            next(each for each in self._held if each.owner == most).give_up()
 
 
 class Reader(WSListener):
@@ -70,11 +77,18 @@ class Reader(WSListener):
         "_pending",
         "_receiver",
         "_unfinished",
+        "owner",
     )
 
     def __init__(
-        self, receiver: Receiver, max_message_bytes: int, unfinished: Unfinished | None = None
+        self,
+        receiver: Receiver,
+        max_message_bytes: int,
+        unfinished: Unfinished | None = None,
+        owner: str = "",
     ) -> None:
+        self.owner = owner
+        """The account or the address whose messages these are."""
         self._receiver = receiver
         self._limit = max_message_bytes
         self._unfinished = unfinished

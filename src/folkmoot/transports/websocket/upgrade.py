@@ -109,6 +109,7 @@ class UpgradingProtocol(HubProtocol):
             limits,
             leave=leave,
             unfinished=unfinished,
+            owner=peer.account or peer.address,
             paused=self.flow.write_paused,
         )
         connections.discard(self)
