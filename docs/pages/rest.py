@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from docs.pages.markdown import code, document, table
 from folkmoot.transports.rest.openapi import ALWAYS, WITH_BODY, refusals
 from folkmoot.transports.rest.schemas import SCHEMAS
-from folkmoot.transports.rest.table import NAME, OPERATIONS
+from folkmoot.transports.rest.table import OPERATIONS, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,8 +101,7 @@ def sections() -> Iterator[str]:
     for operation in OPERATIONS:
         yield f"## `{title(operation)}`"
         yield f"{operation.summary}. {operation.description}".strip()
-        parameters = [NAME] if operation.in_room else []
-        parameters += operation.query
+        parameters = [*path_of(operation), *operation.query]
         if parameters:
             rows = [[f"`{p.name}`", kind(p.schema), p.description] for p in parameters]
             yield table(["Parameter", "Type", "Meaning"], rows)

@@ -45,6 +45,7 @@ PARAMETERS: Final = {
     "after": (None, "Resume: the `seq` of the last message you have."),
     "epoch": (None, "Resume: the epoch in which you got it."),
     "conn": (None, "Your own id of this connection, under which it may come back."),
+    "serve": (None, "`1` for a connection that offers tools: see [serving](#serving)."),
 }
 """Every parameter of `/ws`; what is None is the door's own word for it."""
 
@@ -55,6 +56,7 @@ DOES: Final = {
     "is answered by the room; to a backend, by the hub.",
     "mcp.response": "Closes the request.",
     "mcp.proposal": "Opens a proposal.",
+    "mcpx.begin": "Lets this connection alone run the request: see [serving](#serving).",
     "mcpx.withdraw": "Closes one's own proposal.",
     "mcpx.reject": "Counts as a rejection, and closes the proposal when there are enough.",
     "capability.grant": "Gives rights, and is acknowledged with `capability.grant-ack`.",
@@ -70,6 +72,7 @@ DOES: Final = {
 
 OWN_RIGHT: Final = {
     "mcp.response": "of the one who was asked",
+    "mcpx.begin": "of the one who was asked, on the connection that serves",
     f"mcp.notification.{CANCELLED}": "of the one who asked",
     f"mcp.notification.{PROGRESS}": "of the one who was asked",
     "capability.revoke": "of the granter; others need the capability",
@@ -268,6 +271,7 @@ def bounds() -> Sequence[Sequence[str]]:
         ],
         ["participants that a welcome lists", str(bound.listed), "`participants_total` tells"],
         ["capabilities that a welcome lists", str(MAX_TOLD), "`capabilities_held` tells"],
+        ["requests, and proposals, that a welcome lists", str(bound.waiting), "`more` is true"],
         [
             "messages a client sends",
             f"`limits.frames_per_second`, {BURST_SECONDS} seconds' worth at once",

@@ -75,6 +75,7 @@ def room_options(settings: Settings) -> RoomOptions:
         memory_bytes=quotas.memory_bytes,
         max_rooms_each=rooms.max_rooms_each,
         tool_presence_seconds=rooms.tool_presence_seconds,
+        return_seconds=rooms.return_seconds,
     )
 
 

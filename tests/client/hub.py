@@ -76,6 +76,7 @@ class CuttingHub:
         self.clients: list[Client] = []
         self.cuts: Cuts = lambda moment, envelope: False
         self.welcomes = 0
+        self.knows_serving = True
         self.joins: list[dict[str, str]] = []
         self.tokens: list[str] = []
         self.refuses: tuple[int, str] | None = None
@@ -120,6 +121,10 @@ class CuttingHub:
             lambda: uuid4().hex,
         )
         self.stored.clear()
+
+    def tick(self) -> None:
+        """Let happen what is due."""
+        self.perform(self.room.tick(time.time()))
 
     def trim(self, first_seq: int) -> None:
         """Keep nothing before a message."""
@@ -175,6 +180,7 @@ class CuttingHub:
             conn=asked.get("conn"),
             after=int(asked["after"]) if "after" in asked else None,
             epoch=asked.get("epoch"),
+            serve=asked.get("serve") == "1",
             more=more,
         )
         self.welcomes += 1
@@ -213,7 +219,10 @@ class CuttingHub:
 
     def _attach(self, effect: Attach) -> None:
         client: Client = effect.connection
-        client.queue.put_nowait(effect.welcome)
+        welcome = strict.decode_object(effect.welcome)
+        if not self.knows_serving:
+            del welcome["payload"]["serving"], welcome["payload"]["waiting"]
+        client.queue.put_nowait(strict.encode(welcome))
         if effect.after is not None:
             for append in self.stored:
                 if effect.after < append.seq <= effect.through:

@@ -367,3 +367,19 @@ def test_plain_contexts_are_looked_up() -> None:
 def test_rights_know_whether_they_deny_anything() -> None:
     assert Rights(["*", "!chat.*"]).has_denies
     assert not Rights(["*"]).has_denies
+
+
+@pytest.mark.parametrize(
+    ("held", "allowed"),
+    [
+        ([], False),
+        (["mcp.request.tools/call:read"], True),
+        (["mcp.request.tools/call:write"], False),
+        ([{"kind": "mcp.request.*", "payload": {"params": {"name": "read"}}}], True),
+        (["mcp.*", "!mcp.request.tools/call:read"], False),
+        (["mcp.*", {"kind": "!mcp.request.*", "payload": {"params": {"n": 1}}}], True),
+        (["*", "!mcp"], False),
+    ],
+)
+def test_some_payload_may_be_allowed(held: list[Any], allowed: bool) -> None:
+    assert Rights(held).may_allow(parse("mcp.request.tools/call:read")) is allowed

@@ -210,6 +210,10 @@ WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
     ("mcpx.withdraw.other", {}, [], ["a"], errors.UnknownOperation),
     ("mcpx.withdraw", {}, [], ["a"], errors.UnknownOperation),
     ("mcpx.withdraw.proposal:x", {}, [], ["a"], errors.ContextNotAllowed),
+    ("mcpx.begin.request", {}, [], [], errors.CorrelationRequired),
+    ("mcpx.begin.request", {}, [], ["a", "b"], errors.CorrelationRequired),
+    ("mcpx.begin.proposal", {}, [], ["a"], errors.UnknownOperation),
+    ("mcpx.begin.request:x", {}, [], ["a"], errors.ContextNotAllowed),
     ("mcpx.reject.proposal", {"reason": "no"}, [], [], errors.CorrelationRequired),
     ("mcpx.reject.proposal", {}, [], ["a"], errors.ReasonRequired),
     ("mcpx.reject.proposal", {"reason": " "}, [], ["a"], errors.ReasonRequired),
@@ -329,6 +333,7 @@ def test_the_codes_are_these_and_stay_these() -> None:
         ("mcp.proposal.tools/call", request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
         ("mcpx.withdraw.proposal", {}, [], ["p1"], "mcpx.withdraw.proposal"),
         ("mcpx.withdraw.proposal", None, [], ["p1"], "mcpx.withdraw.proposal"),
+        ("mcpx.begin.request", None, [], ["m1"], "mcpx.begin.request"),
         (CHAT, saying(text="hi", format="markdown", mentions=["bob"]), [], [], CHAT),
         (
             "mcp.notification.notifications/progress",

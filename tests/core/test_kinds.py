@@ -194,8 +194,8 @@ def test_a_part_cannot_smuggle_a_separator(arguments: tuple[str, ...]) -> None:
 def test_every_kind_of_the_protocol_is_in_the_table() -> None:
     named = {
         "mcp": "request response notification proposal",
-        "mcpx": "withdraw.proposal reject.proposal",
-        "system": "welcome presence error proposal",
+        "mcpx": "begin.request withdraw.proposal reject.proposal",
+        "system": "welcome serving presence error proposal",
         "chat": "message acknowledge cancel",
         "capability": "grant revoke grant-ack",
         "room": "invite invite-ack kick",

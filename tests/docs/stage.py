@@ -3,6 +3,7 @@
 A line in front of an example says what is done with it:
 
     *bob joins*                  he comes in, and this is the welcome, or part of its payload
+    *bob joins offering tools as desk*    the same, and this connection may serve
     *bob sends*                  he sends this
     *everyone gets*              this comes next, to all who are here
     *bob gets*                   this comes next, to him
@@ -29,7 +30,7 @@ from tests.docs.pages import Page
 from tests.transports.rooms.support import Town, ending
 
 PLAYED = re.compile(r"^\*([^*\n]+)\*\n(?:\n```json\n(.*?)```\n)?", re.DOTALL | re.MULTILINE)
-SILENT = ("system.presence.", "system.welcome")
+SILENT = ("system.presence.", "system.welcome", "system.serving")
 MADE_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 VARYING = {
     "ts": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
@@ -62,6 +63,7 @@ class Stage:
             r"(\w+) joins": self.join,
             r"(\w+) joins after (\d+)": self._resume,
             r"(\w+) joins with the invitation": self._come_as_guest,
+            r"(\w+) joins offering tools as (\w+)": self._serve,
             r"(\w+) sends": self._send,
             r"everyone gets": self._everyone_gets,
             r"(\w+) gets": self._get,
@@ -105,6 +107,9 @@ class Stage:
 
     async def _resume(self, name: str, after: str, example: Any) -> None:
         await self.join(name, example, after=after, epoch=self._epoch)
+
+    async def _serve(self, name: str, conn: str, example: Any) -> None:
+        await self.join(name, example, conn=conn, serve=1)
 
     async def _come_as_guest(self, name: str, example: Any) -> None:
         self._tokens[name] = self._invitation

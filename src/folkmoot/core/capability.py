@@ -213,6 +213,13 @@ class Rights:
             or self._denies_chat(kind, payload)
         )
 
+    def may_allow(self, kind: Kind) -> bool:
+        """Whether an allow speaks of a kind with some payload, and no deny with every payload."""
+        about = [held for held in self._about(kind) if held.matches_kind(kind)]
+        return any(not held.denies for held in about) and not any(
+            held.denies and held.constraint is None for held in about
+        )
+
     def may_deny(self, kind: Kind) -> bool:
         """Whether a deny speaks of a kind with some payload, in this spelling."""
         return self._denying and any(

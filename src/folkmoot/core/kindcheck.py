@@ -189,24 +189,28 @@ def _response(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[s
     return kind
 
 
+def _begin(kind: Kind, _payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
+    return _about_one(kind, "request", about)
+
+
 def _withdraw(kind: Kind, _payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
-    return _about_proposal(kind, about)
+    return _about_one(kind, "proposal", about)
 
 
 def _reject(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
     reason = payload.get("reason")
     if type(reason) is not str or not reason.strip():
         raise ReasonRequired("A rejection must say why, in 'payload.reason'.")
-    return _about_proposal(kind, about)
+    return _about_one(kind, "proposal", about)
 
 
-def _about_proposal(kind: Kind, about: Sequence[str]) -> Kind:
-    if kind.method != "proposal":
-        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes a proposal.")
+def _about_one(kind: Kind, what: str, about: Sequence[str]) -> Kind:
+    if kind.method != what:
+        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes a {what}.")
     if kind.context is not None:
         raise ContextNotAllowed(f"{kind.base} takes no context.")
     if len(about) != 1:
-        raise CorrelationRequired("Exactly one proposal must be named in 'correlation_id'.")
+        raise CorrelationRequired(f"Exactly one {what} must be named in 'correlation_id'.")
     return kind
 
 
@@ -274,6 +278,7 @@ _MADE_FOR: Final[dict[str, Rule]] = {
     "mcp.response": _response,
     "mcp.notification": _notification,
     "mcp.proposal": _proposal,
+    "mcpx.begin": _begin,
     "mcpx.withdraw": _withdraw,
     "mcpx.reject": _reject,
     "chat.message": _chat,
@@ -285,5 +290,5 @@ _RULES: Final[dict[str, Rule]] = {
     if known.sender == "participant"
     for root in [".".join(known.kind.split(".")[:2])]
 }
-_WITHOUT_PAYLOAD: Final = (_carry, _withdraw)
+_WITHOUT_PAYLOAD: Final = (_carry, _begin, _withdraw)
 _INTERPRETED: Final = frozenset(root.split(".")[0] for root in _RULES) - OPEN_PROTOCOLS

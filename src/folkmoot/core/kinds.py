@@ -118,10 +118,14 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     KnownKind("mcp.response", "The answer to an open request, from the one who was asked."),
     KnownKind("mcp.notification", "An MCP notification; may be broadcast."),
     KnownKind("mcp.proposal", "A request that someone who may is asked to make."),
+    KnownKind("mcpx.begin.request", "Says that one begins with what one was asked."),
     KnownKind("mcpx.withdraw.proposal", "Takes back one's own open proposal."),
     KnownKind("mcpx.reject.proposal", "Says no to someone else's open proposal, with a reason."),
     KnownKind(
         "system.welcome", "First message on a connection, and after a change of rights.", "gateway"
+    ),
+    KnownKind(
+        "system.serving", "Which of one's connections serves; goes to one's own alone.", "gateway"
     ),
     KnownKind("system.presence", "Someone came or went: `.join`, `.leave`.", "gateway"),
     KnownKind("system.error", "A message was refused; goes to its sender alone.", "gateway"),

@@ -10,9 +10,9 @@ from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.machine import Invite, Role
+from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import Guest, Invitation, Membership, RoomId, RoomRecord
 from folkmoot.rooms.spec import check_name
-from folkmoot.rooms.views import moment
 
 
 class Invited(NamedTuple):

@@ -151,9 +151,10 @@ class LiveRoom:
         conn: str | None = None,
         after: int | None = None,
         epoch: str | None = None,
+        serve: bool = False,
         credential: str | None = None,
     ) -> None:
-        """Let someone in on a connection; an error says why not."""
+        """Let someone in on a connection, which may offer tools; an error says why not."""
         self._require(visitor.principal)
         more = {} if credential is None else {"credential": credential}
         near = self.warning(visitor.principal.account_id, self.machine.settings.owner)
@@ -167,6 +168,7 @@ class LiveRoom:
             conn=conn,
             after=after,
             epoch=epoch,
+            serve=serve,
             more=more,
         )
         self._outlets[outlet] = visitor
@@ -218,6 +220,12 @@ class LiveRoom:
         done: asyncio.Future[None] = self._loop.create_future()
         self.perform([*effects, Done.of(done)])
         await done
+
+    async def message(self, seq: int) -> bytes | None:
+        """The message with a `seq`, as long as the history has it."""
+        kept = seq >= self.machine.oldest_seq
+        found = await self.history.after(seq - 1, seq, 1) if kept else []
+        return found[0] if found else None
 
     async def configure(
         self,

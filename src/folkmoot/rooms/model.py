@@ -141,6 +141,51 @@ class ProposalView(Struct, frozen=True):
     """The envelope, as long as the history has it."""
 
 
+class RequestView(Struct, frozen=True):
+    """An open request to the one who asks, and how far it has come."""
+
+    id: str
+    seq: int
+    kind: str
+    requester: str
+    state: str
+    """`waiting`; `running` where a connection of theirs began it; `interrupted` where that one did
+    not come back."""
+    expires_at: str
+    proposer: str | UnsetType = UNSET
+    """Whose proposal it fulfils."""
+    message: Raw | UnsetType = UNSET
+    """The envelope, as long as the history has it."""
+
+
+class WaitingPage(Struct, frozen=True):
+    """What waits for someone: the oldest first, and whether more follows."""
+
+    requests: list[RequestView]
+    proposals: list[ProposalView]
+    more: bool
+
+
+class Outcome(Struct, frozen=True):
+    """What came of a decision on a proposal."""
+
+    id: str
+    state: str
+    """`fulfilled`, `rejected`, or still `open` where more must reject it."""
+    by: str
+    seq: int
+    """Of the message that decided."""
+    decision: str
+    """The id of that message: a request, or a rejection."""
+    to: str | UnsetType = UNSET
+    """Who was asked to do it."""
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    """What was answered; neither is there while the answer is awaited."""
+    reason: str | UnsetType = UNSET
+    rejections: int | UnsetType = UNSET
+
+
 class Invitation(Struct, frozen=True, omit_defaults=True):
     """What an inviter is answered: a guest's token is told here and nowhere else."""
 

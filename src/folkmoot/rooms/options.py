@@ -33,6 +33,7 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
     """What histories in memory may take: of one room, of one owner's rooms, and of all."""
     max_rooms_each: int = 100
     tool_presence_seconds: float = 600.0
+    return_seconds: float = 30.0
 
     def kept_messages(self, record: RoomRecord) -> int:
         """How many messages a room keeps; it may ask for fewer than the hub would keep."""
@@ -62,6 +63,7 @@ def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSet
         request_seconds=policy.request_seconds or options.request_seconds,
         proposal_seconds=policy.proposal_seconds or options.proposal_seconds,
         quorum=policy.quorum,
+        return_seconds=options.return_seconds,
         limits=options.limits,
         accept_old_spellings=options.accept_old_spellings,
     )

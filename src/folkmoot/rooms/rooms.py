@@ -35,7 +35,8 @@ from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.inviting import Inviter
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.loading import LiveRooms
-from folkmoot.rooms.machine import Append, Invite, Role
+from folkmoot.rooms.machine import Append, Invite, Proposal, Role
+from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import (
     Invitation,
@@ -43,11 +44,12 @@ from folkmoot.rooms.model import (
     ProposalView,
     RoomView,
     Visitor,
+    WaitingPage,
 )
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
 from folkmoot.rooms.upkeep import Upkeep
-from folkmoot.rooms.views import proposal_view
+from folkmoot.rooms.views import proposal_view, request_view
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
 
@@ -200,7 +202,11 @@ class Rooms(Directory):
     async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
         """Who is here."""
         record, _ = await self.find_in(visitor, name)
-        return (await self._live.load(record)).machine.participants()
+        live = await self._live.load(record)
+        here = live.machine.participants()
+        # The room runs ahead of its store, and what is not stored may never have been.
+        await live.settled()
+        return here
 
     async def messages(
         self,
@@ -304,19 +310,52 @@ class Rooms(Directory):
             and id_ in (None, one.id)
             and (before is None or one.seq < before)
         )
-        found = sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
+        # Copies: they must stay as they are until they are known to be stored.
+        found = [
+            msgspec.structs.replace(one)
+            for one in sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
+        ]
+        await live.settled()
         accounts = [one.closed_by for one in found if one.closed_by]
         names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
         views: list[ProposalView] = []
         size = 0
         for one in found:
-            kept = one.seq >= live.machine.oldest_seq
-            message = await live.history.after(one.seq - 1, one.seq, 1) if kept else []
-            views.append(proposal_view(one, names, message[0] if message else None))
-            size += sum(map(len, message))
+            message = await live.message(one.seq)
+            views.append(proposal_view(one, names, message))
+            size += len(message or b"")
             if size > PAGE_BYTES and len(views) > 1:
                 break
         return views
+
+    async def waiting(
+        self, visitor: Visitor, name: str, *, after: int = 0, limit: int = 100
+    ) -> WaitingPage:
+        """What waits for someone: open requests to them, and open proposals they may decide on.
+
+        The oldest first, after a `seq`; the page ends early when it comes to many bytes.
+        """
+        record, role = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        asked, decidable = live.machine.waiting(visitor.principal, role)
+        found: list[tuple[OpenRequest, Standing] | Proposal] = [
+            *(one for one in asked if one[0].seq > after),
+            *(msgspec.structs.replace(one) for one in decidable if one.seq > after),
+        ]
+        await live.settled()
+        found.sort(key=_place)
+        page = WaitingPage([], [], more=len(found) > limit)
+        size = 0
+        for one in found[:limit]:
+            message = await live.message(_place(one))
+            size += len(message or b"")
+            if size > PAGE_BYTES and (page.requests or page.proposals):
+                return msgspec.structs.replace(page, more=True)
+            if isinstance(one, Proposal):
+                page.proposals.append(proposal_view(one, {}, message))
+            else:
+                page.requests.append(request_view(*one, message))
+        return page
 
     async def invite(
         self,
@@ -429,6 +468,11 @@ class Rooms(Directory):
                 if await self._accounts.authenticate_hash(visitor.token_hash) is None:
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
             live.rename(visitor_of(account).principal)
+
+
+def _place(one: tuple[OpenRequest, Standing] | Proposal) -> int:
+    """The `seq` of a proposal or of an open request."""
+    return one.seq if isinstance(one, Proposal) else one[0].seq
 
 
 async def _guarded(work: Coroutine[Any, Any, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -11,13 +10,10 @@ from msgspec import UNSET, Raw, UnsetType
 from folkmoot.core.capability import Source
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Proposal, Role
-from folkmoot.rooms.model import ProposalView, RoomPolicy, RoomRecord, RoomView
+from folkmoot.rooms.machine.requests import OpenRequest, Standing
+from folkmoot.rooms.machine.wire import moment
+from folkmoot.rooms.model import ProposalView, RequestView, RoomPolicy, RoomRecord, RoomView
 from folkmoot.rooms.options import RoomOptions
-
-
-def moment(at: float) -> str:
-    """A time as RFC 3339 writes it, to the second."""
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
@@ -92,5 +88,19 @@ def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | No
         rejections=len(proposal.rejected_by),
         closed_by=names.get(proposal.closed_by or ""),
         closed_at=None if closed_at is None else moment(closed_at),
+        message=UNSET if message is None else Raw(message),
+    )
+
+
+def request_view(request: OpenRequest, standing: Standing, message: bytes | None) -> RequestView:
+    """An open request, as the one who was asked sees it."""
+    return RequestView(
+        id=request.id,
+        seq=request.seq,
+        kind=request.kind,
+        requester=request.requester_name,
+        state=standing,
+        expires_at=moment(request.deadline),
+        proposer=request.proposer_name or UNSET,
         message=UNSET if message is None else Raw(message),
     )

@@ -143,6 +143,16 @@ class RoomSettings(Section, frozen=True, kw_only=True):
             description="How long a proposal stays open, unless the room's policy says otherwise.",
         ),
     ] = 3600.0
+    return_seconds: Annotated[
+        float,
+        Meta(
+            ge=0.1,
+            le=3600,
+            description="How long those who were present before a restart count as present until "
+            "they reconnect; and how long the connection that began a call may be away before the "
+            "call counts as interrupted.",
+        ),
+    ] = 30.0
 
 
 class KindSettings(Section, frozen=True, kw_only=True):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from folkmoot.core.errors import ArgumentInvalid, ProposalUnknown
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
-from folkmoot.core.message import JSONRPC
-from folkmoot.rooms import ProposalView, visitor_of
+from folkmoot.rooms import ProposalView, deciding, visitor_of
 from folkmoot.tools.model import Arguments, Call, Payload, Tool
 from folkmoot.tools.people_tools import PageLimit
 from folkmoot.tools.room_schemas import LAST_SEQ, ROOM, Seq
@@ -60,7 +57,8 @@ async def propose(call: Call[Propose]) -> Payload:
         payload["expires_in"] = given.expires_in
     kind = effective(parse(f"mcp.proposal.{given.method}"), payload)
     stored = await post(call, given.room, str(kind), payload, to=given.to)
-    view = await find(call, given.room, stored.id)
+    visitor = visitor_of(call.account)
+    view = await deciding.find(call.services.rooms, visitor, given.room, stored.id)
     return {
         "room": given.room,
         "proposal": stored.id,
@@ -130,53 +128,29 @@ async def decide(call: Call[Decide]) -> Payload:
 
 async def fulfil(call: Call[Decide]) -> Payload:
     """Send the request that was proposed, on the caller's own behalf and by the caller's right."""
-    given = call.arguments
-    view = await find(call, given.room, given.proposal)
-    if view.message is UNSET:
-        raise ArgumentInvalid(
-            "The room no longer keeps what was proposed, so it cannot be fulfilled.",
-            field="proposal",
-        )
-    asked = _proposed(heard(view.message).payload)
-    payload: dict[str, Any] = {"jsonrpc": JSONRPC, "id": str(uuid.uuid4()), "method": asked.method}
-    if asked.params is not UNSET:
-        payload["params"] = asked.params
-    kind = "mcp.request" + view.kind.removeprefix("mcp.proposal")
-    target = target_of(view, given.to)
-    stored = await post(call, given.room, kind, payload, to=target, about=view.id)
+    given, rooms = call.arguments, call.services.rooms
+    visitor = visitor_of(call.account)
+    done = await deciding.approve(rooms, visitor, given.room, given.proposal, to=given.to)
     return {
-        **outcome(given, stored, "fulfilled"),
-        "request": stored.id,
-        "to": target,
-        "message": f"Fulfilled: {target} was asked to do it. room_read with this seq as after, and "
-        "wait, shows the response.",
+        **outcome(given, done.seq, done.state),
+        "request": done.decision,
+        "to": done.to,
+        "message": f"Fulfilled: {done.to} was asked to do it. room_read with this seq as after, "
+        "and wait, shows the response.",
     }
-
-
-def target_of(view: ProposalView, to: str | None) -> str:
-    """Who is to do it: whom the proposal names, or else whom the caller does."""
-    if to is not None:
-        return to
-    if len(view.to) == 1:
-        return view.to[0]
-    whom = f"one of {', '.join(view.to)}" if view.to else "a participant of the room"
-    raise ArgumentInvalid(f"Say in to who is to do it: {whom}.", field="to")
 
 
 async def reject(call: Call[Decide]) -> Payload:
     """Say no; the room's policy says how many must."""
-    given = call.arguments
-    if not (given.reason or "").strip():
-        raise ArgumentInvalid("A rejection needs a reason.", field="reason")
-    payload = {"reason": given.reason}
-    kind = "mcpx.reject.proposal"
-    stored = await post(call, given.room, kind, payload, about=given.proposal)
-    view = await find(call, given.room, given.proposal)
-    closed = view.state != "open"
+    given, rooms = call.arguments, call.services.rooms
+    visitor, reason = visitor_of(call.account), given.reason or ""
+    done = await deciding.reject(rooms, visitor, given.room, given.proposal, reason)
     return {
-        **outcome(given, stored, view.state),
-        "rejections": view.rejections,
-        "message": "Rejected." if closed else "Noted; more must reject it to close it.",
+        **outcome(given, done.seq, done.state),
+        "rejections": done.rejections,
+        "message": "Noted; more must reject it to close it."
+        if done.state == "open"
+        else "Rejected.",
     }
 
 
@@ -186,7 +160,7 @@ async def withdraw(call: Call[Decide]) -> Payload:
     payload = {} if given.reason is None else {"reason": given.reason}
     kind = "mcpx.withdraw.proposal"
     stored = await post(call, given.room, kind, payload, about=given.proposal)
-    return {**outcome(given, stored, "withdrawn"), "message": "Withdrawn."}
+    return {**outcome(given, stored.seq, "withdrawn"), "message": "Withdrawn."}
 
 
 DECISIONS: Final[dict[str, Callable[[Call[Decide]], Awaitable[Payload]]]] = {
@@ -196,17 +170,9 @@ DECISIONS: Final[dict[str, Callable[[Call[Decide]], Awaitable[Payload]]]] = {
 }
 
 
-def outcome(given: Decide, stored: Heard, state: str) -> dict[str, Any]:
+def outcome(given: Decide, seq: int, state: str) -> dict[str, Any]:
     """What every decision tells."""
-    return {"room": given.room, "proposal": given.proposal, "state": state, "seq": stored.seq}
-
-
-async def find(call: Call[Any], room: str, id_: str) -> ProposalView:
-    """The proposal with an id."""
-    found = await call.services.rooms.proposals(visitor_of(call.account), room, id_=id_)
-    if not found:
-        raise ProposalUnknown("There is no such proposal in the room.")
-    return found[0]
+    return {"room": given.room, "proposal": given.proposal, "state": state, "seq": seq}
 
 
 async def post(

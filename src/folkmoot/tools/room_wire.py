@@ -18,8 +18,8 @@ GROUP_NAMES: Final[tuple[str, ...]] = get_args(Group)
 
 GROUPS: Final[dict[Group, tuple[str, ...]]] = {
     "chat": ("chat.message", f"mcp.notification.{chat.METHOD}"),
-    "proposal": ("mcp.proposal", "mcpx", "system.proposal"),
-    "request": ("mcp.request",),
+    "proposal": ("mcp.proposal", "mcpx.withdraw", "mcpx.reject", "system.proposal"),
+    "request": ("mcp.request", "mcpx.begin"),
     "response": ("mcp.response",),
     "presence": ("system.presence",),
     "reasoning": ("reasoning",),

@@ -320,6 +320,11 @@ def proposal(tool: str = "read", arguments: Any = None, **payload: Any) -> Envel
     return {"kind": "mcp.proposal.tools/call", "payload": payload}
 
 
+def begin(about: str) -> Envelope:
+    """The connection that serves begins a request."""
+    return {"kind": "mcpx.begin.request", "correlation_id": [about]}
+
+
 def _params(tool: str, arguments: Any) -> dict[str, Any]:
     return {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
 

@@ -15,12 +15,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.rooms.machine import Append
+from folkmoot.rooms.machine import Append, Role
 from tests.rooms.machine.playbook import (
+    ROLES,
     SETTINGS,
     Envelope,
     Play,
     answer,
+    begin,
     call,
     chat,
     fulfil,
@@ -30,6 +32,7 @@ from tests.rooms.machine.playbook import (
     known,
     leaves,
     notice,
+    principal,
     proposal,
     reject,
     revoke,
@@ -48,7 +51,7 @@ ATOMS = {
     "kick": "room.kick",
     "reject": "mcpx.reject.proposal",
 }
-REQUEST_SECONDS, PROPOSAL_SECONDS = 300, 3600
+REQUEST_SECONDS, PROPOSAL_SECONDS, RETURN_SECONDS = 300, 3600, 30
 
 names = st.sampled_from(NAMES)
 atoms = st.sampled_from(sorted(ATOMS))
@@ -64,6 +67,14 @@ class Asked(Struct):
     n: Any
     until: float
     proposer: str | None
+    begun_by: str | None = None
+    away_since: float | None = None
+
+    def standing(self, now: float) -> str:
+        if self.begun_by is None:
+            return "waiting"
+        away = self.away_since is not None and now >= self.away_since + RETURN_SECONDS
+        return "interrupted" if away else "running"
 
 
 class Proposed(Struct):
@@ -94,6 +105,8 @@ class RoomRules(RuleBasedStateMachine):
         self.answered: dict[str, Asked] = {}
         self.proposed: dict[str, Proposed] = {}
         self.given: list[Given] = []
+        self.offering: dict[str, dict[str, str]] = {name: {} for name in NAMES}
+        """The connections that offer tools, by their ids, the newest last."""
         self.sent = 0
 
     @initialize()
@@ -108,12 +121,14 @@ class RoomRules(RuleBasedStateMachine):
             for position, one in enumerate(self.given[:before])
         )
 
-    def say(self, name: str, envelope: Envelope, *, allowed: bool) -> str | None:
+    def say(
+        self, name: str, envelope: Envelope, *, allowed: bool, on: str | None = None
+    ) -> str | None:
         """Send something, and see that it is accepted just when it should be; its id if it is."""
         self.sent += 1
         id_ = f"m{self.sent}"
         before = len(self.play.stored)
-        self.play >> says(name, envelope, id=id_)
+        self.play >> says(on or name, envelope, id=id_)
         accepted = [one for one in self.play.stored[before:] if one.id == id_]
         told = [effect for effect in self.play.waiting if not isinstance(effect, Append)]
         self.play.waiting.clear()
@@ -133,12 +148,54 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(name=names)
     def goes(self, name: str) -> None:
-        self.play >> leaves(name)
-        self.play.waiting.clear()
+        for connection in (*self.offering[name].values(), name):
+            self.play >> leaves(connection)
+            self.play.waiting.clear()
         self._gone(name)
+
+    @precondition(lambda self: self.here)
+    @rule(name=names, conn=st.sampled_from(["one", "two"]))
+    def offers_tools(self, name: str, conn: str) -> None:
+        if name not in self.here:
+            return
+        self.sent += 1
+        connection = f"{name}-{self.sent}"
+        self.play >> joins(name, connection, conn=conn, serve=True)
+        self.play.waiting.clear()
+        self.offering[name].pop(conn, None)
+        self.offering[name][conn] = connection
+        for one in self.asked.values():
+            if (one.target, one.begun_by) == (name, conn):
+                one.away_since = None
+
+    @rule(name=names, conn=st.sampled_from(["one", "two"]))
+    def a_connection_ends(self, name: str, conn: str) -> None:
+        connection = self.offering[name].pop(conn, None)
+        if connection is not None:
+            self.play >> leaves(connection)
+            self.play.waiting.clear()
+            self._away(name, conn)
+
+    def _away(self, name: str, conn: str | None = None) -> None:
+        for one in self.asked.values():
+            if one.target == name and one.begun_by is not None and conn in (None, one.begun_by):
+                one.away_since = self.play.now
+
+    @rule(name=names, at=picks, which=st.integers(0, 2), rightly=st.booleans())
+    def begins(self, name: str, at: int, which: int, rightly: bool) -> None:
+        about, one = self.pick(self.asked, at)
+        name = one.target if one is not None and rightly else name
+        on = [*self.offering[name].items(), ("", name)]
+        conn, connection = on[-2] if rightly and len(on) > 1 else on[which % len(on)]
+        serves = conn == next(reversed(self.offering[name]), None)
+        allowed = serves and one is not None and one.target == name
+        allowed = allowed and one.standing(self.play.now) != "running"
+        if self.say(name, begin(about), allowed=allowed, on=connection):
+            one.begun_by, one.away_since = conn, None
 
     def _gone(self, name: str) -> None:
         self.here.discard(name)
+        self.offering[name].clear()
         self.asked = {id_: one for id_, one in self.asked.items() if one.target != name}
 
     @rule(seconds=st.sampled_from([1, 299, 3599]))
@@ -157,6 +214,9 @@ class RoomRules(RuleBasedStateMachine):
         rebuilt = self.play.rebuilt()
         assert known(rebuilt) == known(self.play.room)
         self.play.room = rebuilt
+        for name in NAMES:
+            self.offering[name].clear()
+            self._away(name)
         for here in sorted(self.here):
             self.comes(here)
 
@@ -333,6 +393,14 @@ class RoomRules(RuleBasedStateMachine):
             for atom in one.atoms
             if self._supported(one, atom)
         }
+        for name in sorted(self.here):
+            role = ROLES.get(name, Role.MEMBER)
+            owed, _ = self.play.room.waiting(principal(name), role)
+            assert {request.id: standing for request, standing in owed} == {
+                id_: one.standing(self.play.now)
+                for id_, one in self.asked.items()
+                if one.target == name
+            }
         assert [one.seq for one in self.play.stored] == [*range(1, len(self.play.stored) + 1)]
 
 
@@ -347,4 +415,7 @@ TestRoomRules = pytest.mark.requirement(
     "capability.grant-at-most-own",
     "capability.revoke-cascades",
     "capability.change-at-next-message",
+    "serving.newest",
+    "serving.begun-once",
+    "serving.interrupted",
 )(TestRoomRules)

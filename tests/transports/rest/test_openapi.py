@@ -56,7 +56,7 @@ def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
             for operation in OPERATIONS:
-                path = operation.path.format(name="planning")
+                path = operation.path.format(name="planning", id="p1")
                 answer = await here.stranger.ask(operation.method, path, b"{}")
                 if operation.id == "describe":
                     assert answer.status == 200

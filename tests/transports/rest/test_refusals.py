@@ -23,7 +23,7 @@ def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token
                 if operation.public:
                     continue
                 content = operation.body.example if operation.body else None
-                path = operation.path.format(name="planning")
+                path = operation.path.format(name="planning", id="p1")
                 answer = await stranger.ask(operation.method, path, content)
                 refused(answer, 401, "token_invalid" if token else "authentication_required")
                 assert answer.headers["www-authenticate"].startswith("Bearer")

@@ -135,6 +135,10 @@ def _cancelled(_: Kind, payload: Payload) -> Told:
     return Told(str(reason), "cancelled", aside=True)
 
 
+def _begun(_: Kind, __: Payload) -> Told:
+    return Told("", "began", aside=True)
+
+
 def _reasoned(chip: str) -> Teller:
     return lambda _, payload: Told(str(payload.get("reason", "")), chip)
 
@@ -221,6 +225,7 @@ TELLERS: Final[dict[str, Teller]] = {
     "mcp.request": _call,
     "mcp.proposal": _proposal,
     "mcp.response": _response,
+    "mcpx.begin": _begun,
     "mcpx.reject": _reasoned("rejected"),
     "mcpx.withdraw": _reasoned("withdrawn"),
     "system.proposal.expired": _expired,

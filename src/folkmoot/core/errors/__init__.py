@@ -25,6 +25,7 @@ FolkmootError
 ├── RoomError               the message does not fit what is so in the room
 │   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
 │   ├── RequestIdOpen, RequestNotOpen, NotAsked, NotRequester, ResponseMismatch
+│   ├── NotServing, RequestBegun
 │   ├── TargetLeft, RequestTimedOut, MethodUnknown
 │   ├── ProposalUnknown, ProposalClosed, ProposalOwn, ProposalNotOwn, ProposalAltered
 │   ├── RejectedAlready, GrantUnknown, TooManyOpen

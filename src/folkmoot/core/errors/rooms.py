@@ -42,6 +42,14 @@ class NotRequester(RoomError, code="not_requester", http=403, close=CloseCode.NO
     """Only the participant who made a request may cancel it."""
 
 
+class NotServing(RoomError, code="not_serving"):
+    """Only the connection that serves may begin a request, and this one does not."""
+
+
+class RequestBegun(RoomError, code="request_begun"):
+    """One of the participant's connections has begun this request already."""
+
+
 class ResponseMismatch(RoomError, code="response_mismatch", http=400):
     """The message differs from its request in method, context, id or progress token."""
 

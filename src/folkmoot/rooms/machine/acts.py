@@ -16,12 +16,14 @@ from folkmoot.rooms.machine.asking import (
 )
 from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.ruling import give, invite, kick, take_back
+from folkmoot.rooms.machine.serving import begin
 from folkmoot.rooms.machine.turn import Act
 
 ACTS: Final[dict[str, Act]] = {
     "mcp.request": request,
     "mcp.response": respond,
     "mcp.proposal": propose,
+    "mcpx.begin": begin,
     "mcpx.withdraw": withdraw,
     "mcpx.reject": reject,
     "capability.grant": give,
@@ -35,5 +37,5 @@ ACTS: Final[dict[str, Act]] = {
 }
 """By the root of a kind; notifications, of which only a few are acted on, by the base."""
 
-RIGHT_OF_THEIR_OWN: Final = frozenset((respond, about_request, take_back))
+RIGHT_OF_THEIR_OWN: Final = frozenset((respond, begin, about_request, take_back))
 """Acts that may be somebody's right without a capability; they are asked when policy says no."""

@@ -6,8 +6,9 @@ import heapq
 import math
 from typing import Final, Literal, TypeAlias
 
-Event: TypeAlias = Literal["proposal", "request", "ghost"]
-"""What happens by itself: a proposal expires, a request times out, someone did not come back."""
+Event: TypeAlias = Literal["proposal", "request", "ghost", "begun"]
+"""What happens by itself: a proposal expires, a request times out, someone did not come back, or
+the connection that had begun a request did not."""
 
 _SLACK: Final = 64
 

@@ -55,6 +55,7 @@ def request_of(state: State, append: Append, message: McpxMessage, sender: str) 
         deadline=append.at + state.settings.request_seconds,
         progress_token=progress_token(payload),
         proposer_name=next((p.proposer_name for p in proposals if p is not None), None),
+        seq=append.seq,
     )
 
 
@@ -63,6 +64,12 @@ def _requested(state: State, append: Append, message: McpxMessage, sender: str) 
         state.requests.open(request_of(state, append, message, sender))
     for id_ in fulfilled_by(state, message):
         take_step(state, "fulfil", id_, append)
+    return NOBODY
+
+
+def _begun(state: State, append: Append, message: McpxMessage, _sender: str) -> Accounts:
+    for id_ in message.correlation_id:
+        state.requests.begin(id_, append.about or "")
     return NOBODY
 
 
@@ -148,6 +155,7 @@ DEEDS: Final[dict[tuple[str, str], Deed]] = {
     ("mcp", "response"): _answered,
     ("mcp", "notification"): _notified,
     ("mcp", "proposal"): _proposed,
+    ("mcpx", "begin"): _begun,
     ("mcpx", "withdraw"): _closing("withdraw"),
     ("mcpx", "reject"): _closing("reject"),
     ("system", "proposal"): _closing("expire"),

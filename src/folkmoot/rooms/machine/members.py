@@ -23,6 +23,7 @@ class Member:
         "chat_limit",
         "connections",
         "name",
+        "offers",
         "own",
         "principal",
         "rights",
@@ -41,7 +42,10 @@ class Member:
         self.rights = rights
         self.chat_limit: Limit | None = None
         self.connections: dict[ConnectionId, str | None] = {}
-        """Each with the id its client gave it, if any."""
+        """Each with its id: the client's own, or one of the room's for a connection that offers
+        tools without one."""
+        self.offers: dict[ConnectionId, None] = {}
+        """The connections that offer tools, the newest last."""
         self.sender = sender_member(principal.name)
 
     @property
@@ -54,6 +58,17 @@ class Member:
     def told(self) -> list[Source]:
         """What it is told of its own rights; a very long list is cut."""
         return list(islice(self.rights, MAX_TOLD))
+
+    @property
+    def serving(self) -> ConnectionId | None:
+        """The connection that runs what the participant is asked: the newest that offers tools."""
+        return next(reversed(self.offers), None)
+
+    @property
+    def serving_id(self) -> str | None:
+        """The id of that connection."""
+        serving = self.serving
+        return None if serving is None else self.connections[serving]
 
     def replaced_by(self, conn: str | None) -> ConnectionId | None:
         """The connection that has the id a new one comes with."""
@@ -143,14 +158,19 @@ class Members:
         for connection in member.connections:
             del self._by_connection[connection]
 
-    def connect(self, member: Member, connection: ConnectionId, conn: str | None) -> None:
-        """Let a participant have another connection."""
+    def connect(
+        self, member: Member, connection: ConnectionId, conn: str | None, *, offers: bool = False
+    ) -> None:
+        """Let a participant have another connection, which may offer tools."""
         member.connections[connection] = conn
+        if offers:
+            member.offers[connection] = None
         self._by_connection[connection] = member
 
     def disconnect(self, member: Member, connection: ConnectionId) -> None:
         """Let a participant have a connection less."""
         del member.connections[connection]
+        member.offers.pop(connection, None)
         del self._by_connection[connection]
 
     def rename(self, member: Member, principal: Principal) -> None:

@@ -100,6 +100,8 @@ class RoomBounds(Struct, frozen=True):
     ids: int = 65_536
     listed: int = 256
     """Participants a welcome lists; how many there are is told beside them."""
+    waiting: int = 64
+    """Open requests, and open proposals, that a welcome lists; it says when there are more."""
 
 
 class RoomSettings(Struct, frozen=True):
@@ -122,7 +124,8 @@ class RoomSettings(Struct, frozen=True):
     quorum: int = 1
     """How many different participants must reject a proposal to close it."""
     return_seconds: float = 30.0
-    """How long those who were here before a restart count as here without a connection."""
+    """How long those who were here before a restart count as here without a connection, and how
+    long a connection that had begun a request may be away before the request is interrupted."""
     limits: Limits = DEFAULT_LIMITS
     accept_old_spellings: bool = False
     bounds: RoomBounds = RoomBounds()
@@ -133,7 +136,8 @@ class Append(Struct, frozen=True, gc=False):
 
     It is also what a room is rebuilt from, so all of it is kept. `account` is the sender's, None
     for the gateway's own; `about` is the account the message concerns: who was asked, was granted
-    something, came or went. Neither is ever delivered.
+    something, came or went. Of a request that is begun it is the connection that begins it. Neither
+    is ever delivered.
     """
 
     seq: int

@@ -21,7 +21,7 @@ BURST_SECONDS: Final = 10
 
 MOST_BUCKETS: Final = 100_000
 
-ANSWERS: Final = ("mcp.response.", "mcp.notification.notifications/progress")
+ANSWERS: Final = ("mcp.response.", "mcp.notification.notifications/progress", "mcpx.begin.")
 """How the kinds begin that need an open request."""
 
 

@@ -97,6 +97,7 @@ def replay(
         principal = Principal(who.account, who.name, PrincipalType(who.type))
         state.members.add(state.member_for(principal, Role(who.role)))
         state.deadlines.set("ghost", who.account, now + state.settings.return_seconds)
+        state.requests.await_return(who.account, now + state.settings.return_seconds)
 
 
 def _restore(state: State, taken: Snapshot) -> dict[str, Here]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from folkmoot.core.equality import same
 from folkmoot.core.errors import (
@@ -16,6 +17,7 @@ from folkmoot.core.errors import (
     PayloadIdInvalid,
     PayloadInvalid,
     RecipientInvalid,
+    RequestBegun,
     RequestIdOpen,
     RequestNotOpen,
     ResponseMismatch,
@@ -28,6 +30,8 @@ from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.model import BACKEND, Cease, Effect, RoomBounds
 
 Key: TypeAlias = tuple[str, str, type, MessageId]
+Standing: TypeAlias = Literal["waiting", "running", "interrupted"]
+"""Whether an open request was begun, and whether the connection that began it is gone for good."""
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
@@ -51,6 +55,9 @@ class OpenRequest(Struct, frozen=True):
     progress_token: Any = None
     proposer_name: str | None = None
     """Whose proposal it fulfils."""
+    seq: int = 0
+    begun_by: str | None = None
+    """The id of the target's connection that began it."""
 
     @property
     def key(self) -> Key:
@@ -79,6 +86,7 @@ class Requests:
         self._keys: set[Key] = set()
         self._asked: dict[str, dict[str, None]] = {}
         self._asking: dict[str, int] = {}
+        self._interrupted: set[str] = set()
 
     def __iter__(self) -> Iterator[OpenRequest]:
         return iter(self._open.values())
@@ -129,6 +137,50 @@ class Requests:
         if not self._asking[request.requester]:
             del self._asking[request.requester]
         self._deadlines.drop("request", id_)
+        self._deadlines.drop("begun", id_)
+        self._interrupted.discard(id_)
+        return request
+
+    def standing(self, request: OpenRequest) -> Standing:
+        """How far an open request has come."""
+        if request.begun_by is None:
+            return "waiting"
+        return "interrupted" if request.id in self._interrupted else "running"
+
+    def check_begin(self, message: McpxMessage, account: str) -> None:
+        """Refuse to begin what is not this account's, or was begun and may still be running."""
+        request = self._correlated(message)
+        if request.target != account:
+            raise NotAsked("Only the participant who was asked may begin.")
+        if self.standing(request) == "running":
+            raise RequestBegun("One of your connections has begun this request already.")
+
+    def begin(self, id_: str, by: str) -> None:
+        """A connection of the target's begins a request."""
+        request = self._open.get(id_)
+        if request is not None:
+            self._open[id_] = replace(request, begun_by=by)
+            self._interrupted.discard(id_)
+            self._deadlines.drop("begun", id_)
+
+    def await_return(self, target: str, at: float, by: str | None = None) -> None:
+        """A connection is gone, or all are: what it had begun is interrupted at a moment."""
+        for request in self.asked(target):
+            if request.begun_by is not None and by in (None, request.begun_by):
+                self._deadlines.set("begun", request.id, at)
+
+    def returned(self, target: str, by: str | None) -> None:
+        """A connection is back: it goes on with what it had begun."""
+        for request in self.asked(target):
+            if by is not None and request.begun_by == by:
+                self._deadlines.drop("begun", request.id)
+                self._interrupted.discard(request.id)
+
+    def interrupt(self, id_: str) -> OpenRequest | None:
+        """The connection that began a request is gone for good; the request, if it is open."""
+        request = self._open.get(id_)
+        if request is not None:
+            self._interrupted.add(id_)
         return request
 
     def asked(self, target: str) -> list[OpenRequest]:

@@ -44,12 +44,14 @@ from folkmoot.rooms.machine.model import (
 )
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
-from folkmoot.rooms.machine.requests import ceases
+from folkmoot.rooms.machine.requests import OpenRequest, Standing, ceases
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
 from folkmoot.rooms.machine.ruling import depart, presence, put_out
 from folkmoot.rooms.machine.seating import seat
+from folkmoot.rooms.machine.serving import interrupted, tell_serving
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn
+from folkmoot.rooms.machine.waiting import decidable_by
 from folkmoot.rooms.machine.wire import readable, refusal
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -149,6 +151,19 @@ class Room:
         """The open proposals, then the latest closed ones."""
         return iter(self._state.proposals)
 
+    def waiting(
+        self, principal: Principal, role: Role
+    ) -> tuple[list[tuple[OpenRequest, Standing]], list[Proposal]]:
+        """What someone was asked and has not answered, and the proposals they may decide on."""
+        state = self._state
+        member = state.members.by_account(principal.account_id)
+        member = state.member_for(principal, role) if member is None else member
+        asked = state.requests.asked(member.account)
+        return (
+            [(one, state.requests.standing(one)) for one in asked],
+            [*decidable_by(state.proposals, member)],
+        )
+
     def grants(self) -> Iterator[Grant]:
         """The grants that hold, in the order they were made."""
         return iter(self._state.grants)
@@ -167,11 +182,13 @@ class Room:
         conn: str | None = None,
         after: int | None = None,
         epoch: str | None = None,
+        serve: bool = False,
         more: Mapping[str, Any] = _NOTHING,
     ) -> list[Effect]:
         """Let someone in on a new connection; an `AdmissionRefused` says why not.
 
-        `more` is told in the welcome beside the rest, to this connection alone.
+        With `serve` it offers tools. `more` is told in the welcome beside the rest, to this
+        connection alone.
         """
         state = self._state
         state.members.check_new(principal, role, conn)
@@ -186,7 +203,7 @@ class Room:
         if rival is not None:
             effects += put_out(state, rival, CloseCode.NOT_ALLOWED, now)
         member = state.members.by_account(principal.account_id)
-        came = member is None
+        came, served = member is None, None if member is None else member.serving_id
         if member is None:
             member = newcomer
             state.members.add(member)
@@ -197,12 +214,17 @@ class Room:
                 effects.append(Close(gone, CloseCode.REPLACED))
             effects += self._renamed(member, principal, now)
             effects += self._changed_role(member, role, now)
-        state.members.connect(member, connection, conn)
+        if serve and conn is None:
+            conn = state.new_id()
+        state.members.connect(member, connection, conn, offers=serve)
         state.deadlines.drop("ghost", member.account)
+        state.requests.returned(member.account, conn)
         resume = self._resume(after, epoch)
         complete = resume.get("resume", {}).get("complete", False)
-        welcome = state.welcome(member, now, **resume, **more)
+        welcome = state.welcome(member, now, connection, **resume, **more)
         effects.append(Attach(connection, welcome, after if complete else None, state.seq))
+        if member.serving_id != served:
+            effects += tell_serving(state, member, now, but=connection)
         if came:
             effects.append(presence(state, "join", member, now))
         return effects
@@ -254,8 +276,14 @@ class Room:
         effects, member = self.tick(now), self._state.members.on(connection)
         if member is None:
             return effects
-        self._state.members.disconnect(member, connection)
-        return effects if member.connections else effects + depart(self._state, member, now)
+        state, served = self._state, member.serving
+        conn = member.connections[connection]
+        state.members.disconnect(member, connection)
+        if not member.connections:
+            return effects + depart(state, member, now)
+        if conn is not None:
+            state.requests.await_return(member.account, now + state.settings.return_seconds, conn)
+        return [*effects, *tell_serving(state, member, now)] if served == connection else effects
 
     def remove(self, account: str, code: CloseCode, now: float) -> list[Effect]:
         """Put someone out: the account, its membership or its credential is gone."""
@@ -450,5 +478,6 @@ EVENTS: Final[dict[Event, Callable[[State, str, float], list[Effect]]]] = {
     "proposal": _expired,
     "request": _timed_out,
     "ghost": _stayed_away,
+    "begun": interrupted,
 }
 """What happens by itself, and what comes of it."""

@@ -21,6 +21,7 @@ from folkmoot.rooms.machine.model import (
     Absent,
     Admit,
     Append,
+    ConnectionId,
     HubCheck,
     Role,
     RoomSettings,
@@ -30,6 +31,7 @@ from folkmoot.rooms.machine.proposals import Proposals
 from folkmoot.rooms.machine.rates import SendRates
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
+from folkmoot.rooms.machine.waiting import waiting
 from folkmoot.rooms.machine.wire import Stamper
 
 
@@ -148,7 +150,15 @@ class State:
     def _with_grants(self, own: Rights, account: str) -> Rights:
         return all_rights(own, self.grants.held(account))
 
-    def welcome(self, member: Member, now: float, **more: Any) -> bytes:
+    def serving(self, member: Member, connection: ConnectionId) -> dict[str, Any]:
+        """Which connection of a participant's serves, as one of them is told."""
+        return {"you": connection == member.serving, "connection": member.serving_id}
+
+    def waiting(self, member: Member) -> dict[str, Any]:
+        """What waits for a participant."""
+        return waiting(self.requests, self.proposals, member, self.settings.bounds.waiting)
+
+    def welcome(self, member: Member, now: float, connection: ConnectionId, **more: Any) -> bytes:
         """What a participant is told first, and whenever its rights change."""
         settings, held = self.settings, len(member.rights.capabilities)
         you: dict[str, Any] = {**member.shown, "capabilities": member.told}
@@ -162,6 +172,8 @@ class State:
             "epoch": settings.epoch,
             "history": self._history(),
             "quorum": settings.quorum,
+            "serving": self.serving(member, connection),
+            "waiting": self.waiting(member),
             **more,
         }
         return self.say("system.welcome", payload, now)
@@ -184,5 +196,5 @@ class State:
             if member is None:
                 continue
             self.refresh(member)
-            welcome = self.welcome(member, now) if member.connections else b""
-            yield from (Tell(connection, welcome) for connection in member.connections)
+            for connection in member.connections:
+                yield Tell(connection, self.welcome(member, now, connection))

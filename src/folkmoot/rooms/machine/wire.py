@@ -97,6 +97,11 @@ class Stamper:
         return _encode(members)
 
 
+def moment(at: float) -> str:
+    """A time as RFC 3339 writes it, to the second."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def sender_member(name: str) -> str:
     """The member `from`, ready to be put in front."""
     return f'"from":{_encode(name).decode()},'

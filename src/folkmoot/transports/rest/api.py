@@ -74,6 +74,8 @@ class RestApi:
             addresses=self._addresses,
             waiting=self._waiting,
         )
+        # Senders choose the ids of their messages, and may choose a slash.
+        path = path.replace("{id}", "{id:path}")
         if not self._origins:
             return Route(path, resource)
         told = CORSMiddleware(

@@ -13,6 +13,7 @@ from folkmoot.core.errors import (
     QueryInvalid,
     RoomDoorError,
 )
+from folkmoot.rooms import deciding
 from folkmoot.rooms.guests import GUEST_LIMIT
 from folkmoot.rooms.machine.wire import readable
 from folkmoot.rooms.spec import read_patch, read_spec
@@ -120,6 +121,34 @@ def _place(cursor: str | None) -> int | None:
 
 def _size(proposal: ProposalView) -> int:
     return 0 if proposal.message is UNSET else len(bytes(proposal.message))
+
+
+async def proposal(call: Call) -> Answered:
+    """One proposal."""
+    return Answered(await deciding.find(call.services.rooms, call.visitor, call.room, call.id))
+
+
+async def approve(call: Call) -> Answered:
+    """What came of an approval, with the answer if it comes in time."""
+    rooms, query = call.services.rooms, call.query
+    outcome = await deciding.approve(rooms, call.visitor, call.room, call.id, to=query.get("to"))
+    if query["wait"]:
+        answer = deciding.answer_to(rooms, call.visitor, call.room, outcome, query["wait"])
+        outcome = await unless(call.leaving, answer) or outcome
+    return Answered(outcome)
+
+
+async def reject(call: Call) -> Answered:
+    """What came of a rejection."""
+    reason = _members("Rejection", call)["reason"]
+    return Answered(
+        await deciding.reject(call.services.rooms, call.visitor, call.room, call.id, reason)
+    )
+
+
+async def waiting(call: Call) -> Answered:
+    """What waits for the caller."""
+    return Answered(await call.services.rooms.waiting(call.visitor, call.room, **call.query))
 
 
 async def invite(call: Call) -> Answered:

@@ -71,6 +71,8 @@ class Call(Struct, kw_only=True, eq=False):
     """Who asks; operations that need no token must not look at it."""
     room: str = ""
     """The name of the room in the path."""
+    id: str = ""
+    """The id of the proposal in the path."""
     query: dict[str, Any]
     """The parameters of the query that were given, or have a default."""
     raw: bytes = b""
@@ -83,7 +85,8 @@ class Call(Struct, kw_only=True, eq=False):
     def arguments(self) -> dict[str, Any]:
         """All that was given, as the operation's tool takes it."""
         given = {**self.query, **(self.body if self.raw else {})}
-        return {**given, "room": self.room} if self.room else given
+        named = {"room": self.room, "proposal": self.id}
+        return {**given, **{name: value for name, value in named.items() if value}}
 
     @property
     def body(self) -> dict[str, Any]:
@@ -133,3 +136,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     def in_room(self) -> bool:
         """Whether its path names a room."""
         return "{name}" in self.path
+
+    @property
+    def of_proposal(self) -> bool:
+        """Whether its path names a proposal."""
+        return "{id}" in self.path

@@ -43,7 +43,7 @@ from folkmoot.core.errors import (
 from folkmoot.transports.rest.model import Operation, Schema
 from folkmoot.transports.rest.schemas import SCHEMAS
 from folkmoot.transports.rest.shapes import ref
-from folkmoot.transports.rest.table import NAME, OPERATIONS
+from folkmoot.transports.rest.table import OPERATIONS, path_of
 
 VERSION: Final = "3.1.0"
 JSON: Final = "application/json"
@@ -121,9 +121,10 @@ def document(*, version: str, url: str = "") -> dict[str, Any]:
 
 
 def _item(operation: Operation) -> dict[str, Any]:
-    if not operation.in_room:
-        return {}
-    return {"parameters": [_parameter("path", NAME.name, NAME.schema, NAME.description)]}
+    parameters = [
+        _parameter("path", each.name, each.schema, each.description) for each in path_of(operation)
+    ]
+    return {"parameters": parameters} if parameters else {}
 
 
 def described(operation: Operation) -> dict[str, Any]:

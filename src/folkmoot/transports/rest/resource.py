@@ -135,6 +135,7 @@ class Resource:
             services=self._services,
             visitor=visitor,
             room=_room(scope) if operation.in_room else "",
+            id=scope["path_params"]["id"] if operation.of_proposal else "",
             query=query,
             raw=raw,
             address=self._addresses.of(scope),

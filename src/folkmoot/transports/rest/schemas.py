@@ -18,6 +18,7 @@ from folkmoot.transports.rest.shapes import listed, moment, nullable, ref, seq, 
 ROOM_NAME: Final = f"^{NAME.pattern}$"
 LARGEST_SEQ: Final = 2**53 - 1
 """What every reader of JSON keeps exactly."""
+MAX_REASON: Final = 4096
 
 
 OLDEST_SEQ: Final = (
@@ -293,6 +294,64 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "ProposalPage": shape(
         {"proposals": listed(ref("Proposal"), description="The latest first."), **_PAGED}
+    ),
+    "Outcome": shape(
+        {
+            "id": told("string", "The id of the proposal."),
+            "state": told(
+                "string",
+                "Where it stands now; still `open` where more must reject it.",
+                enum=["fulfilled", "rejected", "withdrawn", "expired", "open"],
+            ),
+            "by": told("string", "Who decided."),
+            "seq": seq("The place of the message that decided."),
+            "decision": told("string", "The id of that message: a request, or a rejection."),
+            "to": told("string", "Who was asked to do it."),
+            "result": {
+                "type": "object",
+                "description": "What was answered, once it was.",
+            },
+            "error": {"type": "object", "description": "Why it failed, if it did."},
+            "reason": told("string", "Why it was rejected."),
+            "rejections": told("integer", "How many rejected it.", minimum=0),
+        },
+        "to",
+        "result",
+        "error",
+        "reason",
+        "rejections",
+    ),
+    "Rejection": shape({"reason": text("Why.", MAX_REASON)}),
+    "OpenRequest": shape(
+        {
+            "id": told("string", "The id of its message: what an answer correlates."),
+            "seq": seq("Its place in the history of the room."),
+            "kind": told("string", "What is asked."),
+            "requester": told("string", "Who asks."),
+            "state": told(
+                "string",
+                (
+                    "`waiting`: nobody has begun it. `running`: a connection of yours has. "
+                    "`interrupted`: one had, and did not come back."
+                ),
+                enum=["waiting", "running", "interrupted"],
+            ),
+            "expires_at": moment("Until when it is open."),
+            "proposer": told("string", "Whose proposal it fulfils, if any."),
+            "message": {
+                **ref("Message"),
+                "description": "The request itself, as long as the history has it.",
+            },
+        },
+        "proposer",
+        "message",
+    ),
+    "Waiting": shape(
+        {
+            "requests": listed(ref("OpenRequest"), description="What you were asked."),
+            "proposals": listed(ref("Proposal"), description="What you may decide on."),
+            "more": told("boolean", "Whether more follows."),
+        }
     ),
     "Invite": shape(
         {

@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
     NameRefused,
     PayloadInvalid,
     ProposalRequired,
+    ProposalUnknown,
     RateLimited,
     RequestTimedOut,
     RoomError,
@@ -39,12 +40,21 @@ from folkmoot.transports.rest.paging import LONGEST_CURSOR
 from folkmoot.transports.rest.schemas import LARGEST_SEQ, ROOM_NAME
 
 NAME: Final = Parameter("name", {"type": "string", "pattern": ROOM_NAME}, "The room's name.")
+ID: Final = Parameter(
+    "id", {"type": "string", "minLength": 1, "maxLength": 128}, "The id of the proposal."
+)
 _SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEQ}
 
 
 def _limit(default: int, most: int) -> Parameter:
     schema = {"type": "integer", "minimum": 1, "maximum": most, "default": default}
     return Parameter("limit", schema, "How many at most.")
+
+
+def _wait(default: int, says: str) -> Parameter:
+    most = int(MOST_WAIT)
+    schema = {"type": "integer", "minimum": 0, "maximum": most, "default": default}
+    return Parameter("wait", schema, says)
 
 
 CURSOR: Final = Parameter(
@@ -164,10 +174,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Parameter("after", _SEQ, "Only what has a greater `seq`."),
             Parameter("before", _SEQ, "Only what has a smaller `seq`."),
             _limit(50, MOST_READ),
-            Parameter(
-                "wait",
-                {"type": "integer", "minimum": 0, "maximum": int(MOST_WAIT), "default": 0},
-                "Seconds to wait where nothing is after `after` yet, or without it, after now.",
+            _wait(
+                0, "Seconds to wait where nothing is after `after` yet, or without it, after now."
             ),
         ),
         reply=Reply(200, "A page of messages.", "MessagePage"),
@@ -208,6 +216,70 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         ),
         reply=Reply(200, "A page of proposals, the latest first.", "ProposalPage"),
         errors=(ArgumentInvalid,),
+    ),
+    Operation(
+        id="approveProposal",
+        name="room/decide",
+        method="POST",
+        path="/v1/rooms/{name}/proposals/{id}/approve",
+        summary="Approve a proposal",
+        description=(
+            "The request that was proposed is made in your name and by your right to it. The "
+            "answer has what came of it, if that is known in time; without a `wait` it is not "
+            "waited for. It needs no body."
+        ),
+        handler=handlers.approve,
+        query=(
+            Parameter(
+                "to",
+                {"type": "string", "minLength": 1, "maxLength": 128},
+                "Who is to do it, where the proposal does not name one.",
+            ),
+            _wait(20, "Seconds to wait for the answer of the one who is asked."),
+        ),
+        reply=Reply(200, "What came of it.", "Outcome"),
+        errors=(ArgumentInvalid, *SAID),
+    ),
+    Operation(
+        id="rejectProposal",
+        name="room/decide",
+        method="POST",
+        path="/v1/rooms/{name}/proposals/{id}/reject",
+        summary="Reject a proposal",
+        description="Everyone in the room reads the reason.",
+        handler=handlers.reject,
+        body=Body("Rejection", {"reason": "We still need it."}),
+        reply=Reply(200, "What came of it.", "Outcome"),
+        errors=(ArgumentInvalid, *SAID),
+    ),
+    # After those below it, whose paths begin as this one does.
+    Operation(
+        id="getProposal",
+        name="room/proposals",
+        method="GET",
+        path="/v1/rooms/{name}/proposals/{id}",
+        summary="Read one proposal and what came of it",
+        handler=handlers.proposal,
+        reply=Reply(200, "The proposal.", "Proposal"),
+        errors=(ProposalUnknown,),
+    ),
+    Operation(
+        id="listWaiting",
+        name="room/proposals",
+        method="GET",
+        path="/v1/rooms/{name}/waiting",
+        summary="List what waits for you",
+        description=(
+            "Open requests to you, and open proposals that you may decide on, the oldest first. "
+            "A page ends early when it comes to more than 1 MiB; where `more` is true, go on with "
+            "`after` the greatest `seq` of it."
+        ),
+        handler=handlers.waiting,
+        query=(
+            Parameter("after", {**_SEQ, "default": 0}, "Only what has a greater `seq`."),
+            _limit(100, MOST_LISTED),
+        ),
+        reply=Reply(200, "What waits for you.", "Waiting"),
     ),
     Operation(
         id="invite",
@@ -260,3 +332,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
 )
 """Every operation, in the order of the page."""
+
+
+def path_of(operation: Operation) -> list[Parameter]:
+    """What the path of an operation names."""
+    named = ((NAME, operation.in_room), (ID, operation.of_proposal))
+    return [parameter for parameter, is_there in named if is_there]

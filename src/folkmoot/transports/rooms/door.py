@@ -88,6 +88,7 @@ class RoomDoor:
                 conn=wish.conn,
                 after=wish.after,
                 epoch=wish.epoch,
+                serve=wish.serve,
                 credential=credential,
             )
             rooms.confirm(visitor, changes)

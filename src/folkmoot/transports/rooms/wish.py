@@ -20,6 +20,7 @@ FORMS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
     "after": (re.compile(r"[0-9]{1,18}"), "a whole number from 0 on"),
     "epoch": _LABEL,
     "conn": _LABEL,
+    "serve": (re.compile(r"[01]"), "0 or 1"),
 }
 """The other parameters, and what each must be."""
 
@@ -34,6 +35,8 @@ class Wish(Struct, frozen=True):
     """The epoch in which it was seen."""
     conn: str | None = None
     """The client's own id of the connection, under which it may come back."""
+    serve: bool = False
+    """Whether the connection offers tools."""
 
 
 def read_wish(query: Mapping[str, list[str]]) -> Wish:
@@ -50,6 +53,7 @@ def read_wish(query: Mapping[str, list[str]]) -> Wish:
         after=None if after is None else int(after),
         epoch=given.get("epoch"),
         conn=given.get("conn"),
+        serve=given.get("serve") == "1",
     )
 
 

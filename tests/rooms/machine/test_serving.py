@@ -1,0 +1,287 @@
+"""Of a participant's connections one serves: it begins what the participant is asked, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.rooms.machine import Attach, Room, Tell
+from tests.rooms.machine.playbook import (
+    SETTINGS,
+    Expectation,
+    Play,
+    answer,
+    attached,
+    begin,
+    call,
+    closed,
+    fulfil,
+    grant,
+    joins,
+    leaves,
+    logged,
+    notice,
+    principal,
+    proposal,
+    read,
+    refused,
+    reject,
+    says,
+    stored,
+    told,
+    waits,
+)
+
+REQUEST = "mcp.request.tools/call"
+BEGIN = "mcpx.begin.request"
+RETURN = SETTINGS.return_seconds
+
+
+def serving(on: str, connection: str | None, *, you: bool = False, **more: Any) -> Expectation:
+    """One of the participant's connections is told which of them serves."""
+    return told(on, "system.serving", payload={"you": you, "connection": connection, **more})
+
+
+def owed(id_: str, state: str, by: str = "alice") -> dict[str, Any]:
+    return {"id": id_, "requester": by, "state": state, "kind": f"{REQUEST}:read"}
+
+
+def shown(on: str, *owed_: dict[str, Any]) -> Expectation:
+    """The one that serves is told what waits."""
+
+    def expect(play: Play, effect: Any) -> None:
+        assert isinstance(effect, Tell)
+        assert effect.connection == on
+        requests = read(effect.data)["payload"]["requests"]
+        assert [
+            {name: one[name] for name in ("id", "requester", "state", "kind")} for one in requests
+        ] == [*owed_]
+
+    return expect
+
+
+def welcomed(play: Play) -> dict[str, Any]:
+    """What the last who came in was told."""
+    (attach,) = [one for one in play.waiting if isinstance(one, Attach)]
+    play.waiting.clear()
+    welcome: dict[str, Any] = read(attach.welcome)["payload"]
+    return welcome
+
+
+@pytest.fixture
+def two(play: Play) -> Play:
+    """The agent has two connections that offer tools, and the newer one serves."""
+    one, other = {"you": True, "connection": "one"}, {"you": True, "connection": "two"}
+    play >> joins("files", "f1", conn="one", serve=True) << attached("f1", serving=one)
+    play << serving("files", "one")
+    play >> joins("files", "f2", conn="two", serve=True) << attached("f2", serving=other)
+    return play << serving("files", "two") << serving("f1", "two")
+
+
+@pytest.fixture
+def asked(two: Play) -> Play:
+    """Alice has asked it something."""
+    return two >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+
+
+@pytest.mark.requirement("serving.newest")
+def test_a_connection_that_offers_nothing_serves_nothing(play: Play) -> None:
+    nobody = {"you": False, "connection": None}
+    play >> joins("files", "f1") << attached("f1", serving=nobody)
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play >> says("f1", begin("q1")) << refused("f1", "not_serving")
+
+
+@pytest.mark.requirement("serving.newest", "serving.begun-once")
+def test_only_the_newest_begins_what_is_asked_and_only_once(asked: Play) -> None:
+    asked >> says("f1", begin("q1")) << refused("f1", "not_serving")
+    asked >> says("files", begin("q1")) << refused("files", "not_serving")
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files", correlation_id=["q1"])
+    asked >> says("f2", begin("q1")) << refused("f2", "request_begun")
+    asked >> says("f1", answer("q1")) << stored("mcp.response.tools/call", "files")
+    asked >> says("f2", begin("q1")) << refused("f2", "request_not_open")
+
+
+def test_beginning_needs_no_capability_and_heeds_a_deny(asked: Play) -> None:
+    asked >> says("bob", begin("q1")) << refused("bob", "not_asked")
+    rights = {**SETTINGS.rights, next(iter(SETTINGS.rights)): ("*",)}
+    denied = msgspec.structs.replace(
+        SETTINGS, rights=rights, account_rights={"account-files": ("!mcpx.begin.request",)}
+    )
+    asked >> (lambda play: play.room.configure(denied, play.now))
+    asked.waiting.clear()
+    asked >> says("f2", begin("q1")) << refused("f2", "capability_denied")
+
+
+@pytest.mark.parametrize("about", [[], ["q1", "q2"], ["q9"]])
+def test_beginning_names_one_open_request(asked: Play, about: list[str]) -> None:
+    code = "request_not_open" if about == ["q9"] else "correlation_required"
+    asked >> says("f2", begin("q1"), correlation_id=about) << refused("f2", code)
+
+
+def test_nobody_begins_by_a_message_that_comes_on_no_connection(asked: Play) -> None:
+    raw = msgspec.json.encode({"protocol": "mcpx/v1", **begin("q1")})
+    with pytest.raises(Exception, match="Only the connection that serves"):
+        asked.room.post(
+            principal("files"), asked.room._state.members.named("files").role, raw, asked.now
+        )  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("serving.take-over")
+def test_the_next_takes_over_what_nobody_has_begun(asked: Play) -> None:
+    asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> leaves("f2") << serving("files", "one")
+    asked << shown("f1", owed("q1", "running"), owed("q2", "waiting"))
+    asked >> says("f1", begin("q1")) << refused("f1", "request_begun")
+    asked >> says("f1", begin("q2")) << stored(BEGIN, "files")
+
+
+@pytest.mark.requirement("serving.interrupted")
+def test_what_was_begun_is_interrupted_when_its_connection_stays_away(asked: Play) -> None:
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
+    asked >> waits(RETURN - 1)
+    asked >> waits(1) << shown("f1", owed("q1", "interrupted"))
+    asked >> says("f1", begin("q1")) << stored(BEGIN, "files")
+    asked >> says("f1", begin("q1")) << refused("f1", "request_begun")
+
+
+@pytest.mark.requirement("serving.interrupted")
+def test_a_connection_that_comes_back_in_time_goes_on(asked: Play) -> None:
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
+    asked >> waits(RETURN - 1)
+    asked >> joins("files", "f3", conn="two", serve=True)
+    assert welcomed(asked)["waiting"]["requests"][0]["state"] == "running"
+    asked >> waits(RETURN)
+    asked >> says("f3", begin("q1")) << refused("f3", "request_begun")
+    asked >> says("f3", answer("q1")) << stored("mcp.response.tools/call", "files")
+
+
+def test_what_was_interrupted_runs_on_when_its_connection_comes_after_all(asked: Play) -> None:
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
+    asked >> waits(RETURN) << shown("f1", owed("q1", "interrupted"))
+    asked >> joins("files", "f3", conn="two", serve=True)
+    assert welcomed(asked)["waiting"]["requests"][0]["state"] == "running"
+
+
+def test_the_same_connection_coming_back_in_place_of_the_old_one_changes_nothing(
+    asked: Play,
+) -> None:
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> joins("files", "f3", conn="two", serve=True) << closed("f2", CloseCode.REPLACED)
+    asked << attached("f3", serving={"you": True, "connection": "two"})
+    asked >> waits(RETURN)
+    asked >> says("f3", begin("q1")) << refused("f3", "request_begun")
+
+
+def test_one_that_comes_back_without_tools_hands_over(asked: Play) -> None:
+    asked >> joins("files", "f3", conn="two") << closed("f2", CloseCode.REPLACED)
+    asked << attached("f3", serving={"you": False, "connection": "one"})
+    asked << serving("files", "one") << shown("f1", owed("q1", "waiting"))
+
+
+def test_when_the_last_that_offers_tools_goes_nobody_serves(two: Play) -> None:
+    two >> leaves("f2") << serving("files", "one") << shown("f1")
+    two >> leaves("f1") << serving("files", None)
+
+
+def test_a_connection_without_an_id_of_its_own_serves_too(play: Play) -> None:
+    play >> joins("files", "f1", serve=True)
+    told_ = welcomed(play)["serving"]
+    assert told_["you"]
+    assert told_["connection"]
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play >> says("f1", begin("q1")) << stored(BEGIN, "files")
+    play >> leaves("f1") << serving("files", None)
+    play >> waits(RETURN)
+    play >> joins("files", "f2", serve=True)
+    (waiting,) = welcomed(play)["waiting"]["requests"]
+    assert waiting["state"] == "interrupted"
+
+
+@pytest.mark.requirement("room.welcome-waiting", "serving.interrupted")
+def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(
+    asked: Play,
+) -> None:
+    asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    for snapshot in (None, asked.room.snapshot()):
+        room: Room = asked.rebuilt(snapshot=snapshot)
+        (attach,) = room.join(
+            "g1", principal("files"), _role(asked), asked.now, conn="three", serve=True
+        )
+        assert isinstance(attach, Attach)
+        waiting = read(attach.welcome)["payload"]["waiting"]
+        states = [(one["id"], one["state"]) for one in waiting["requests"]]
+        assert states == [("q1", "running"), ("q2", "waiting")]
+        effects = room.tick(asked.now + RETURN)
+        (notice_,) = [one for one in effects if isinstance(one, Tell)]
+        requests = read(notice_.data)["payload"]["requests"]
+        assert [one["state"] for one in requests] == ["interrupted", "waiting"]
+
+
+def _role(play: Play) -> Any:
+    member = play.room._state.members.named("files")
+    assert member
+    return member.role
+
+
+def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked: Play) -> None:
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> says("alice", notice("notifications/cancelled", about="q1"))
+    asked.waiting.clear()
+    asked >> leaves("f2") << serving("files", "one") << shown("f1")
+    asked >> waits(RETURN)
+    asked >> says("alice", call("files", n=3), id="q3") << stored(REQUEST, "alice")
+    asked >> leaves("f1") << serving("files", None)
+    asked >> leaves("files") << stored("system.presence.leave")
+    asked << stored("mcp.response.tools/call:read")
+
+
+@pytest.mark.requirement("room.welcome-waiting")
+def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play: Play) -> None:
+    (
+        play
+        >> says("bob", proposal(), id="p1", to=["files"])
+        << stored("mcp.proposal.tools/call", "bob")
+    )
+    play << logged("proposal.open", "bob")
+    play >> says("bob", proposal("write"), id="p2") << stored("mcp.proposal.tools/call", "bob")
+    play << logged("proposal.open", "bob")
+
+    def listed(name: str) -> list[str]:
+        play >> joins(name, f"{name}-again")
+        waiting = welcomed(play)["waiting"]
+        assert not waiting["more"]
+        return [one["id"] for one in waiting["proposals"]]
+
+    assert listed("alice") == ["p1", "p2"]
+    assert listed("bob") == listed("files") == []
+    allowed: Any = {"kind": "mcp.request.tools/call:read", "payload": {"params": {"name": "read"}}}
+    play >> says("alice", grant("files", allowed, "mcp.request.tools/list"))
+    play.waiting.clear()
+    assert listed("files") == ["p1"]
+    play >> says("alice", reject("p1")) << stored("mcpx.reject.proposal", "alice")
+    play << logged("proposal.rejected", "alice")
+    play >> says("alice", fulfil("p2", tool="write")) << stored(REQUEST, "alice")
+    play << logged("proposal.fulfilled", "alice")
+    assert listed("alice") == listed("files")[:0]
+
+
+def test_a_welcome_lists_so_many_and_says_that_there_are_more(stage: Any) -> None:
+    bounds = msgspec.structs.replace(SETTINGS.bounds, waiting=2)
+    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "files")
+    for n in range(3):
+        play >> joins("files", f"f{n}")
+        assert not welcomed(play)["waiting"]["more"]
+        play >> says("alice", call("files", n=n)) << stored(REQUEST, "alice")
+    play >> joins("files", "f4")
+    waiting = welcomed(play)["waiting"]
+    assert len(waiting["requests"]) == 2
+    assert waiting["more"]
