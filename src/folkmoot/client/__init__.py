@@ -15,9 +15,12 @@ from folkmoot.client.model import (
     Invitation,
     Me,
     Message,
+    OpenProposal,
+    OpenRequest,
     Participant,
     Progress,
     ToolResult,
+    Waiting,
 )
 from folkmoot.client.proposals import Outcome, Proposal
 from folkmoot.client.room import Room
@@ -52,6 +55,8 @@ __all__ = [
     "Invitation",
     "Me",
     "Message",
+    "OpenProposal",
+    "OpenRequest",
     "Outcome",
     "Participant",
     "Progress",
@@ -67,4 +72,5 @@ __all__ = [
     "Tool",
     "ToolFailed",
     "ToolResult",
+    "Waiting",
 ]

@@ -27,7 +27,13 @@ def rooms_url(url: str) -> str:
 
 
 def joining(
-    url: str, *, room: str, conn: str, after: int | None = None, epoch: str | None = None
+    url: str,
+    *,
+    room: str,
+    conn: str,
+    after: int | None = None,
+    epoch: str | None = None,
+    serve: bool = False,
 ) -> str:
     """The address of one connection; no token is ever part of it."""
     asked: dict[str, str] = {"room": room, "conn": conn}
@@ -35,4 +41,6 @@ def joining(
         asked["after"] = str(after)
     if epoch is not None:
         asked["epoch"] = epoch
+    if serve:
+        asked["serve"] = "1"
     return f"{url}?{urlencode(asked)}"

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-from folkmoot.client.model import Gap, Heard, Me, Message, Participant, Welcome
+from folkmoot.client.model import (
+    Gap,
+    Heard,
+    Me,
+    Message,
+    Participant,
+    ServingNotice,
+    Waiting,
+    Welcome,
+)
 from folkmoot.client.outbox import Outbox
 from folkmoot.client.proposals import Proposals
 from folkmoot.client.questions import Questions
+from folkmoot.client.refusals import refusal
 from folkmoot.client.service import Service
-from folkmoot.core.errors import ERRORS, AnswerLost, FolkmootError, MessageRefused
+from folkmoot.core.errors import AnswerLost, FolkmootError
 
 MOST_LISTED: Final = 20_000
 """Participants that are kept track of; of larger rooms the rest is not listed."""
-_TOLD: Final = frozenset(("error", "message"))
 
 
 class Hearing:
@@ -33,6 +42,12 @@ class Hearing:
         self.me = Me("")
         self.participants: dict[str, Participant] = {}
         self.credential: str | None = None
+        self.waiting = Waiting()
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether this program offers tools."""
+        return bool(self._service.tools)
 
     @property
     def is_needed(self) -> bool:
@@ -48,6 +63,9 @@ class Hearing:
         self.participants = self.participants | listed if is_cut and not first else listed
         self._outbox.sender = welcome.you.id
         self._proposals.quorum = welcome.quorum
+        self.waiting = welcome.waiting
+        if first:
+            self._service.told_serving(welcome.serving, welcome.waiting)
         if welcome.credential is not None:
             self.credential = welcome.credential
 
@@ -61,6 +79,11 @@ class Hearing:
     def told(self, heard: Heard) -> None:
         """A message for this connection alone."""
         payload = heard.payload or {}
+        if heard.kind == "system.serving":
+            with suppress(msgspec.ValidationError):
+                notice = msgspec.convert(payload, ServingNotice)
+                self._service.told_serving(notice, notice)
+            return
         refused = "error" in payload
         if heard.kind != "room.invite-ack" and not refused:
             return
@@ -115,6 +138,9 @@ class Hearing:
         self._proposals.hear_request(message)
         self._service.hear_request(message, self.me.id)
 
+    def _begun(self, message: Message) -> None:
+        self._service.hear_begun(message, self.me.id)
+
     def _answer(self, message: Message) -> None:
         self._questions.hear_answer(message)
         self._proposals.hear_answer(message)
@@ -152,22 +178,10 @@ HEARD: Final[dict[str, Hears]] = {
     "mcp.request": Hearing._request,
     "mcp.response": Hearing._answer,
     "mcp.notification": Hearing._notice,
+    "mcpx.begin": Hearing._begun,
     "mcpx.reject": Hearing._rejected,
     "mcpx.withdraw": Hearing._withdrawn,
     "system.proposal": Hearing._expired,
     "system.presence": Hearing._presence,
 }
 """The kinds the client itself listens for; of every other one only the author hears."""
-
-
-def refusal(payload: dict[str, Any]) -> FolkmootError:
-    """What the hub refused, as the error of the tree that has its code."""
-    words = payload.get("message")
-    message = words if isinstance(words, str) else "The hub refused the message."
-    data = {name: value for name, value in payload.items() if name not in _TOLD}
-    code = payload.get("error")
-    known = ERRORS.get(code, MessageRefused) if isinstance(code, str) else MessageRefused
-    error = known.__new__(known)
-    # Some leaves ask for more than the hub tells.
-    FolkmootError.__init__(error, message, **data)
-    return error

@@ -115,6 +115,57 @@ class Resumed(Struct, frozen=True):
     reason: str | None = None
 
 
+class OpenRequest(Struct, frozen=True):
+    """Something that was asked of this program's account and is not answered yet."""
+
+    id: str
+    seq: int = 0
+    kind: str = ""
+    requester: str = ""
+    state: str = "waiting"
+    """`waiting`: nobody has begun it; `running`: a connection of the account has; `interrupted`:
+    one had, and did not come back."""
+    message: dict[str, Any] | None = None
+    """The request itself, where it was fetched."""
+
+
+class OpenProposal(Struct, frozen=True):
+    """Something that others proposed, and that this program may decide on."""
+
+    id: str
+    seq: int = 0
+    kind: str = ""
+    proposer: str = ""
+    to: tuple[str, ...] = ()
+    rejections: int = 0
+
+
+class Waiting(Struct, frozen=True):
+    """What waits for this program: the oldest first, and whether there is more."""
+
+    requests: tuple[OpenRequest, ...] = ()
+    proposals: tuple[OpenProposal, ...] = ()
+    more: bool = False
+
+
+class WaitingPage(Waiting, frozen=True):
+    """The same, as it is fetched, with the messages."""
+
+
+class Serving(Struct, frozen=True):
+    """Which connection of the account runs what it is asked."""
+
+    you: bool
+    connection: str | None = None
+
+
+class ServingNotice(Serving, frozen=True):
+    """Another connection serves from now on, or something was interrupted."""
+
+    requests: tuple[OpenRequest, ...] = ()
+    more: bool = False
+
+
 class Welcome(Struct, frozen=True):
     """The first message on a connection, and the one after a change of rights."""
 
@@ -125,6 +176,9 @@ class Welcome(Struct, frozen=True):
     participants_total: int = 0
     quorum: int = 1
     resume: Resumed | None = None
+    serving: Serving | None = None
+    """None from a hub that does not know of it."""
+    waiting: Waiting = Waiting()
     credential: str | None = None
 
     def __repr__(self) -> str:

@@ -11,12 +11,14 @@ from typing import Any, Final, Self, TypeVar, overload
 from folkmoot.client.address import rooms_url
 from folkmoot.client.backoff import Backoff
 from folkmoot.client.hearing import Hearing
-from folkmoot.client.model import Me, Message, Participant
-from folkmoot.client.service import Service
+from folkmoot.client.model import Me, Message, OpenProposal, OpenRequest, Participant, Waiting
+from folkmoot.client.proposals import Outcome
+from folkmoot.client.rest import Rest, as_message
+from folkmoot.client.service import Decide, Service
 from folkmoot.client.session import Place, Session
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
-from folkmoot.core.errors import RoomLeft
+from folkmoot.core.errors import RequestFailed, RoomLeft
 
 F = TypeVar("F", bound=Function)
 
@@ -51,9 +53,15 @@ class Room(Verbs):
         self._place = Place(address, room, ssl, backoff or Backoff(), patience)
         self._token = token
         self._service = Service(
-            self._respond, self._post_response, self._tell_progress, at_once=calls_at_once
+            self._respond,
+            self._post_response,
+            self._tell_progress,
+            self._begin,
+            self._owed,
+            at_once=calls_at_once,
         )
         self._hearing = Hearing(self._outbox, self._questions, self._proposals, self._service)
+        self._rest = Rest(address, room, ssl, lambda: self._hearing.credential or token)
         self._tasks: asyncio.TaskGroup | None = None
         self._session: Session | None = None
         self._staying: asyncio.Task[None] | None = None
@@ -100,7 +108,12 @@ class Room(Verbs):
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(
-        self, /, *, name: str | None = None, description: str | None = None
+        self,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        idempotent: bool = False,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -110,19 +123,69 @@ class Room(Verbs):
         *,
         name: str | None = None,
         description: str | None = None,
+        idempotent: bool = False,
     ) -> Any:
         """Offer a function to the room, before or after entering it.
 
         Its parameters become the input schema, its docstring the description. A parameter of the
-        type `Context` tells of the caller, and takes no part in the schema.
+        type `Context` tells of the caller, and takes no part in the schema. A call of one that is
+        `idempotent` is run again where it was interrupted.
         """
 
         def offer(offered: F) -> F:
-            tool = make_tool(offered, name, description)
+            tool = make_tool(offered, name, description, idempotent=idempotent)
             self._service.tools[tool.name] = tool
+            if self._session is not None:
+                self._session.offer()
             return offered
 
         return offer if function is None else offer(function)
+
+    def on_interrupted(self, decide: Decide) -> Decide:
+        """Have a function, async or not, decide about calls that were interrupted.
+
+        Such a call was begun by a connection that did not come back, so nobody knows how far it
+        came. The function gets the request. True runs it again, False answers it with an error, and
+        None leaves it to the function to answer. Without one, it is answered with an error.
+        """
+        self._service.on_interrupted = decide
+        return decide
+
+    @property
+    def waiting(self) -> Waiting:
+        """What waited for this program when the hub last said so."""
+        return self._hearing.waiting
+
+    async def list_waiting(self) -> list[OpenRequest | OpenProposal]:
+        """What waits for this program now, in its order: open requests, and open proposals."""
+        found: list[OpenRequest | OpenProposal] = []
+        while True:
+            page = await self._rest.waiting(found[-1].seq if found else 0)
+            found += sorted((*page.requests, *page.proposals), key=lambda one: one.seq)
+            if not page.more:
+                return found
+
+    async def approve(
+        self,
+        proposal: Message | str,
+        *,
+        to: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in `request`
+    ) -> Outcome:
+        """Fulfil a proposal, which may be named by its id, and answer what came of it."""
+        found = await self._rest.proposal(proposal) if isinstance(proposal, str) else proposal
+        try:
+            result = await self.fulfil(found, to=to, timeout=timeout)
+        except RequestFailed as error:
+            return Outcome("fulfilled", self.me.id, error=error)
+        return Outcome("fulfilled", self.me.id, result=result)
+
+    async def _owed(self) -> list[tuple[OpenRequest, Message]]:
+        return [
+            (one, as_message(one.message))
+            for one in await self.list_waiting()
+            if isinstance(one, OpenRequest) and one.message is not None
+        ]
 
     async def __aenter__(self) -> Self:
         """Come in; whatever keeps us out is raised."""

@@ -1,31 +1,51 @@
 """Serving tools: requests come in, each is answered by a task of its own, and some are cancelled.
 
-What was asked while the connection was away is served only if nobody has answered it since: the
-hub answers for those who left.
+An account may have several connections, and the hub says which of them serves. Before a call is
+run the hub is told that it is begun, and lets one connection begin each; so a call is run once. One
+that was begun by a connection that did not come back is interrupted: nobody knows how far it came,
+so it is run again only if its tool is idempotent or the author says so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeAlias
+from uuid import uuid4
 
-from folkmoot.client.model import Message
+from folkmoot.client.model import Message, OpenRequest, Serving, ServingNotice, Waiting
 from folkmoot.client.tools import Context, TellProgress, Tool
-from folkmoot.core.errors import ArgumentInvalid, FolkmootError
+from folkmoot.core.errors import (
+    AnswerLost,
+    ArgumentInvalid,
+    FolkmootError,
+    NotServing,
+    RateLimited,
+    RequestBegun,
+)
 from folkmoot.core.errors.base import INVALID_PARAMS
 
 logger = logging.getLogger("folkmoot.client")
 
 METHOD_NOT_FOUND: Final = -32601
 BUSY: Final = -32000
+INTERRUPTED: Final = (
+    "The call was interrupted when the agent restarted. It may have been done; it was not repeated."
+)
 MOST_CALLS: Final = 256
 """Requests that are served or wait for their turn; further ones are told that we are busy."""
 
 Answer: TypeAlias = dict[str, Any]
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+Begin: TypeAlias = Callable[[str, Message], Awaitable[None]]
+"""Tells the hub, with a message of this id, that a request is begun; a refusal is raised."""
+Owed: TypeAlias = Callable[[], Awaitable[list[tuple[OpenRequest, Message]]]]
+"""Fetches the requests that are open, also those this program never heard of."""
+Decide: TypeAlias = Callable[[Message], bool | Awaitable[bool | None] | None]
+"""Decides about a request that was interrupted."""
 
 
 class Respond(Protocol):
@@ -43,18 +63,41 @@ class Service:
         respond: Respond,
         post: Callable[[Message, Answer], None],
         tell: TellProgress,
+        begin: Begin,
+        owed: Owed,
         *,
         at_once: int,
     ) -> None:
         self.tools: dict[str, Tool] = {}
         self.spawn: Spawn | None = None
+        self.on_interrupted: Decide | None = None
         self._respond = respond
         self._post = post
         self._tell = tell
+        self._begin = begin
+        self._owed = owed
         self._turn = asyncio.Semaphore(at_once)
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._begun: dict[str, str] = {}
+        """The message by which this program began a request, by the request's id."""
         self._waiting: dict[str, Message] = {}
+        """Requests that nobody has begun, as far as is known here."""
+        self._others: dict[str, Message] = {}
+        """Requests that another connection of the account has begun."""
+        self._listed: dict[str, OpenRequest] = {}
+        """What the hub said is open, and was not looked at yet."""
+        self._more = False
+        self._serving = False
+        self._begins = False
         self._live = False
+
+    def told_serving(self, serving: Serving | None, listed: Waiting | ServingNotice) -> None:
+        """Whether this connection serves, and what is open; a hub that says nothing lets all."""
+        self._begins = serving is not None
+        self._serving = serving is None or serving.you
+        self._listed = {one.id: one for one in listed.requests}
+        self._more = listed.more
+        self._go_on()
 
     def hold(self) -> None:
         """The connection is away, or what was missed is being replayed."""
@@ -63,30 +106,81 @@ class Service:
     def flow(self) -> None:
         """Everything that was missed is known: serve what still waits for an answer."""
         self._live = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not (self._live and self._serving and self.tools):
+            return
         waiting, self._waiting = self._waiting, {}
         for request in waiting.values():
             self._start(request)
+        listed, self._listed = self._listed, {}
+        fetch, self._more = self._more, False
+        for one in listed.values():
+            if one.id in self._running or one.state == "running":
+                continue
+            request_of = self._others.pop(one.id, None)
+            if one.state == "interrupted" and request_of is not None:
+                self._interrupted(request_of)
+            else:
+                fetch = True
+        if fetch and self.spawn is not None:
+            self.spawn(self._fetch())
+
+    async def _fetch(self) -> None:
+        """Serve what was asked when nobody here heard it."""
+        try:
+            owed = await self._owed()
+        except FolkmootError as error:
+            logger.warning("open requests could not be fetched: %s", error.message)
+            return
+        for one, request in owed:
+            if one.id in self._running or not self._serving:
+                continue
+            if one.state == "waiting":
+                self._start(request)
+            elif one.state == "interrupted":
+                self._interrupted(request)
 
     def hear_request(self, request: Message, me: str) -> None:
         """A request; it is ours if it is to us, and we have tools."""
         if not self.tools or request.to != (me,):
             return
-        if self._live:
+        if self._live and self._serving:
             self._start(request)
         elif len(self._waiting) < MOST_CALLS:
             self._waiting[request.id] = request
+        else:
+            self._more = True
+
+    def hear_begun(self, message: Message, me: str) -> None:
+        """A connection of the account begins a request; where it is another, we do not."""
+        if message.sender != me:
+            return
+        for id_ in message.correlation_id:
+            if self._begun.get(id_) == message.id:
+                continue
+            request = self._waiting.pop(id_, None)
+            if request is not None and len(self._others) < MOST_CALLS:
+                self._others[id_] = request
+            self._cancel(id_)
 
     def hear_ended(self, message: Message) -> None:
         """A request was answered for us, or cancelled: nobody waits for our answer."""
         for id_ in message.correlation_id:
-            self._waiting.pop(id_, None)
-            task = self._running.pop(id_, None)
-            if task is not None:
-                task.cancel()
+            for known in (self._waiting, self._others, self._listed):
+                known.pop(id_, None)
+            self._cancel(id_)
+
+    def _cancel(self, id_: str) -> None:
+        task = self._running.pop(id_, None)
+        if task is not None:
+            task.cancel()
 
     def missed(self) -> None:
         """What became of the requests is unknown; those not begun are not begun any more."""
         self._waiting.clear()
+        self._others.clear()
 
     def end(self) -> None:
         """Serve nothing more."""
@@ -96,7 +190,7 @@ class Service:
             task.cancel()
 
     def _start(self, request: Message) -> None:
-        if self.spawn is None:
+        if self.spawn is None or request.id in self._running:
             return
         if len(self._running) >= MOST_CALLS:
             self._post(request, _error(BUSY, "Too many calls at once; try again later."))
@@ -106,13 +200,68 @@ class Service:
     async def _serve(self, request: Message) -> None:
         try:
             async with self._turn:
+                if not await self._may_run(request):
+                    return
                 answer = await self._answer(request)
         finally:
             # From here on nothing cancels the task: its answer is on its way.
             self._running.pop(request.id, None)
+            self._begun.pop(request.id, None)
         # The request may have been cancelled while its answer was made.
         with suppress(FolkmootError):
             await self._respond(request, answer)
+
+    async def _may_run(self, request: Message) -> bool:
+        """Tell the hub that a call is begun; False where it must not be, or not here."""
+        if not self._begins or request.payload.get("method") != "tools/call":
+            return True
+        while True:
+            id_ = self._begun[request.id] = uuid4().hex
+            try:
+                await self._begin(id_, request)
+            except NotServing:
+                if self._serving:
+                    # It is ours again since.
+                    continue
+                self._waiting[request.id] = request
+            except RequestBegun:
+                self._others[request.id] = request
+            except RateLimited as error:
+                await asyncio.sleep(error.data.get("retry_after", 1))
+                continue
+            except AnswerLost:
+                # It may count as begun, and was not run.
+                self._running.pop(request.id, None)
+                self._interrupted(request)
+            except FolkmootError:
+                pass
+            else:
+                return True
+            return False
+
+    def _interrupted(self, request: Message) -> None:
+        """A call was begun and not finished: run it again, or ask the author."""
+        name = request.payload.get("params", {}).get("name")
+        tool = self.tools.get(name) if isinstance(name, str) else None
+        if tool is not None and tool.idempotent:
+            self._start(request)
+        elif self.spawn is not None and request.id not in self._running:
+            self._running[request.id] = self.spawn(self._ask_author(request))
+
+    async def _ask_author(self, request: Message) -> None:
+        again: bool | None = False
+        try:
+            if self.on_interrupted is not None:
+                decided = self.on_interrupted(request)
+                again = await decided if inspect.isawaitable(decided) else decided
+        except Exception:
+            logger.exception("nothing was decided about an interrupted call")
+        finally:
+            self._running.pop(request.id, None)
+        if again:
+            self._start(request)
+        elif again is not None:
+            self._post(request, _error(BUSY, INTERRUPTED, data={"code": "interrupted"}))
 
     async def _answer(self, request: Message) -> Answer:
         method = request.payload.get("method")
@@ -141,5 +290,5 @@ class Service:
         return {"result": called}
 
 
-def _error(code: int, message: str) -> Answer:
-    return {"error": {"code": code, "message": message}}
+def _error(code: int, message: str, **more: Any) -> Answer:
+    return {"error": {"code": code, "message": message, **more}}

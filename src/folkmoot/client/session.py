@@ -58,6 +58,7 @@ class Again(Enum):
 
     CATCH_UP = "the author has read everything that fitted, and wants what did not"
     NEARER = "the history begins later than where we were: go on from there"
+    OFFER = "the first tool was offered, which the hub is told when a connection begins"
 
 
 class Session:
@@ -71,6 +72,7 @@ class Session:
         self._link: Link | None = None
         self._after: int | None = None
         self._welcomed = False
+        self._offered = False
         self._again: asyncio.Future[Again] | None = None
         self._wanted: asyncio.Future[None] | None = None
         self.position = Position()
@@ -140,6 +142,7 @@ class Session:
         self._again = asyncio.get_running_loop().create_future()
         self._welcomed = False
         self._after = self.position.resume_after(hungry=self.inbox.is_hungry)
+        self._offered = self._hearing.offers_tools
         place = self._place
         url = joining(
             place.url,
@@ -147,6 +150,7 @@ class Session:
             conn=self._conn,
             after=self._after,
             epoch=self.position.epoch,
+            serve=self._offered,
         )
         token = self._hearing.credential or self._token
         try:
@@ -209,6 +213,11 @@ class Session:
         self._link.resume()
         if self.position.behind and self.inbox.is_hungry:
             self._begin_again(Again.CATCH_UP)
+
+    def offer(self) -> None:
+        """Tell the hub that there are tools, if the connection of the moment did not."""
+        if not self._offered and self._welcomed and self._link is not None:
+            self._begin_again(Again.OFFER)
 
     def _begin_again(self, why: Again) -> None:
         if self._again is not None and not self._again.done():
@@ -276,3 +285,5 @@ class Session:
     def _flow_when_live(self) -> None:
         if self.position.is_live and self._link is not None:
             self._hearing.flow(self._link.send)
+            if self._hearing.offers_tools:
+                self.offer()

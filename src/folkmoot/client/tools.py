@@ -63,11 +63,15 @@ class Tool(Struct, frozen=True):
     arguments: type[Struct]
     context: str | None
     """The parameter that takes the context, if one does."""
+    idempotent: bool = False
+    """Whether a call may be run again after it was interrupted."""
 
     @property
     def listed(self) -> dict[str, Any]:
         """As `tools/list` tells of it."""
         told = {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        if self.idempotent:
+            told["annotations"] = {"idempotentHint": True}
         return {name: value for name, value in told.items() if value}
 
     async def call(self, arguments: Any, context: Context) -> dict[str, Any]:
@@ -97,7 +101,13 @@ class Tool(Struct, frozen=True):
         return {name: value for name, value in values if value is not UNSET}
 
 
-def make_tool(function: Function, name: str | None = None, description: str | None = None) -> Tool:
+def make_tool(
+    function: Function,
+    name: str | None = None,
+    description: str | None = None,
+    *,
+    idempotent: bool = False,
+) -> Tool:
     """A tool from a function; a `TypeError` or `ValueError` says why it cannot be one."""
     called = getattr(function, "__name__", "tool") if name is None else name
     try:
@@ -130,9 +140,8 @@ def make_tool(function: Function, name: str | None = None, description: str | No
         "Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=True
     )
     told = inspect.getdoc(function) if description is None else description
-    return Tool(
-        called, told or "", _schema(called, arguments, defaults), function, arguments, context
-    )
+    schema = _schema(called, arguments, defaults)
+    return Tool(called, told or "", schema, function, arguments, context, idempotent)
 
 
 def _schema(name: str, arguments: type[Struct], defaults: dict[str, Any]) -> dict[str, Any]:

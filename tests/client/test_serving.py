@@ -1,0 +1,305 @@
+"""Several connections of one account: one of them serves, and each call is run once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot.client import Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
+from folkmoot.core.errors import FolkmootError
+from tests.client.hub import SETTINGS, Envelope, hub
+from tests.client.support import SOON, enter, eventually
+from tests.harness import run
+from tests.transports.rooms.support import ROOM, Person, Town, town
+
+
+class Agent:
+    """A program with tools, and what it ran."""
+
+    def __init__(self, room: Room, **tool: Any) -> None:
+        self.room = room
+        self.ran: list[int] = []
+        self.free = asyncio.Event()
+        self.free.set()
+
+        @room.tool(**tool)
+        async def act(n: int) -> str:
+            self.ran.append(n)
+            await self.free.wait()
+            return str(n)
+
+
+def serving(room: Room) -> bool:
+    return room._service._serving
+
+
+async def outcome_of(call: Awaitable[ToolResult]) -> str | None:
+    """What a call was answered with, or why it failed."""
+    try:
+        return (await call).text
+    except RequestFailed as failure:
+        return failure.reason
+
+
+@pytest.mark.requirement("serving.newest", "serving.begun-once")
+def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice:
+            first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+            async with first.room:
+                assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+                async with second.room:
+                    assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+                await eventually(lambda: serving(first.room))
+                assert (await alice.call("bob", "act", {"n": 3})).text == "3"
+            assert (first.ran, second.ran) == ([1, 3], [2])
+
+    run(main())
+
+
+@pytest.mark.requirement("serving.begun-once")
+def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice:
+            first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+            first.free.clear()
+            async with first.room, asyncio.TaskGroup() as tasks:
+                calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
+                await eventually(lambda: first.ran == [1])
+                async with second.room:
+                    first.free.set()
+                    assert (await calling).text == "1"
+                    assert second.ran == []
+
+    run(main())
+
+
+@pytest.mark.requirement("serving.take-over")
+def test_the_next_takes_over_what_the_first_had_not_begun() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice:
+            standby = Agent(enter(there, "bob"))
+            first = Agent(enter(there, "bob", calls_at_once=1))
+            first.free.clear()
+            async with standby.room, asyncio.TaskGroup() as tasks:
+                async with first.room:
+                    calls = [
+                        tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n})))
+                        for n in range(3)
+                    ]
+                    await eventually(lambda: first.ran == [0])
+                    await eventually(lambda: len(first.room._service._running) == 3)
+                assert [await call for call in calls] == ["interrupted", "1", "2"]
+                assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
+
+    run(main())
+
+
+@pytest.mark.requirement("serving.interrupted")
+@pytest.mark.parametrize("decided", [None, True, False])
+def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(
+    decided: bool | None,
+) -> None:
+    async def main() -> None:
+        async with interrupted() as (calling, standby):
+            asked: list[Message] = []
+            if decided is not None:
+
+                @standby.room.on_interrupted
+                async def decide(request: Message) -> bool | None:
+                    asked.append(request)
+                    return decided
+
+            assert await calling == ("1" if decided else "interrupted")
+            assert standby.ran == ([1] if decided else [])
+            assert [one.payload["params"]["arguments"] for one in asked] == [{"n": 1}] * len(asked)
+            assert len(asked) == (decided is not None)
+
+    run(main())
+
+
+def test_an_author_may_answer_an_interrupted_call_by_hand() -> None:
+    async def main() -> None:
+        async with interrupted() as (calling, standby):
+            asked: asyncio.Queue[Message] = asyncio.Queue()
+
+            @standby.room.on_interrupted
+            def decide(request: Message) -> None:
+                asked.put_nowait(request)
+
+            request = await asked.get()
+            found = {"content": [{"type": "text", "text": "it was done"}]}
+            await standby.room.respond(request, result=found)
+            assert await calling == "it was done"
+
+    run(main())
+
+
+def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with interrupted() as (calling, standby):
+
+            @standby.room.on_interrupted
+            def decide(request: Message) -> bool:
+                raise ZeroDivisionError
+
+            assert await calling == "interrupted"
+
+    run(main())
+    assert "nothing was decided" in caplog.text
+
+
+@pytest.mark.requirement("serving.interrupted")
+def test_a_call_of_an_idempotent_tool_runs_again() -> None:
+    async def main() -> None:
+        async with interrupted(idempotent=True) as (calling, standby):
+            assert await calling == "1"
+            assert standby.ran == [1]
+            (listed,) = [tool.listed for tool in standby.room.tools.values()]
+            assert listed["annotations"] == {"idempotentHint": True}
+
+    run(main())
+
+
+@asynccontextmanager
+async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Agent]]:
+    """Alice has called bob, who was cut off for good while the call ran; another is there."""
+    async with hub() as there, enter(there, "alice") as alice:
+        standby, first = Agent(enter(there, "bob"), **tool), Agent(enter(there, "bob"), **tool)
+        first.free.clear()
+        async with standby.room, asyncio.TaskGroup() as tasks:
+            async with first.room:
+                calling = tasks.create_task(outcome_of(alice.call("bob", "act", {"n": 1})))
+                await eventually(lambda: first.ran == [1])
+            await eventually(lambda: serving(standby.room))
+            asyncio.get_running_loop().call_soon(there.tick)
+            yield calling, standby
+
+
+@pytest.mark.parametrize("moment", ["before", "after", "told bob"])
+def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(moment: str) -> None:
+    async def main() -> None:
+        patient = msgspec.structs.replace(SETTINGS, return_seconds=30.0)
+        async with hub(patient) as there, enter(there, "alice") as alice:
+            agent, standby = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+
+            def cuts(now: str, envelope: Envelope) -> bool:
+                if now != moment or envelope["kind"] != "mcpx.begin.request":
+                    return False
+                there.cuts = lambda moment, envelope: False
+                return True
+
+            async with standby.room, agent.room:
+                there.cuts = cuts
+                called = await alice.call("bob", "act", {"n": 1}, timeout=30)
+                assert called.text == "1"
+                assert sorted(agent.ran + standby.ran) == [1]
+
+    run(main())
+
+
+def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as room:
+            assert "serve" not in there.joins[-1]
+            agent = Agent(room)
+            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+            assert there.joins[-1]["serve"] == "1"
+            assert there.joins[-1]["conn"] == there.joins[-2]["conn"]
+            assert agent.ran == [1]
+            assert there.kinds().count("system.presence.join") == 2
+
+    run(main())
+
+
+def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice:
+            there.knows_serving = False
+            agent = Agent(enter(there, "bob"))
+            async with agent.room:
+                assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+            assert not [kind for kind in there.kinds() if kind.startswith("mcpx.begin")]
+
+    run(main())
+
+
+class Square:
+    """A room of a real hub, its owner and an agent's account."""
+
+    def __init__(self, there: Town, owner: Person, account: Person) -> None:
+        self.there = there
+        self.owner = owner
+        self.account = account
+
+    def enter(self, who: Person, **more: Any) -> Room:
+        return Room(self.there.hub.base_url, room=ROOM, token=who.token, backoff=SOON, **more)
+
+
+@asynccontextmanager
+async def square(folder: Path, **values: Any) -> AsyncIterator[Square]:
+    async with town(folder, **values) as there:
+        owner, account = await there.person("alice"), await there.person("rob")
+        await there.room(owner, capabilities=None)
+        yield Square(there, owner, account)
+
+
+@pytest.mark.requirement("room.welcome-waiting")
+def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(tmp_path: Path) -> None:
+    async def main() -> None:
+        # Someone is there under the agent's name, and offers nothing.
+        async with (
+            square(tmp_path) as here,
+            here.enter(here.owner) as alice,
+            here.enter(here.account) as watching,
+            asyncio.TaskGroup() as tasks,
+        ):
+            calls = [tasks.create_task(alice.call("rob", "act", {"n": n})) for n in range(3)]
+            await eventually(lambda: watching.last_seq >= 5)
+            waiting = await watching.list_waiting()
+            assert [one.state for one in waiting if isinstance(one, OpenRequest)] == ["waiting"] * 3
+            agent = Agent(here.enter(here.account))
+            async with agent.room as room:
+                assert [(await call).text for call in calls] == ["0", "1", "2"]
+                assert sorted(agent.ran) == [0, 1, 2]
+                assert len(room.waiting.requests) == 3
+
+    run(main())
+
+
+@pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
+def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as here, here.enter(here.account) as rob:
+            call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
+            proposal = await rob.propose("tools/call", call, to="gateway")
+            async with here.enter(here.owner) as alice:
+                (waiting,) = alice.waiting.proposals
+                assert (waiting.id, waiting.proposer, waiting.to) == (
+                    proposal.id,
+                    "rob",
+                    ("gateway",),
+                )
+                (listed,) = await alice.list_waiting()
+                assert isinstance(listed, OpenProposal)
+                outcome = await alice.approve(listed.id)
+                assert outcome.is_done
+                assert outcome.by == "alice"
+                assert outcome.result["structuredContent"]["status"] == "broadcasted"
+                assert (await proposal.outcome()).by == "alice"
+                with pytest.raises(FolkmootError) as refused:
+                    await alice.approve(listed.id)
+                assert refused.value.code == "proposal_closed"
+                with pytest.raises(FolkmootError) as refused:
+                    await alice.approve("none")
+                assert refused.value.code == "proposal_unknown"
+
+    run(main())
