@@ -34,7 +34,10 @@ class Rest:
 
     async def waiting(self, after: int = 0) -> WaitingPage:
         """A page of what waits for this program."""
-        return msgspec.convert(await self._get("/waiting", after=after), WaitingPage)
+        try:
+            return msgspec.convert(await self._get("/waiting", after=after), WaitingPage)
+        except msgspec.ValidationError:
+            raise AnswerInvalid("The hub's list of what waits cannot be understood.") from None
 
     async def proposal(self, id_: str) -> Message:
         """The message of a proposal."""

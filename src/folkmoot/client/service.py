@@ -25,6 +25,8 @@ from folkmoot.core.errors import (
     NotServing,
     RateLimited,
     RequestBegun,
+    RequestNotOpen,
+    RoomLeft,
 )
 from folkmoot.core.errors.base import INVALID_PARAMS
 
@@ -87,6 +89,7 @@ class Service:
         self._listed: dict[str, OpenRequest] = {}
         """What the hub said is open, and was not looked at yet."""
         self._more = False
+        self._fetching: asyncio.Task[None] | None = None
         self._serving = False
         self._begins = False
         self._live = False
@@ -125,7 +128,12 @@ class Service:
             else:
                 fetch = True
         if fetch and self.spawn is not None:
-            self.spawn(self._fetch())
+            self._stop_fetching()
+            self._fetching = self.spawn(self._fetch())
+
+    def _stop_fetching(self) -> None:
+        if self._fetching is not None:
+            self._fetching.cancel()
 
     async def _fetch(self) -> None:
         """Serve what was asked when nobody here heard it."""
@@ -186,6 +194,7 @@ class Service:
         """Serve nothing more."""
         self._live = False
         self.spawn = None
+        self._stop_fetching()
         for task in list(self._running.values()):
             task.cancel()
 
@@ -233,8 +242,11 @@ class Service:
                 # It may count as begun, and was not run.
                 self._running.pop(request.id, None)
                 self._interrupted(request)
-            except FolkmootError:
+            except (RequestNotOpen, RoomLeft):
                 pass
+            except FolkmootError as error:
+                why = f"The call could not be begun: {error.message}"
+                self._post(request, _error(BUSY, why))
             else:
                 return True
             return False

@@ -1,0 +1,240 @@
+"""Races of approvals, connections and restarts: each call is begun at most once, none is forgotten.
+
+An agent has two connections. What is proposed is approved from four places at once, while the hub
+is killed, connections are cut off and others come in their place. Whatever happens, a call is run
+once or not at all, and whoever waits for it is told what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from folkmoot.client import Outcome, Proposal, Room
+from folkmoot.core.errors import FolkmootError
+from tests import process
+from tests.client.support import SOON
+from tests.faults.letters import line
+from tests.harness import run
+from tests.interaction.room_client import rest
+from tests.transports.rooms.support import ROOM, town
+
+MOMENT: Final = 0.03
+"""Seconds within which everything of a race happens."""
+CALLS: Final = 3
+ENDS: Final = ("done", "interrupted", "target_left")
+"""What may come of a call: it was run, or nobody knows how far it came, or the agent was gone."""
+GONE: Final = (FolkmootError, OSError, asyncio.IncompleteReadError, AssertionError)
+"""How an approval fails whose hub is killed, or that came too late."""
+
+
+class Agent:
+    """One program of the agent's account; what it begins is written down by everyone's hand."""
+
+    def __init__(self, race: Races) -> None:
+        self.room = Room(race.url, room=ROOM, token=race.tokens["rob"], backoff=SOON)
+
+        @self.room.tool
+        async def act(n: int) -> str:
+            race.begun[n] += 1
+            await asyncio.sleep(race.chance.random() * MOMENT)
+            return "done"
+
+    async def crash(self) -> None:
+        """End without a word, and leave everything as it is."""
+        session = self.room._session
+        if session is not None and session._link is not None:
+            session._link.drop()
+        await self.room._leave()
+
+
+class Races:
+    """A hub that is killed again and again, and those who use it."""
+
+    def __init__(self, folder: Path, port: int, tokens: dict[str, str], seed: int) -> None:
+        self.folder = folder
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.tokens = tokens
+        self.chance = random.Random(seed)
+        self.begun: Counter[int] = Counter()
+        self.ends: Counter[str] = Counter()
+        self.kills = self.crashes = 0
+        self.agents: list[Agent] = []
+        self._hub: process.Process | None = None
+        self._number = 0
+
+    def start(self) -> None:
+        self._hub = process.Process(
+            self.folder,
+            FOLKMOOT_RATE_LIMITS="off",
+            FOLKMOOT_LOG_LEVEL="error",
+            FOLKMOOT_ROOMS_RETURN_SECONDS="1.5",
+        )
+
+    def stop(self) -> None:
+        if self._hub is not None:
+            self._hub.__exit__()
+
+    async def kill_hub(self) -> None:
+        self.kills += 1
+        await asyncio.to_thread(self.stop)
+        await asyncio.to_thread(self.start)
+
+    async def crash(self, *agents: Agent) -> None:
+        """Agents end, and as many others come in their place."""
+        for agent in agents:
+            self.crashes += 1
+            self.agents.remove(agent)
+        await asyncio.gather(*(agent.crash() for agent in agents))
+        for _ in agents:
+            await self.come()
+
+    async def come(self) -> None:
+        """Another program of the agent's comes in, however long the hub is away."""
+        while True:
+            agent = Agent(self)
+            try:
+                await agent.room.__aenter__()
+            except FolkmootError:
+                await asyncio.sleep(MOMENT)
+                continue
+            self.agents.append(agent)
+            return
+
+    async def run(self, rounds: int) -> None:
+        async with self._enter("ann") as ann, self._enter("bob") as bob:
+            for _ in range(2):
+                await self.come()
+            for _ in range(rounds):
+                await self._race(ann, bob)
+            for agent in self.agents:
+                await agent.room.__aexit__(None, None, None)
+
+    def _enter(self, who: str) -> Room:
+        return Room(self.url, room=ROOM, token=self.tokens[who], backoff=SOON)
+
+    async def _race(self, ann: Room, bob: Room) -> None:
+        proposals: dict[int, Proposal] = {}
+        for _ in range(CALLS):
+            self._number += 1
+            call = {"name": "act", "arguments": {"n": self._number}}
+            proposals[self._number] = await bob.propose("tools/call", call, to="rob")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._disturb())
+            for proposal in proposals.values():
+                for approve in (self._by_rest, self._by_tool, self._by_id, self._by_message):
+                    tasks.create_task(self._later(approve(ann, proposal)))
+        for n, proposal in proposals.items():
+            end = await self._end_of(ann, proposal)
+            self.ends[end] += 1
+            assert end in ENDS, f"call {n} came to {end}"
+            assert self.begun[n] <= 1, f"call {n} was begun {self.begun[n]} times"
+            assert self.begun[n] == 1 or end != "done"
+
+    async def _disturb(self) -> None:
+        await asyncio.sleep(self.chance.random() * MOMENT)
+        oldest, newest = self.agents
+        match self.chance.randrange(7):
+            case 0:
+                await self.kill_hub()
+            case 1:
+                await self.crash(newest)
+            case 2:
+                await self.crash(oldest)
+            case 3:
+                await self.crash(oldest, newest)
+            case 4:
+                await asyncio.gather(self.kill_hub(), self.crash(newest))
+            case 5:
+                await asyncio.gather(self.kill_hub(), self.crash(oldest, newest))
+            case 6:
+                await self.come()
+                await self.agents.pop(0).room.__aexit__(None, None, None)
+
+    async def _later(self, approval: Awaitable[Any]) -> None:
+        await asyncio.sleep(self.chance.random() * MOMENT)
+        with suppress(*GONE):
+            await approval
+
+    async def _by_rest(self, _: Room, proposal: Proposal) -> None:
+        path = f"/{ROOM}/proposals/{proposal.id}/approve?wait=0"
+        await rest(self.port, self.tokens["ann"], "POST", path)
+
+    async def _by_tool(self, _: Room, proposal: Proposal) -> None:
+        given = {"room": ROOM, "proposal": proposal.id, "decision": "fulfil"}
+        async with line(self.port, self.tokens["ann"]) as assistant:
+            await assistant.call("room_decide", **given)
+
+    async def _by_id(self, ann: Room, proposal: Proposal) -> None:
+        await ann.approve(proposal.id)
+
+    async def _by_message(self, ann: Room, proposal: Proposal) -> None:
+        await ann.fulfil(proposal.message)
+
+    async def _end_of(self, ann: Room, proposal: Proposal) -> str:
+        """What came of a proposal; where nobody's approval arrived, it is approved now."""
+        ended = asyncio.ensure_future(proposal.outcome())
+        while not ended.done():
+            await asyncio.wait((ended,), timeout=MOMENT)
+            with suppress(*GONE):
+                await self._by_rest(ann, proposal)
+        return _end(ended.result())
+
+
+def _end(outcome: Outcome) -> str:
+    assert outcome.state == "fulfilled"
+    if outcome.error is not None:
+        return str(outcome.error.reason)
+    return str(outcome.result["content"][0]["text"])
+
+
+@contextmanager
+def races(folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[Races]:
+    """A hub with a room in it, where it can be found again after each kill."""
+
+    async def people() -> tuple[dict[str, str], int]:
+        async with town(folder) as hub:
+            made = {name: await hub.person(name) for name in ("ann", "bob")}
+            made["rob"] = await hub.person("rob", account_type="agent")
+            await hub.room(made["ann"], capabilities=None)
+            tokens = {name: person.token for name, person in made.items()}
+            return tokens, int(hub.hub.base_url.rpartition(":")[2])
+
+    tokens, port = run(people())
+    monkeypatch.setattr(
+        process, "serving", lambda data: ["serve", "--port", str(port), "--data", str(data)]
+    )
+    there = Races(folder, port, tokens, seed)
+    there.start()
+    try:
+        yield there
+    finally:
+        there.stop()
+
+
+def check(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rounds: int, seed: int, seconds: float
+) -> Races:
+    with races(folder, monkeypatch, seed) as there:
+        run(there.run(rounds), seconds)
+    assert sum(there.ends.values()) == rounds * CALLS
+    assert there.ends["done"] > rounds
+    return there
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("serving.begun-once", "serving.take-over", "serving.interrupted")
+@pytest.mark.parametrize("seed", range(2))
+def test_each_call_is_begun_at_most_once_and_none_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    check(tmp_path, monkeypatch, 12, seed, 600)
