@@ -241,7 +241,7 @@ class Verbs:
         return await self.send("room.kick", _given({"participant": participant, "reason": reason}))
 
     async def _begin(self, id_: str, request: Message) -> None:
-        await self._send(id_, "mcpx.begin.request", None, correlation_id=request.id)
+        await self._send(id_, "mcpx.begin.request", {}, correlation_id=request.id)
 
     async def _respond(self, request: Message, answer: dict[str, Any]) -> None:
         await self._send(uuid4().hex, *_response(request, answer))

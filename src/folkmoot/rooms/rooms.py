@@ -29,27 +29,17 @@ from folkmoot.core.transport import TransportContext
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
-from folkmoot.rooms.directory import Directory
-from folkmoot.rooms.history import PAGE_BYTES
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.inviting import Inviter
+from folkmoot.rooms.listing import Listing
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.loading import LiveRooms
-from folkmoot.rooms.machine import Append, Invite, Proposal, Role
-from folkmoot.rooms.machine.requests import OpenRequest, Standing
+from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.memory import MemoryBudget
-from folkmoot.rooms.model import (
-    Invitation,
-    MessagePage,
-    ProposalView,
-    RoomView,
-    Visitor,
-    WaitingPage,
-)
+from folkmoot.rooms.model import Invitation, MessagePage, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
 from folkmoot.rooms.upkeep import Upkeep
-from folkmoot.rooms.views import proposal_view, request_view
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
 
@@ -71,7 +61,7 @@ class Admission(NamedTuple):
     role: Role
 
 
-class Rooms(Directory):
+class Rooms(Listing):
     """All rooms of a hub. A `visitor` is whoever asks."""
 
     def __init__(
@@ -199,15 +189,6 @@ class Rooms(Directory):
             return partial(live.receive, outlet)
         return Intake(live, outlet, visitor, self.intercept, self._spawn).put
 
-    async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
-        """Who is here."""
-        record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        here = live.machine.participants()
-        # The room runs ahead of its store, and what is not stored may never have been.
-        await live.settled()
-        return here
-
     async def messages(
         self,
         visitor: Visitor,
@@ -286,76 +267,6 @@ class Rooms(Directory):
         options = self.options
         old = options.accept_old_spellings
         return decode_mcpx(raw, options.limits, accept_old_spellings=old)
-
-    async def proposals(
-        self,
-        visitor: Visitor,
-        name: str,
-        *,
-        id_: str | None = None,
-        state: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[ProposalView]:
-        """The proposals of a room, the latest first; with `before`, those with a smaller `seq`.
-
-        They end early, though never with the first, when they come to more than a page of bytes.
-        """
-        record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        asked = (
-            one
-            for one in live.machine.proposals()
-            if state in (None, one.state.value)
-            and id_ in (None, one.id)
-            and (before is None or one.seq < before)
-        )
-        # Copies: they must stay as they are until they are known to be stored.
-        found = [
-            msgspec.structs.replace(one)
-            for one in sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
-        ]
-        await live.settled()
-        accounts = [one.closed_by for one in found if one.closed_by]
-        names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
-        views: list[ProposalView] = []
-        size = 0
-        for one in found:
-            message = await live.message(one.seq)
-            views.append(proposal_view(one, names, message))
-            size += len(message or b"")
-            if size > PAGE_BYTES and len(views) > 1:
-                break
-        return views
-
-    async def waiting(
-        self, visitor: Visitor, name: str, *, after: int = 0, limit: int = 100
-    ) -> WaitingPage:
-        """What waits for someone: open requests to them, and open proposals they may decide on.
-
-        The oldest first, after a `seq`; the page ends early when it comes to many bytes.
-        """
-        record, role = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        asked, decidable = live.machine.waiting(visitor.principal, role)
-        found: list[tuple[OpenRequest, Standing] | Proposal] = [
-            *(one for one in asked if one[0].seq > after),
-            *(msgspec.structs.replace(one) for one in decidable if one.seq > after),
-        ]
-        await live.settled()
-        found.sort(key=_place)
-        page = WaitingPage([], [], more=len(found) > limit)
-        size = 0
-        for one in found[:limit]:
-            message = await live.message(_place(one))
-            size += len(message or b"")
-            if size > PAGE_BYTES and (page.requests or page.proposals):
-                return msgspec.structs.replace(page, more=True)
-            if isinstance(one, Proposal):
-                page.proposals.append(proposal_view(one, {}, message))
-            else:
-                page.requests.append(request_view(*one, message))
-        return page
 
     async def invite(
         self,
@@ -468,11 +379,6 @@ class Rooms(Directory):
                 if await self._accounts.authenticate_hash(visitor.token_hash) is None:
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
             live.rename(visitor_of(account).principal)
-
-
-def _place(one: tuple[OpenRequest, Standing] | Proposal) -> int:
-    """The `seq` of a proposal or of an open request."""
-    return one.seq if isinstance(one, Proposal) else one[0].seq
 
 
 async def _guarded(work: Coroutine[Any, Any, Any]) -> None:

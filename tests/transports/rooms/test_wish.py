@@ -25,6 +25,8 @@ def read(query: str) -> Wish:
         ("room=plaza&after=007&epoch=e-1.2", Wish("plaza", after=7, epoch="e-1.2")),
         (f"room=plaza&conn={'~' * 64}", Wish("plaza", conn="~" * 64)),
         ("room=Not%20a%20name", Wish("Not a name")),
+        ("room=plaza&serve=1", Wish("plaza", serve=True)),
+        ("room=plaza&serve=0", Wish("plaza")),
     ],
 )
 def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish) -> None:
@@ -52,6 +54,9 @@ def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish) -> 
         f"room=plaza&conn={'c' * 65}",
         "room=plaza&conn=b%C3%B8b",
         "room=plaza&conn=a%0ab",
+        "room=plaza&serve=",
+        "room=plaza&serve=yes",
+        "room=plaza&serve=1&serve=1",
     ],
 )
 def test_a_query_that_cannot_be_meant_is_a_bad_request(query: str) -> None:

@@ -1,0 +1,106 @@
+"""What is open in a room and who is there, as those who ask are shown it.
+
+A room runs ahead of its store, and what is not stored may never have been. So each list is taken
+from the room as it is, and shown once all of it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from folkmoot.rooms import queries
+from folkmoot.rooms.directory import Directory
+from folkmoot.rooms.history import PAGE_BYTES
+from folkmoot.rooms.machine import Proposal
+from folkmoot.rooms.machine.requests import OpenRequest, Standing
+from folkmoot.rooms.model import ProposalView, Visitor, WaitingPage
+from folkmoot.rooms.views import proposal_view, request_view
+
+
+class Listing(Directory):
+    """The lists of one room."""
+
+    async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
+        """Who is here."""
+        record, _ = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        here = live.machine.participants()
+        await live.settled()
+        return here
+
+    async def proposals(
+        self,
+        visitor: Visitor,
+        name: str,
+        *,
+        id_: str | None = None,
+        state: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[ProposalView]:
+        """The proposals of a room, the latest first; with `before`, those with a smaller `seq`.
+
+        They end early, though never with the first, when they come to more than a page of bytes.
+        """
+        record, _ = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        asked = (
+            one
+            for one in live.machine.proposals()
+            if state in (None, one.state.value)
+            and id_ in (None, one.id)
+            and (before is None or one.seq < before)
+        )
+        # Copies: they must stay as they are until they are known to be stored.
+        found = [
+            msgspec.structs.replace(one)
+            for one in sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
+        ]
+        await live.settled()
+        accounts = [one.closed_by for one in found if one.closed_by]
+        names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
+        views: list[ProposalView] = []
+        size = 0
+        for one in found:
+            message = await live.message(one.seq)
+            views.append(proposal_view(one, names, message))
+            size += len(message or b"")
+            if size > PAGE_BYTES and len(views) > 1:
+                break
+        return views
+
+    async def waiting(
+        self, visitor: Visitor, name: str, *, after: int = 0, limit: int = 100
+    ) -> WaitingPage:
+        """What waits for someone: open requests to them, and open proposals they may decide on.
+
+        The oldest first, after a `seq`; the page ends early when it comes to many bytes.
+        """
+        record, role = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        asked, decidable = live.machine.waiting(visitor.principal, role)
+        found: list[tuple[OpenRequest, Standing] | Proposal] = [
+            *(one for one in asked if one[0].seq > after),
+            *(msgspec.structs.replace(one) for one in decidable if one.seq > after),
+        ]
+        await live.settled()
+        found.sort(key=_place)
+        page = WaitingPage([], [], more=len(found) > limit)
+        size = 0
+        for one in found[:limit]:
+            message = await live.message(_place(one))
+            size += len(message or b"")
+            if size > PAGE_BYTES and (page.requests or page.proposals):
+                return msgspec.structs.replace(page, more=True)
+            if isinstance(one, Proposal):
+                page.proposals.append(proposal_view(one, {}, message))
+            else:
+                page.requests.append(request_view(*one, message))
+        return page
+
+
+def _place(one: tuple[OpenRequest, Standing] | Proposal) -> int:
+    """The `seq` of a proposal or of an open request."""
+    return one.seq if isinstance(one, Proposal) else one[0].seq
