@@ -427,3 +427,27 @@ def test_the_inbox_opens_as_an_app_and_as_text(era: str, tmp_path: Path) -> None
             assert not re.search(r"""(src|href)\s*=|@import|url\(|https?:""", html)
 
     run(main())
+
+
+@pytest.mark.requirement("message.idempotency-key")
+@both_eras
+def test_a_message_that_is_sent_again_under_its_key_arrives_once(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            hello = {"to": "bob", "body": "Hello", "idempotency_key": "letter-1"}
+            sent = await alice.call("msg/send", **hello)
+            assert await alice.call("msg/send", **hello) == sent
+            (message,) = (await bob.call("msg/inbox"))["messages"]
+            answer = {"message_id": message["id"], "body": "Yes?", "idempotency_key": "letter-1"}
+            assert await bob.call("msg/reply", **answer) == await bob.call("msg/reply", **answer)
+            assert len((await alice.call("msg/inbox"))["messages"]) == 1
+            refused = await alice.refused("msg/send", **{**hello, "body": "Goodbye"})
+            assert refused == (
+                "This idempotency_key was used for another message in the last 24 hours. "
+                "Give each message a key of its own."
+            )
+            refused = await alice.refused("msg/send", **{**hello, "idempotency_key": ""})
+            assert refused == "idempotency_key must have 1 to 255 characters."
+
+    run(main())

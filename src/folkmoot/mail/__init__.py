@@ -4,13 +4,15 @@ Two people have one *thread*; each is a *member* of it, in a *state* of their ow
 stored once, encrypted; each side has a *copy* of it, which is read, unread or deleted by itself.
 Messages have one order, their *sequence*, and lists are read in it from the newest, a *page* at a
 time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that we
-only keep. `mail.py` is what others use: each action there is one unit of the store, made by the
-`Sender`, the `Reader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is
-older than the hub keeps.
+only keep. A sender may give a message an *idempotency key*, so that it is not sent twice. `mail.py`
+is what others use: each action there is one unit of the store, made by the `Sender`, the `Reader`
+and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older than the hub
+keeps.
 """
 
 from __future__ import annotations
 
+from folkmoot.mail.idempotency import MOST_KEY_CHARACTERS
 from folkmoot.mail.mail import MAX_BODY_CHARACTERS, Mail
 from folkmoot.mail.model import (
     GONE_HANDLE,
@@ -35,6 +37,7 @@ from folkmoot.mail.waiting import MOST_SECONDS, subject_of_mailbox
 __all__ = [
     "GONE_HANDLE",
     "MAX_BODY_CHARACTERS",
+    "MOST_KEY_CHARACTERS",
     "MOST_SECONDS",
     "PRIORITIES",
     "STATES",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from folkmoot.accounts import Account, Accounts, Farewell, Sealer
+from folkmoot.accounts import Account, Accounts, Farewell, Sealer, parse_handle
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotSendToSelf,
@@ -20,6 +20,7 @@ from folkmoot.mail.bodies import Bodies
 from folkmoot.mail.content import GivenPayload, check_content
 from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
 from folkmoot.mail.cursors import Cursors
+from folkmoot.mail.idempotency import Attempt, SentKeys, check_attempt
 from folkmoot.mail.model import (
     STATES,
     Conversation,
@@ -68,6 +69,7 @@ class Mail:
         self._sender = Sender(keys, subjects, self._quotas)
         self._reader = Reader(Bodies(keys), subjects, self._cursors)
         self._remover = Remover(subjects)
+        self._sent_keys = SentKeys(sealer)
 
     async def send(
         self,
@@ -78,10 +80,17 @@ class Mail:
         encrypted_payload: GivenPayload | None = None,
         priority: str = "normal",
         reply_to: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Sent:
-        """Send a message, encrypted here or by the client; answered when it is stored for good."""
+        """Send a message, encrypted here or by the client; answered when it is stored for good.
+
+        The same `idempotency_key` within 24 hours is answered with the first message.
+        """
         content = check_content(body, encrypted_payload, self._max_body)
         letter = new_letter(content, priority, reply_to, self._now())
+        attempt = check_attempt(
+            sender, idempotency_key, parse_handle(to) or to, content, letter.now
+        )
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
             recipient = await self._accounts.recipient(tx, sender, to)
@@ -89,7 +98,7 @@ class Mail:
                 raise CannotSendToSelf
             return await self._sender.store(tx, sender, recipient, letter), recipient
 
-        return await self._post(sender, unit)
+        return await self._post(sender, unit, attempt)
 
     async def reply(
         self,
@@ -99,10 +108,12 @@ class Mail:
         body: str | None = None,
         encrypted_payload: GivenPayload | None = None,
         priority: str = "normal",
+        idempotency_key: str | None = None,
     ) -> Sent:
         """Answer a message the sender has, in its thread; blocks and privacy hold as in `send`."""
         content = check_content(body, encrypted_payload, self._max_body)
         letter = new_letter(content, priority, message_id, self._now())
+        attempt = check_attempt(sender, idempotency_key, message_id, content, letter.now)
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
             _, member = await queries.access_message(tx, sender.id, message_id)
@@ -110,29 +121,44 @@ class Mail:
             await self._accounts.may_write_to(tx, sender, recipient)
             return await self._sender.store(tx, sender, recipient, letter), recipient
 
-        return await self._post(sender, unit)
+        return await self._post(sender, unit, attempt)
 
-    async def _post(self, sender: Account, unit: Unit[tuple[Stored, Account]]) -> Sent:
+    async def _post(
+        self, sender: Account, unit: Unit[tuple[Stored, Account]], attempt: Attempt | None
+    ) -> Sent:
+        if attempt is not None:
+            # Before the disk is looked at: what was sent is known though nothing more can be sent.
+            known = await self._store.read(lambda tx: self._sent_keys.find(tx, attempt))
+            if known is not None:
+                return known
         self._quotas.check_disk()
+
+        async def once(tx: Tx) -> Sent | tuple[Stored, Account]:
+            if attempt is None:
+                return await unit(tx)
+            # Another attempt may have been quicker than this one since it was looked for.
+            known = await self._sent_keys.find(tx, attempt)
+            if known is not None:
+                return known
+            stored, recipient = await unit(tx)
+            await self._sent_keys.put(tx, attempt, sent_of(stored, recipient))
+            return stored, recipient
+
         try:
-            stored, recipient = await self._store.write(unit)
+            posted = await self._store.write(once)
         except (ConstraintViolated, UserNotFound):
             # The sender's account may have gone since the request was let in.
             if await self._accounts.account(sender.id) is None:
                 raise TokenInvalid from None
             raise
+        if isinstance(posted, Sent):
+            return posted
+        stored, recipient = posted
         await announce(self._bus, stored)
-        message, limits = stored.message, self._quotas.limits
-        self._quotas.mail_used += size_of(message)
+        limits = self._quotas.limits
+        self._quotas.mail_used += size_of(stored.message)
         near = warning("mail_bytes_per_account", Use(stored.used, limits.mail_bytes_per_account))
-        return Sent(
-            message_id=message.id,
-            thread_id=message.thread_id,
-            to=recipient.handle,
-            encryption_mode=message.mode,
-            created_at=message.created_at,
-            quota_warning=near or UNSET,
-        )
+        return sent_of(stored, recipient, near)
 
     async def welcome(
         self, tx: Tx, account: Account, inviter_id: str | None, pending: str | None
@@ -325,6 +351,19 @@ class Mail:
 
     def _now(self) -> int:
         return int(self._clock.now())
+
+
+def sent_of(stored: Stored, recipient: Account, warned: str | None = None) -> Sent:
+    """What the sender of a stored message is answered."""
+    message = stored.message
+    return Sent(
+        message_id=message.id,
+        thread_id=message.thread_id,
+        to=recipient.handle,
+        encryption_mode=message.mode,
+        created_at=message.created_at,
+        quota_warning=warned or UNSET,
+    )
 
 
 def check_limit(limit: int) -> None:

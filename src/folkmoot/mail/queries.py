@@ -14,6 +14,9 @@ T = TypeVar("T")
 LIST_SIZES = (1, 4, 16, 64, 128)
 """Lists in statements are filled up to one of these, so that few statements have to be prepared."""
 
+FORGOTTEN_AT_ONCE = 16
+"""Keys of sent messages that one message removes when they are too old."""
+
 
 class Member(NamedTuple):
     """One side of a thread. A `last_seq` of 0 marks one who deleted it and has not been written to.
@@ -158,6 +161,34 @@ async def note_message(tx: Tx, message: StoredMessage) -> dict[str, State]:
         (message.seq, message.created_at, message.to_id, message.thread_id),
     )
     return dict(rows)
+
+
+async def find_sent_key(tx: Tx, user_id: str, key_hash: str, since: int) -> str | None:
+    """What was answered, sealed, when someone sent a message under this key after a second."""
+    row = await tx.fetch_one(
+        "SELECT answer FROM sent_keys WHERE user_id = ? AND key_hash = ? AND created_at > ?",
+        (user_id, key_hash, since),
+    )
+    return None if row is None else str(row[0])
+
+
+async def put_sent_key(tx: Tx, user_id: str, key_hash: str, answer: str, now: int) -> None:
+    """Keep what was answered under a key, in the place of what is too old to count."""
+    await tx.execute(
+        "INSERT INTO sent_keys (user_id, key_hash, answer, created_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (user_id, key_hash) "
+        "DO UPDATE SET answer = excluded.answer, created_at = excluded.created_at",
+        (user_id, key_hash, answer, now),
+    )
+
+
+async def forget_sent_keys(tx: Tx, until: int) -> None:
+    """Forget some keys of up to a second: more than one message adds, so that none pile up."""
+    await tx.execute(
+        "DELETE FROM sent_keys WHERE (user_id, key_hash) IN (SELECT user_id, key_hash "
+        "FROM sent_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
+        (until, FORGOTTEN_AT_ONCE),
+    )
 
 
 async def find_member(tx: Tx, user_id: str, thread_id: str) -> Member | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from folkmoot.mail import MOST_SECONDS, EncryptedPayload, Page, Priority
+from folkmoot.mail import MOST_KEY_CHARACTERS, MOST_SECONDS, EncryptedPayload, Page, Priority
 from folkmoot.tools.account_tools import MISSED, by_user
 from folkmoot.tools.model import Arguments, Call, Payload, Rate, Tool
 from folkmoot.tools.patience import patiently
@@ -27,6 +27,7 @@ class Send(Arguments, frozen=True, kw_only=True):
     encrypted_payload: EncryptedPayload | None = None
     priority: Priority = "normal"
     reply_to: str | None = None
+    idempotency_key: str | None = None
 
 
 async def send(call: Call[Send]) -> Payload:
@@ -39,6 +40,7 @@ async def send(call: Call[Send]) -> Payload:
         encrypted_payload=given.encrypted_payload,
         priority=given.priority,
         reply_to=given.reply_to,
+        idempotency_key=given.idempotency_key,
     )
 
 
@@ -49,6 +51,7 @@ class Reply(Arguments, frozen=True, kw_only=True):
     body: str | None = None
     encrypted_payload: EncryptedPayload | None = None
     priority: Priority = "normal"
+    idempotency_key: str | None = None
 
 
 async def reply(call: Call[Reply]) -> Payload:
@@ -60,6 +63,7 @@ async def reply(call: Call[Reply]) -> Payload:
         body=given.body,
         encrypted_payload=given.encrypted_payload,
         priority=given.priority,
+        idempotency_key=given.idempotency_key,
     )
 
 
@@ -112,6 +116,12 @@ async def delete_message(call: Call[MessageId]) -> Payload:
 
 
 SEND_RATE = Rate("send", by_user, every_try)
+IDEMPOTENCY_KEY = text(
+    "A key of your own for this message, such as a UUID. If no answer arrives, call again with the "
+    "same key: within 24 hours that returns the first message and sends nothing twice.",
+    minLength=1,
+    maxLength=MOST_KEY_CHARACTERS,
+)
 
 MESSAGE_TOOLS = (
     Tool(
@@ -143,6 +153,7 @@ MESSAGE_TOOLS = (
                     description="Message priority. Defaults to normal.",
                 ),
                 "reply_to": text("Message ID this is a reply to (UUID)"),
+                "idempotency_key": IDEMPOTENCY_KEY,
             },
             ("to",),
             **one_of("body", "encrypted_payload"),
@@ -202,6 +213,7 @@ MESSAGE_TOOLS = (
                     description="Pre-encrypted payload for E2E encryption",
                 ),
                 "priority": {"type": "string", "enum": ["urgent", "normal", "low", "fyi"]},
+                "idempotency_key": IDEMPOTENCY_KEY,
             },
             ("message_id",),
             **one_of("body", "encrypted_payload"),

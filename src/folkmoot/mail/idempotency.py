@@ -1,0 +1,106 @@
+"""Idempotency keys: a message that is sent again under its key is not sent twice.
+
+What the first attempt was answered is kept for a day, sealed, beside the message: it is still known
+when the message itself was deleted.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.accounts import Account, Sealer
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core.ports import Tx
+from folkmoot.mail import queries
+from folkmoot.mail.content import Content
+from folkmoot.mail.model import Sent
+
+FIELD = "idempotency_key"
+KEPT_SECONDS = 86_400
+MOST_KEY_CHARACTERS = 255
+PURPOSE = "sent_key"
+"""What an answer is sealed for; its row is the hash of the key."""
+
+
+class Attempt(Struct, frozen=True, gc=False):
+    """A message that its sender gave a key: whose, and what tells it from another message."""
+
+    user_id: str
+    key_hash: str
+    fingerprint: str
+    now: int
+
+
+class Answered(Struct, frozen=True, gc=False):
+    """What is sealed: the first attempt's answer, and its fingerprint."""
+
+    fingerprint: str
+    sent: Sent
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Answered).decode
+
+
+def check_attempt(
+    sender: Account, key: str | None, target: str, content: Content, now: int
+) -> Attempt | None:
+    """The attempt to send `content` to `target` under a key; nothing where no key was given.
+
+    A box differs each time a client makes it, so of content that is encrypted by the client only
+    the target is compared.
+    """
+    if key is None:
+        return None
+    if not 1 <= len(key) <= MOST_KEY_CHARACTERS:
+        raise ArgumentInvalid(
+            f"{FIELD} must have 1 to {MOST_KEY_CHARACTERS} characters.", field=FIELD
+        )
+    body = content if isinstance(content, str) else None
+    return Attempt(
+        user_id=sender.id,
+        key_hash=digest([sender.id, key]),
+        fingerprint=digest([target, body]),
+        now=now,
+    )
+
+
+def digest(parts: list[str | None]) -> str:
+    """A hash that no other list of texts has."""
+    return sha256(_encode(parts)).hexdigest()
+
+
+class SentKeys:
+    """What was answered under which key; everything here runs within a unit."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    async def find(self, tx: Tx, attempt: Attempt) -> Sent | None:
+        """The answer of the first attempt, if there was one in the last 24 hours.
+
+        Raises if it was an attempt to send something else.
+        """
+        since = attempt.now - KEPT_SECONDS
+        sealed = await queries.find_sent_key(tx, attempt.user_id, attempt.key_hash, since)
+        if sealed is None:
+            return None
+        answered = _decode(self._sealer.open(PURPOSE, attempt.key_hash, sealed))
+        if answered.fingerprint != attempt.fingerprint:
+            raise ArgumentInvalid(
+                f"This {FIELD} was used for another message in the last 24 hours. "
+                "Give each message a key of its own.",
+                field=FIELD,
+            )
+        return answered.sent
+
+    async def put(self, tx: Tx, attempt: Attempt, sent: Sent) -> None:
+        """Keep what an attempt is answered, and forget some of what is too old."""
+        answer = self._sealer.seal(
+            PURPOSE, attempt.key_hash, _encode(Answered(attempt.fingerprint, sent))
+        )
+        await queries.forget_sent_keys(tx, attempt.now - KEPT_SECONDS)
+        await queries.put_sent_key(tx, attempt.user_id, attempt.key_hash, answer, attempt.now)
