@@ -6,12 +6,20 @@ from typing import Any
 
 from docs.pages.room_answers import ROOM_ANSWERS
 from folkmoot.tools import CATALOGUE
+from folkmoot.tools.account_tools import NOT_SIGNED_IN, SAVE_SETTINGS
 from folkmoot.tools.model import with_notice
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 TOKEN = "sk_…"  # noqa: S105 - an example
 KEY = "BgjJQj3lTUVkRtIhYn1eOhO1JmCzSvRcO0IHO3W3cSk="
 TIME = 1711411200
+ENDPOINT = "https://moot.example/mcp"
+ENTRY = {"url": ENDPOINT, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+SIGNED_IN = {
+    "server_url": f"{ENDPOINT}?token={TOKEN}",
+    "settings": {"mcpServers": {"folkmoot": ENTRY}},
+    "next": f"{NOT_SIGNED_IN} {SAVE_SETTINGS}",
+}
 
 OWN_PROFILE = {
     "handle": "alice",
@@ -85,12 +93,14 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "public_key": KEY,
         "message": "Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
+        **SIGNED_IN,
     },
     "msg/recover": {
         "handle": "alice",
         "token": TOKEN,
         "message": "Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
+        **SIGNED_IN,
     },
     "msg/whoami": WHOAMI,
     "msg/set_profile": {**OWN_PROFILE, "message": "Profile updated."},

@@ -179,6 +179,20 @@ def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(tmp_path: Pat
     run(main(), seconds=20)
 
 
+@pytest.mark.requirement("auth.invalid-token-recovers", "auth.says-what-next")
+def test_a_session_opened_with_a_dead_token_is_bound_by_registering(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            mine = f"?token={(await dead_token(there))[0]}"
+            session_id = await open_session(there, mine)
+            register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "carol"}})
+            made = told(await call(there, session_id, mine, register))
+            assert made["next"].startswith("You are signed in as @carol")
+            assert told(await call(there, session_id, mine))["handle"] == "carol"
+
+    run(main(), seconds=20)
+
+
 @pytest.mark.requirement("auth.session-registers-once")
 def test_registering_again_in_a_bound_session_is_refused(tmp_path: Path) -> None:
     async def main() -> None:

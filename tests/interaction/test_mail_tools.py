@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from folkmoot.web.clients import CLIENTS
 from tests.harness import run
 from tests.mcp_harness import INVALID, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
+HOW_TO_STAY = ["server_url", "settings", "next"]
 PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
 
 
@@ -30,7 +32,8 @@ def test_someone_registers_and_comes_back_with_the_token(era: str, tmp_path: Pat
         async with meeting(tmp_path, era) as there:
             stranger = await there.stranger()
             made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
-            assert list(made) == ["handle", "token", "recovery_code", "public_key", "message"]
+            seed = ["handle", "token", "recovery_code", "public_key", "message"]
+            assert list(made) == [*seed, *HOW_TO_STAY]
             assert made["handle"] == "alice"
             assert re.fullmatch(r"sk_[0-9a-f]{64}", made["token"])
             assert re.fullmatch(r"([A-HJ-NP-Z2-9]{4}-){2}[A-HJ-NP-Z2-9]{4}", made["recovery_code"])
@@ -45,6 +48,65 @@ def test_someone_registers_and_comes_back_with_the_token(era: str, tmp_path: Pat
             assert (me["bio"], me["status"], me["privacy"]) == ("", "", "public")
             assert me["account_type"] == "person"
             assert me["public_key"] == made["public_key"]
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.says-what-next")
+@both_eras
+def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            stranger = await there.stranger()
+            made = await stranger.call("msg/register", handle="alice")
+            given = {"handle": "alice", "recovery_code": made["recovery_code"]}
+            another = await there.stranger()
+            for who, answer in (
+                (stranger, made),
+                (another, await another.call("msg/recover", **given)),
+            ):
+                token = answer["token"]
+                assert answer["server_url"] == f"{there.url}?token={token}"
+                # What `folkmoot connect` writes, and the first page shows.
+                assert answer["settings"] == CLIENTS["mcpservers"].settings(there.url, token)
+                assert "restart the client" in answer["next"]
+                if era == "handshake":
+                    assert answer["next"].startswith("You are signed in as @alice")
+                else:
+                    assert answer["next"].startswith("You are not signed in yet")
+                    assert await who.refused("msg/whoami") == "Authentication required."
+            entry = answer["settings"]["mcpServers"]["folkmoot"]
+            for restarted in (
+                await there.enter(entry["url"], headers=entry["headers"]),
+                await there.enter(answer["server_url"]),
+            ):
+                assert (await restarted.call("msg/whoami"))["handle"] == "alice"
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.says-what-next")
+def test_a_session_that_its_own_recovery_ends_is_not_called_signed_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice = await there.person("alice")
+            given = {"handle": "alice", "recovery_code": alice.recovery_code}
+            answer = await alice.call("msg/recover", **given)
+            assert answer["next"].startswith("You are not signed in yet")
+            assert await alice.refused("msg/whoami") == INVALID
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.says-what-next")
+def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        public = {"public_url": "https://moot.example/", "registration": "open"}
+        async with meeting(tmp_path, **public) as there:
+            made = await (await there.stranger()).call("msg/register", handle="alice")
+            assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
 
     run(main())
 
@@ -73,7 +135,7 @@ def test_a_recovery_code_brings_a_new_token_and_ends_the_old_one(era: str, tmp_p
             stranger = await there.stranger()
             code = alice.recovery_code.replace("-", "").lower()
             made = await stranger.call("msg/recover", handle="@ALICE", recovery_code=code)
-            assert list(made) == ["handle", "token", "message"]
+            assert list(made) == ["handle", "token", "message", *HOW_TO_STAY]
             assert made["message"] == (
                 "Account recovered. Save the new token to your persistent memory. The old token "
                 "is now invalid."

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 BACKUPS_KEEP = "Backups of the hub that were made before keep what they held."
 
+SIGNED_IN = "You are signed in as @{} until this session ends."
+NOT_SIGNED_IN = (
+    "You are not signed in yet: this client does not send the token, and every other tool answers "
+    "'Authentication required.' until it does."
+)
+SAVE_SETTINGS = (
+    "Ask the user to put the token into the settings of this MCP client: replace the entry of this "
+    "server with the one in settings, or, if the client takes no headers, its URL with server_url. "
+    "Then restart the client."
+)
+
 
 class Register(Arguments, frozen=True, kw_only=True):
     """A new account."""
@@ -53,7 +64,6 @@ async def register(call: Call[Register]) -> Payload:
         account_type=given.account_type,
         also=call.services.mail.welcome,
     )
-    bind(call.caller, made.account, made.token)
     return {
         "handle": made.account.handle,
         "token": made.token,
@@ -61,6 +71,7 @@ async def register(call: Call[Register]) -> Payload:
         "public_key": made.account.public_key,
         "message": "Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
+        **sign_in(call.caller, made.account, made.token),
     }
 
 
@@ -75,19 +86,26 @@ async def recover(call: Call[Recover]) -> Payload:
     """Give an account a new token, and let the running session be its."""
     given = call.arguments
     made = await call.services.accounts.recover(given.handle, given.recovery_code)
-    bind(call.caller, made.account, made.token)
     return {
         "handle": made.account.handle,
         "token": made.token,
         "message": "Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
+        **sign_in(call.caller, made.account, made.token),
     }
 
 
-def bind(caller: Caller, account: Account, token: str) -> None:
-    """Tell the transport whose session this is now."""
-    if caller.on_token is not None:
-        caller.on_token(account, token)
+def sign_in(caller: Caller, account: Account, token: str) -> dict[str, Any]:
+    """Sign the running session in, where it can be, and say how to stay signed in."""
+    signed_in = caller.on_token is not None and caller.on_token(account, token)
+    endpoint = f"{caller.base_url}/mcp"
+    entry = {"url": endpoint, "headers": {"Authorization": f"Bearer {token}"}}
+    now = SIGNED_IN.format(account.handle) if signed_in else NOT_SIGNED_IN
+    return {
+        "server_url": f"{endpoint}?token={token}",
+        "settings": {"mcpServers": {"folkmoot": entry}},
+        "next": f"{now} {SAVE_SETTINGS}",
+    }
 
 
 class Nothing(Arguments, frozen=True, kw_only=True):

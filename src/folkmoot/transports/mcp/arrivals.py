@@ -102,11 +102,13 @@ class Arrivals:
         if session is not None:
             session.owner = account.id if account is not None else ""
 
-        def on_token(made: Account, fresh: str) -> None:
+        def on_token(made: Account, fresh: str) -> bool:
             # A session whose own token was valid until now ends with that token.
-            if session is not None and (account is None or session.bound):
-                self._sessions.bind(session, hash_token(fresh) or "", made.id)
-                self._bound(session)
+            if session is None or (account is not None and not session.bound):
+                return False
+            self._sessions.bind(session, hash_token(fresh) or "", made.id)
+            self._bound(session)
+            return True
 
         caller.confirm, caller.on_token = confirm, on_token
         caller.signed_in = session is not None and bool(session.bound) and account is not None
