@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from folkmoot.mail import PRIORITIES
 from tests.harness import run
-from tests.mcp_harness import Meeting, Person, both_eras, meeting, until
+from tests.interaction.test_invalid_tokens import streaming
+from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern, until
 
 INBOX = "mmp://mailboxes/inbox"
 
@@ -21,10 +23,12 @@ class Notes:
 
     def __init__(self) -> None:
         self.uris: asyncio.Queue[str] = asyncio.Queue()
+        self.metas: list[dict[str, Any]] = []
 
     async def __call__(self, message: Any) -> None:
-        params = getattr(message, "params", None)
+        params: Any = getattr(message, "params", None)
         if getattr(message, "method", "") == "notifications/resources/updated":
+            self.metas.append(dict(params.meta or {}))
             self.uris.put_nowait(str(params.uri))
 
 
@@ -80,8 +84,10 @@ def test_the_handshake_era_subscribes_to_its_own_inbox(tmp_path: Path) -> None:
             await alice.call("msg/send", to="carol", body="Two")
             assert await notes[1].uris.get() == INBOX
             await bob.call("msg/mute", thread_id=sent["thread_id"])
-            await alice.call("msg/send", to="bob", body="Unheard")
+            assert await notes[0].uris.get() == INBOX
+            await alice.call("msg/send", to="bob", body="Unheard", priority="urgent")
             await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
+            assert await notes[0].uris.get() == INBOX
             await bob.client.unsubscribe_resource(INBOX)
             await alice.call("msg/send", to="bob", body="Unheard too")
             await alice.call("msg/send", to="carol", body="Heard")
@@ -174,3 +180,92 @@ def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path)
                 assert [event async for event in events] == []
 
     run(main(), seconds=30)
+
+
+async def make_changes(alice: Person, device: Person, heard: asyncio.Queue[str]) -> None:
+    """Change a mailbox on one device, as another hears of it: once each time, or not at all."""
+    for body in ("One", "Two"):
+        sent = await alice.call("msg/send", to="bob", body=body)
+        assert await heard.get() == INBOX
+    thread = {"thread_id": sent["thread_id"]}
+    await device.call("msg/inbox", peek=True)
+    await device.call("msg/digest")
+    changes: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("msg/inbox", {"limit": 1}),
+        ("msg/mark_read", thread),
+        ("msg/star", thread),
+        ("msg/delete_message", {"message_id": sent["message_id"]}),
+        ("msg/delete_thread", thread),
+    )
+    for tool, arguments in changes:
+        assert heard.empty(), tool
+        await device.call(tool, **arguments)
+        assert await heard.get() == INBOX, tool
+    assert heard.empty()
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.requirement("notice.changes", "notice.both-eras")
+def test_a_session_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, phone = await there.people("alice", "bob")
+            note = Notes()
+            laptop = await there.returning(phone.token, message_handler=note)
+            await until(lambda: streams(there, 3))
+            await laptop.client.subscribe_resource(INBOX)
+            await make_changes(alice, phone, note.uris)
+
+    run(main())
+
+
+@pytest.mark.requirement("notice.changes", "notice.both-eras")
+def test_a_stream_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, "stateless") as there:
+            alice, phone = await there.people("alice", "bob")
+            laptop = await there.returning(phone.token)
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            async with laptop.client.listen(resource_subscriptions=[INBOX]) as events:
+
+                async def listen() -> None:
+                    async for event in events:
+                        heard.put_nowait(event.uri)
+
+                listening = asyncio.create_task(listen())
+                await make_changes(alice, phone, heard)
+                listening.cancel()
+
+    run(main())
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.requirement("notice.urgent", "notice.both-eras")
+def test_the_notice_of_urgent_mail_says_so_in_both_eras(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice = await there.person("alice")
+            made, note = await there.hub.accounts.register("bob"), Notes()
+            bob = await there.returning(made.token, message_handler=note)
+            await until(lambda: streams(there, 2))
+            await bob.client.subscribe_resource(INBOX)
+            message, headers = modern("subscriptions/listen")
+            message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
+            query = f"?token={made.token}"
+            async with streaming(there, "POST", query, headers, message) as lines:
+                metas = []
+                async for line in lines:
+                    if "acknowledged" in line:
+                        break
+                for priority in PRIORITIES:
+                    await alice.call("msg/send", to="bob", body="Look!", priority=priority)
+                    assert await note.uris.get() == INBOX
+                    async for line in lines:
+                        if "resources/updated" in line:
+                            metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
+                            break
+            urgent = [priority == "urgent" for priority in PRIORITIES]
+            assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
+            assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent
+
+    run(main())

@@ -133,6 +133,7 @@ def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
         await office.read(bob)
         async with waiter(office, bob, thread_id=sent.thread_id) as there:
             await office.mail.send(carol, "bob", body="elsewhere")
+            await office.mail.star(bob, sent.thread_id)
             await office.mail.send(bob, "alice", body="my own")
             await office.mail.send(alice, "bob", body="here")
             assert await there.bodies() == ["here"]
@@ -149,18 +150,60 @@ def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -
         everything = await office.bus.subscribe("mail.*")
         sent = await office.mail.send(alice, "bob", body="secret")
         await office.mail.mute(bob, sent.thread_id)
-        await office.mail.send(alice, "bob", body="secret")
+        await office.mail.send(alice, "bob", body="secret", priority="urgent")
         heard = []
         async for event in everything:
             assert isinstance(event, Event)
             heard.append(event)
-            if len(heard) == 2:
+            if len(heard) == 3:
                 await everything.close()
         assert {event.subject for event in heard} == {subject_of_mailbox(bob.id)}
         assert [event.data for event in heard] == [
-            {"seq": 1, "thread_id": sent.thread_id, "muted": False},
-            {"seq": 2, "thread_id": sent.thread_id, "muted": True},
+            {"seq": 1, "thread_id": sent.thread_id, "muted": False, "urgent": False},
+            {"changed": True},
+            {"seq": 2, "thread_id": sent.thread_id, "muted": True, "urgent": True},
         ]
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("notice.changes")
+def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        one, two, three, old = [
+            await office.mail.send(alice, "bob", body=f"number {number}") for number in range(4)
+        ]
+        thread, mail = one.thread_id, office.mail
+        page = await mail.inbox(bob, limit=1)
+        changes = [
+            (mail.mark_delivered(bob, page.seqs), {bob}),
+            (mail.mark_delivered(bob, page.seqs), set()),
+            (mail.mark_read(bob, thread, [one.message_id]), {bob}),
+            (mail.mark_read(bob, thread, [one.message_id]), set()),
+            (mail.mark_read(bob, thread), {bob}),
+            (mail.mark_read(bob, thread), set()),
+            (mail.star(bob, thread), {bob}),
+            (mail.star(bob, thread), set()),
+            (mail.delete_message(bob, two.message_id), {bob}),
+            (mail.delete_message(alice, three.message_id), {alice}),
+            (mail.expire(old.created_at + 1, most=1), {alice, bob}),
+            (mail.delete_thread(bob, thread), {bob}),
+            (mail.send(bob, "alice", body="yes"), {alice}),
+            (mail.delete_account(bob), {alice}),
+        ]
+        for change, mailboxes in changes:
+            everything = await office.bus.subscribe("mail.*")
+            await change
+            await office.bus.publish("mail.end", {})
+            heard = set()
+            async for event in everything:
+                assert isinstance(event, Event)
+                if event.subject == "mail.end":
+                    await everything.close()
+                else:
+                    heard.add(event.subject)
+            assert heard == {subject_of_mailbox(each.id) for each in mailboxes}
 
     in_office(tmp_path, body)
 

@@ -32,7 +32,7 @@ from folkmoot.mail.model import (
     ThreadPage,
 )
 from folkmoot.mail.retention import Retention
-from folkmoot.mail.waiting import MOST_SECONDS, subject_of_mailbox
+from folkmoot.mail.waiting import MOST_SECONDS, is_notable, is_urgent, subject_of_mailbox
 
 __all__ = [
     "GONE_HANDLE",
@@ -55,5 +55,7 @@ __all__ = [
     "StateChange",
     "Thread",
     "ThreadPage",
+    "is_notable",
+    "is_urgent",
     "subject_of_mailbox",
 ]

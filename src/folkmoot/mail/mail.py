@@ -35,7 +35,7 @@ from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
 from folkmoot.mail.sending import Sender, Stored, new_letter, size_of
 from folkmoot.mail.subjects import Subjects
-from folkmoot.mail.waiting import MOST_SECONDS, announce, wait_for_page
+from folkmoot.mail.waiting import MOST_SECONDS, announce, announce_change, wait_for_page
 from folkmoot.quotas import Quotas, Use, warning
 
 MAX_BODY_CHARACTERS = 100_000
@@ -214,10 +214,11 @@ class Mail:
             return
         now = self._now()
 
-        async def unit(tx: Tx) -> None:
-            await queries.mark_copies(tx, reader.id, seqs, now)
+        async def unit(tx: Tx) -> int:
+            return await queries.mark_copies(tx, reader.id, seqs, now)
 
-        await self._store.write(unit)
+        if await self._store.write(unit):
+            await announce_change(self._bus, (reader.id,))
 
     async def threads(
         self,
@@ -275,14 +276,16 @@ class Mail:
         """Mark everything in a thread read, or these messages of it alone."""
         now = self._now()
 
-        async def unit(tx: Tx) -> None:
+        async def unit(tx: Tx) -> int:
             member = await queries.access_member(tx, reader.id, thread_id)
             if message_ids is None:
                 await queries.mark_thread(tx, reader.id, member, now)
-            elif message_ids and (places := await queries.places_of(tx, thread_id, message_ids)):
-                await queries.mark_copies(tx, reader.id, places, now)
+                return member.unread
+            places = await queries.places_of(tx, thread_id, message_ids) if message_ids else []
+            return await queries.mark_copies(tx, reader.id, places, now) if places else 0
 
-        await self._store.write(unit)
+        if await self._store.write(unit):
+            await announce_change(self._bus, (reader.id,))
 
     async def archive(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
         """Archive a thread, until its next message; or make it active again."""
@@ -297,11 +300,13 @@ class Mail:
         return await self._set_state(reader, thread_id, "active" if undo else "muted")
 
     async def _set_state(self, reader: Account, thread_id: str, state: State) -> StateChange:
-        async def unit(tx: Tx) -> None:
-            await queries.access_member(tx, reader.id, thread_id)
+        async def unit(tx: Tx) -> bool:
+            member = await queries.access_member(tx, reader.id, thread_id)
             await queries.set_state(tx, reader.id, thread_id, state)
+            return member.state != state
 
-        await self._store.write(unit)
+        if await self._store.write(unit):
+            await announce_change(self._bus, (reader.id,))
         return StateChange(thread_id, state)
 
     async def delete_message(self, reader: Account, message_id: str) -> None:
@@ -311,6 +316,7 @@ class Mail:
             await remove_message(self._remover, tx, reader, message_id)
 
         await self._store.write(unit)
+        await announce_change(self._bus, (reader.id,))
 
     async def delete_thread(self, reader: Account, thread_id: str) -> None:
         """Remove a thread from the reader's mailbox; the other side keeps it.
@@ -324,19 +330,22 @@ class Mail:
             await self._remover.remove_thread(tx, reader.id, thread_id)
 
         await self._store.write(unit)
+        await announce_change(self._bus, (reader.id,))
 
     async def delete_account(self, reader: Account, *, also: Farewell | None = None) -> None:
         """Remove the reader's account with all they sent and all they had, in one transaction.
 
         `also` removes in it what others keep.
         """
+        others: list[str] = []
 
         async def farewell(tx: Tx, account: Account) -> None:
-            await self._remover.remove_account(tx, account)
+            others[:] = await self._remover.remove_account(tx, account)
             if also is not None:
                 await also(tx, account)
 
         await self._accounts.delete(reader, also=farewell)
+        await announce_change(self._bus, others)
 
     async def expire(self, before: int, most: int = 500) -> int:
         """Remove up to `most` of the messages sent before a second, and answer how many went.
@@ -344,10 +353,12 @@ class Mail:
         For a hub that does not keep mail for ever; it calls until fewer go than it asked for.
         """
 
-        async def unit(tx: Tx) -> int:
+        async def unit(tx: Tx) -> tuple[int, set[str]]:
             return await self._remover.expire(tx, before, most)
 
-        return await self._store.write(unit)
+        removed, owners = await self._store.write(unit)
+        await announce_change(self._bus, owners)
+        return removed
 
     def _now(self) -> int:
         return int(self._clock.now())

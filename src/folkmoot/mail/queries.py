@@ -238,8 +238,11 @@ async def set_state(tx: Tx, user_id: str, thread_id: str, state: State) -> None:
     )
 
 
-async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> None:
-    """Mark these copies read. The cost grows with their number, whatever else is stored."""
+async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> int:
+    """Mark these copies read, and answer how many were not.
+
+    The cost grows with their number, whatever else is stored.
+    """
     # A column that no other index has keeps SQLite from reading one of them from end to end.
     rows = await tx.fetch(
         f"SELECT seq, thread_id, unread FROM copies WHERE {among(seqs)}",  # noqa: S608
@@ -260,6 +263,7 @@ async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> No
             "WHERE thread_id = ? AND user_id = ?",
             (count, now, thread_id, user_id),
         )
+    return len(unread)
 
 
 async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[int]:

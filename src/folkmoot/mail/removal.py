@@ -39,16 +39,19 @@ class Remover:
             first = self._subjects.open(thread_id, thread.subject).first_seq
             await self._drop_subject(tx, thread_id, first)
 
-    async def remove_account(self, tx: Tx, account: Account) -> None:
+    async def remove_account(self, tx: Tx, account: Account) -> list[str]:
         """Remove all that someone sent, from both sides, and all that they had.
 
-        What others sent to them stays with those others. The cost grows with the threads' length.
+        What others sent to them stays with those others, who are answered: their mailboxes have
+        changed too. The cost grows with the threads' length.
         """
-        for side in await queries_removal.sides_of(tx, account.id):
+        sides = await queries_removal.sides_of(tx, account.id)
+        for side in sides:
             await queries_removal.delete_sent(tx, account.id, side.thread_id)
             await queries_removal.delete_copies(tx, account.id, side.thread_id)
             await queries_removal.delete_member(tx, account.id, side.thread_id)
             await self._settle_other(tx, side.other_id, side.thread_id, account.id)
+        return [side.other_id for side in sides]
 
     async def _settle_other(self, tx: Tx, user_id: str, thread_id: str, gone: str) -> None:
         """Bring the side that stays up to date; if nothing of the thread is left, it goes."""
@@ -64,14 +67,19 @@ class Remover:
         await queries_removal.settle_last(tx, user_id, thread_id, (0, thread.created_at))
         await queries_removal.delete_thread_if_empty(tx, thread_id)
 
-    async def expire(self, tx: Tx, before: int, most: int) -> int:
-        """Remove, from both sides, the oldest messages that were sent before a second."""
+    async def expire(self, tx: Tx, before: int, most: int) -> tuple[int, set[str]]:
+        """Remove, from both sides, the oldest messages that were sent before a second.
+
+        The answer is how many they were, and in whose mailboxes.
+        """
         old = await queries_removal.oldest_messages(tx, most)
         expired = [message for message in old if message.created_at < before]
+        owners: set[str] = set()
         for message in expired:
             for user_id in await queries_removal.owners_of(tx, message.seq):
                 await self.remove_copy(tx, user_id, message.thread_id, message.seq)
-        return len(expired)
+                owners.add(user_id)
+        return len(expired), owners
 
     async def _drop_subject(self, tx: Tx, thread_id: str, first_seq: int) -> None:
         """Empty the subject once the message it is part of is gone."""

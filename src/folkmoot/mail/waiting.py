@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from folkmoot.core.errors import BusError
@@ -18,18 +18,38 @@ MOST_SECONDS = 55
 
 
 def subject_of_mailbox(user_id: str) -> str:
-    """Where the bus tells of new messages for someone: `{"seq", "thread_id", "muted"}`."""
+    """Where the bus carries the events of a mailbox.
+
+    A new message is `{"seq", "thread_id", "muted", "urgent"}`; what its owner, or the hub, made of
+    older ones is `{"changed": true}`.
+    """
     return f"mail.{user_id}"
 
 
 async def announce(bus: Bus, stored: Stored) -> None:
-    """Tell of a message that is committed. Whoever misses it finds it in the store."""
+    """Publish a message that is committed. Whoever misses the event finds it in the store."""
     message = stored.message
-    event = {"seq": message.seq, "thread_id": message.thread_id, "muted": stored.muted}
+    event = {
+        "seq": message.seq,
+        "thread_id": message.thread_id,
+        "muted": stored.muted,
+        "urgent": message.priority == "urgent",
+    }
+    await publish(bus, message.to_id, event)
+
+
+async def announce_change(bus: Bus, user_ids: Iterable[str]) -> None:
+    """Publish that something in these mailboxes was read, marked or removed."""
+    for user_id in user_ids:
+        await publish(bus, user_id, {"changed": True})
+
+
+async def publish(bus: Bus, user_id: str, event: dict[str, Any]) -> None:
+    """Publish an event of a mailbox; its change is committed, so a bus that fails is no error."""
     try:
-        await bus.publish(subject_of_mailbox(message.to_id), event)
+        await bus.publish(subject_of_mailbox(user_id), event)
     except BusError as error:
-        LOG.warning("A new message was not announced: %s", error.message)
+        LOG.warning("A change of a mailbox was not announced: %s", error.message)
 
 
 async def wait_for_page(
@@ -58,5 +78,15 @@ async def wait_for_page(
 
 
 def is_loud(event: Any) -> bool:
-    """Whether an announced message is one to wake for."""
-    return not event["muted"]
+    """Whether an event is a new message to wake for."""
+    return "seq" in event and not event["muted"]
+
+
+def is_notable(event: Any) -> bool:
+    """Whether listeners are notified of an event; new messages in muted threads raise no notice."""
+    return "seq" not in event or not event["muted"]
+
+
+def is_urgent(event: Any) -> bool:
+    """Whether an event is a new message that is urgent, in a thread that is not muted."""
+    return is_loud(event) and bool(event.get("urgent"))

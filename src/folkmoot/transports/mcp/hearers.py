@@ -89,6 +89,8 @@ class StreamHearer(Hearer):
         self._holder = holder
         self.wanted = wanted
         """The lists it wants to hear of."""
+        self.urgent = False
+        """Whether urgent mail has come that was not told yet."""
         self.ended = False
 
     @property

@@ -14,7 +14,7 @@ from folkmoot.transports.mcp.backends import SUBSCRIBE
 from folkmoot.transports.mcp.beside import beside
 from folkmoot.transports.mcp.entrance import account_of, refusal
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, StreamHearer
-from folkmoot.transports.mcp.notices import INBOX
+from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Listener:
             hearer.end()
         for each in due or ():
             if not hearer.ended:
+                if each == INBOX and hearer.urgent:
+                    hearer.urgent, meta = False, {**meta, **URGENT}
                 notice = notice_of(each, meta)
                 await ctx.session.send_notification(notice, related_request_id=ctx.request_id)
 
@@ -133,7 +135,8 @@ class Listener:
         async with self._notices.listening(account.id, exchange.holder) as listening:
 
             async def follow() -> None:
-                while await listening.next(exchange.caller.leaving):
+                while (notice := await listening.next(exchange.caller.leaving)) is not None:
+                    hearer.urgent = hearer.urgent or notice.urgent
                     hearer.mark(INBOX)
                 hearer.end()
 

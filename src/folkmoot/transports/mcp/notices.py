@@ -1,7 +1,8 @@
-"""Telling a mailbox's owner, and nobody else, that something has arrived.
+"""Notifying a mailbox's owner, and nobody else, that something has arrived or was changed.
 
 Both eras ask for the resource `mmp://mailboxes/inbox`: in the handshake era with
 `resources/subscribe`, in the stateless one with `subscriptions/listen`, whose answer is a stream.
+The notice of urgent mail has `"folkmoot/urgent": true` in `_meta`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.ports import Missed
 from folkmoot.gateway.operations import INBOX
-from folkmoot.mail import subject_of_mailbox
+from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
 from folkmoot.tools.patience import unless
 
 if TYPE_CHECKING:
@@ -25,9 +26,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.mcp")
 
-__all__ = ["INBOX", "Listening", "Notices"]
+__all__ = ["INBOX", "URGENT", "Listening", "Notice", "Notices"]
 
-Notify: TypeAlias = Callable[[], Awaitable[None]]
+URGENT: Final[dict[str, Any]] = {"folkmoot/urgent": True}
+"""What the notice of urgent mail has in `_meta`."""
+
+
+class Notice(NamedTuple):
+    """A change of a mailbox that its owner is notified of."""
+
+    urgent: bool = False
+    """Whether it is a new message, and urgent."""
+
+
+Notify: TypeAlias = Callable[[Notice], Awaitable[None]]
 """Sends one change notice to a client."""
 
 
@@ -104,8 +116,8 @@ class Notices:
             async for event in subscription:
                 if session.ended or session.holder != holder or not await self._is_valid(holder):
                     return
-                if is_notice(event):
-                    await notify()
+                if (notice := notice_of(event)) is not None:
+                    await notify(notice)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
             logger.debug("notices ended", extra={"error": type(error).__name__})
         finally:
@@ -132,14 +144,14 @@ class Listening:
         self._events = aiter(subscription)
         self._valid = valid
 
-    async def next(self, leaving: asyncio.Event) -> bool:
-        """Wait for the next notice; False when there will be none any more."""
+    async def next(self, leaving: asyncio.Event) -> Notice | None:
+        """Wait for the next notice; None when there will be none any more."""
         while (event := await unless(leaving, self._next())) is not None:
             if not await self._valid():
-                return False
-            if is_notice(event):
-                return True
-        return False
+                return None
+            if (notice := notice_of(event)) is not None:
+                return notice
+        return None
 
     async def _next(self) -> Event | Missed | None:
         return await anext(self._events, None)
@@ -155,6 +167,8 @@ def settle(ready: asyncio.Future[None], error: Exception | None = None) -> None:
         ready.set_exception(error)
 
 
-def is_notice(event: Event | Missed) -> bool:
-    """Whether an event is to be told of; muted threads are silent."""
-    return isinstance(event, Missed) or not event.data.get("muted")
+def notice_of(event: Event | Missed) -> Notice | None:
+    """The notice of an event, if there is one; of events that were missed nothing is known."""
+    if isinstance(event, Missed):
+        return Notice()
+    return Notice(is_urgent(event.data)) if is_notable(event.data) else None

@@ -21,8 +21,8 @@ RESOURCES: Final[list[Definition]] = [
         "uri": INBOX,
         "name": "inbox",
         "title": "Inbox digest",
-        "description": "How much is unread in your mailbox, and from whom. Subscribe to be told of "
-        "new mail.",
+        "description": "How much is unread in your mailbox, and from whom. Subscribe to be "
+        "notified of new mail, and when another device reads, marks or deletes.",
         "mimeType": "application/json",
     },
     {

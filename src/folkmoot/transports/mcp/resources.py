@@ -13,7 +13,7 @@ from folkmoot.gateway.asking import READ
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.backends import SUBSCRIBE
 from folkmoot.transports.mcp.entrance import account_of, refusal
-from folkmoot.transports.mcp.notices import INBOX
+from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.entrance import Context, Entrance
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
-    from folkmoot.transports.mcp.notices import Notices
+    from folkmoot.transports.mcp.notices import Notice, Notices
     from folkmoot.transports.mcp.unusual import Unusual
     from folkmoot.transports.mcp.watches import Watches
 
@@ -87,10 +87,12 @@ class Resources:
         self._check(SUBSCRIBE, exchange, uri)
         account = account_of(exchange)
         if exchange.session is not None:
-            notify = ctx.session.send_resource_updated
-            await self._notices.subscribe(
-                exchange.session, account.id, exchange.holder, lambda: notify(INBOX)
-            )
+            voice = ctx.session
+
+            async def notify(notice: Notice) -> None:
+                await voice.send_notification(inbox_changed(notice))
+
+            await self._notices.subscribe(exchange.session, account.id, exchange.holder, notify)
         return types.EmptyResult()
 
     async def unsubscribe(
@@ -140,6 +142,14 @@ class Resources:
             raise no_such_resource(uri)
         canonical: str = settled["uri"]
         return canonical
+
+
+def inbox_changed(notice: Notice) -> types.ResourceUpdatedNotification:
+    """A change of a mailbox as the SDK says it."""
+    meta: Any = {"_meta": URGENT} if notice.urgent else {}
+    return types.ResourceUpdatedNotification(
+        params=types.ResourceUpdatedNotificationParams(uri=INBOX, **meta)
+    )
 
 
 def no_such_resource(uri: str) -> MCPError:
