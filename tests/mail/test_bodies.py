@@ -8,13 +8,13 @@ from folkmoot.accounts import Account
 from folkmoot.core.ports import Tx
 from folkmoot.mail.bodies import LONGEST_KEPT, Bodies
 from folkmoot.mail.crypto import SharedKeys
-from folkmoot.mail.queries_pages import CopyRow, copies_before
+from folkmoot.mail.queries_pages import CopyRow, Start, copies_before
 from tests.mail.support import PostOffice, in_office
 
 
 async def read(office: PostOffice, bodies: Bodies, reader: Account) -> list[str | None]:
     async def query(tx: Tx) -> list[str | None]:
-        rows: list[CopyRow] = await copies_before(tx, reader.id, None, 1 << 60, 100)
+        rows: list[CopyRow] = await copies_before(tx, reader.id, None, Start(1 << 60), 100)
         return [await bodies.of(tx, reader, row) for row in rows]
 
     return await office.store.read(query)

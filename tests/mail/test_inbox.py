@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,8 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core.errors import AccessDenied, ArgumentInvalid, ThreadNotFound
 from folkmoot.mail import Page
+from folkmoot.store.schema import load_migrations, migrate
+from folkmoot.store.sqlite import connect, make_private
 from tests.mail.support import NOON, PostOffice, in_office, payload
 
 
@@ -196,6 +199,64 @@ def test_before_finds_its_place_among_gaps(tmp_path: Path) -> None:
         assert await office.bodies(bob, before=NOON + 10) == ["at 9", "at 6", "at 3", "at 0"]
 
     in_office(tmp_path, body)
+
+
+HOUR = 3_600
+SWINGS = {
+    "ten minutes": (0, 1, -600, -599, 2),
+    "two hours": (0, 1, 2, -2 * HOUR, 1 - 2 * HOUR, 3),
+    "a year ahead, and corrected": (0, 365 * 24 * HOUR, 1 + 365 * 24 * HOUR, 2, 3, 4),
+    "again and again": tuple(
+        -2 * HOUR * number + second for number in range(6) for second in (0, 9)
+    ),
+}
+"""Seconds after noon at which messages are sent, by what happens to the clock meanwhile."""
+
+
+@pytest.mark.requirement("paging.clock-set-back")
+@pytest.mark.parametrize("swing", SWINGS)
+@pytest.mark.parametrize("gaps", [False, True], ids=["whole", "with gaps"])
+def test_a_clock_that_goes_back_hides_no_message_from_before(
+    swing: str, gaps: bool, tmp_path: Path
+) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        sent = []
+        for seconds in SWINGS[swing]:
+            office.clock.seconds = NOON + seconds
+            for number in range(3):
+                message = await office.mail.send(alice, "bob", body=f"{seconds} {number}")
+                if gaps and number == 0:
+                    await office.mail.delete_message(alice, message.message_id)
+                    await office.mail.delete_message(bob, message.message_id)
+                else:
+                    sent.insert(0, (message.created_at, f"{seconds} {number}"))
+        times = {time for time, _ in sent}
+        for before in {time + step for time in times for step in (0, 1)}:
+            older = [words for time, words in sent if time < before]
+            assert await office.bodies(bob, before=before) == older
+            assert await all_pages(office, bob, before=before, limit=2) == older
+        assert await office.bodies(bob) == [words for _, words in sent]
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("paging.clock-set-back")
+def test_an_earlier_database_is_searched_for_times_that_go_back(tmp_path: Path) -> None:
+    known = load_migrations()
+    [ours] = [each.version for each in known if each.name == "sent_keys_and_clock_steps"]
+    path = tmp_path / "folkmoot.db"
+    make_private(path)
+    with closing(connect(path)) as connection:
+        migrate(connection, known[: ours - 1])
+        connection.execute("INSERT INTO threads VALUES ('t', 'p', '', '', 0, 0)")
+        for seq, time in enumerate((5, 5, 9, 3, 4, 8, 1), start=1):
+            connection.execute(
+                "INSERT INTO messages VALUES (?, ?, 't', '', '', NULL, '', '', '', '', '', '', ?)",
+                (seq, f"message {seq}", time),
+            )
+        migrate(connection, known[:ours])
+        assert connection.execute("SELECT seq FROM clock_steps").fetchall() == [(4,), (7,)]
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")

@@ -34,6 +34,27 @@ def test_what_is_older_than_so_many_days_goes_and_nothing_else(tmp_path: Path) -
     in_office(tmp_path, body)
 
 
+@pytest.mark.requirement("delete.retention", "paging.clock-set-back")
+def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        for days in (365, 0, 1):
+            office.clock.seconds = NOON + days * DAY
+            letters = [f"day {days}, {number}" for number in range(BATCH + 1)]
+            await asyncio.gather(*(office.mail.send(alice, "bob", body=it) for it in letters))
+        retention = Retention(office.mail, office.clock, keep_days=1)
+        assert await retention.tidy() == 0
+        office.clock.seconds += 1
+        assert await retention.tidy() == BATCH + 1
+        office.clock.seconds += DAY
+        assert await retention.tidy() == BATCH + 1
+        left = await office.bodies(bob, limit=100)
+        assert {body.split(",")[0] for body in left if body} == {"day 365"}
+        await check_books(office)
+
+    in_office(tmp_path, body)
+
+
 @pytest.mark.requirement("delete.retention")
 def test_without_days_everything_is_kept(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:

@@ -283,6 +283,25 @@ def test_the_digest_counts_what_is_unread(tmp_path: Path) -> None:
     in_office(tmp_path, body)
 
 
+@pytest.mark.requirement("tool.digest.senders-cut")
+def test_the_digest_says_how_many_senders_it_leaves_out(tmp_path: Path) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, *others = await office.people("alice", *(f"user_{n}" for n in range(53)))
+        for other in others[:50]:
+            await office.mail.send(other, "alice", body="hello")
+        whole = msgspec.to_builtins(await office.mail.digest(alice))
+        assert len(whole["recent_senders"]) == 50
+        assert "more_senders" not in whole
+        for other in others[50:]:
+            await office.mail.send(other, "alice", body="hello")
+        await office.mail.delete_account(others[0])
+        digest = await office.mail.digest(alice)
+        assert digest.recent_senders == [each.handle for each in reversed(others[3:])]
+        assert digest.more_senders == 2
+
+    in_office(tmp_path, body)
+
+
 def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")

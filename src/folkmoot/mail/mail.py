@@ -31,6 +31,7 @@ from folkmoot.mail.model import (
     StateChange,
     ThreadPage,
 )
+from folkmoot.mail.queries_pages import LAST_SECOND, Start
 from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
 from folkmoot.mail.sending import Sender, Stored, new_letter, size_of
@@ -194,11 +195,12 @@ class Mail:
         place = self._cursors.read(reader, thread_id or INBOX, cursor)
 
         async def read(tx: Tx) -> Page | None:
-            start, now = place, self._now()
+            start, now = Start(place), self._now()
             if thread_id is not None:
                 await queries.access_member(tx, reader.id, thread_id)
             if before is not None:
-                start = min(start, await queries.seq_at(tx, before))
+                second = min(max(before, 0), LAST_SECOND)
+                start = Start(min(place, await queries.place_before(tx, second)), second)
             find = self._reader.news if wait else self._reader.messages
             return await find(tx, reader, thread_id, start, limit, now)
 
@@ -257,7 +259,9 @@ class Mail:
 
         async def read(tx: Tx) -> Conversation:
             thread = await self._reader.thread(tx, reader, thread_id)
-            page = await self._reader.messages(tx, reader, thread_id, place, limit, self._now())
+            page = await self._reader.messages(
+                tx, reader, thread_id, Start(place), limit, self._now()
+            )
             return Conversation(thread, unmarked(page, peek=peek))
 
         return await self._store.read(read)

@@ -110,6 +110,8 @@ class Digest(Struct, frozen=True):
     threads_with_unread: int
     recent_senders: list[str]
     urgent_count: int
+    more_senders: int | UnsetType = UNSET
+    """How many senders are left out of a list that was cut."""
 
 
 class StateChange(Struct, frozen=True, gc=False):

@@ -75,20 +75,39 @@ async def newest_message(tx: Tx) -> tuple[int, int] | None:
     return None if row is None else (row[0], row[1])
 
 
-async def seq_at(tx: Tx, second: int) -> int:
-    """The sequence at which a second begins: everything before it is older.
+async def note_clock_step(tx: Tx, seq: int) -> None:
+    """Note that a message has an earlier time than the one before it: the clock was set back."""
+    await tx.execute("INSERT INTO clock_steps (seq) VALUES (?)", (seq,))
 
-    Times never run against the order of messages, so it is found by halving: about twenty index
-    reads among a million messages.
+
+async def place_before(tx: Tx, second: int) -> int:
+    """The place after which no message is older than a second.
+
+    From one step of the clock to the next times never run against the order of messages, so each
+    stretch, the newest first, is searched by halving: about twenty index reads among a million
+    messages. Where the clock was set back, younger ones may lie before the place too.
     """
     newest = await newest_message(tx)
     if newest is None:
         return 0
-    low, high = 0, newest[0] + 1
+    end = newest[0] + 1
+    steps = await tx.fetch("SELECT seq FROM clock_steps WHERE seq < ? ORDER BY seq DESC", (end,))
+    for (start,) in (*steps, (0,)):
+        place = await _place_within(tx, start, end, second)
+        if place > start:
+            return place
+        end = start
+    return 0
+
+
+async def _place_within(tx: Tx, start: int, end: int, second: int) -> int:
+    """The place at which a second begins in a stretch of messages whose times never decrease."""
+    low, high = start, end
     while low < high:
         middle = (low + high) // 2
         row = await tx.fetch_one(
-            "SELECT seq, created_at FROM messages WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+            "SELECT seq, created_at FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1",
+            (middle, end),
         )
         if row is None or row[1] >= second:
             high = middle

@@ -16,6 +16,17 @@ from folkmoot.mail.model import Mode, Priority, State
 MOST_SENDERS = 50
 
 
+LAST_SECOND = 2**62
+"""Later than any message."""
+
+
+class Start(NamedTuple):
+    """Where a page begins: with the newest message before this place that is older than this."""
+
+    seq: int
+    second: int = LAST_SECOND
+
+
 class CopyRow(NamedTuple):
     """A message, one reader's copy of it, and who the other side is now."""
 
@@ -71,7 +82,7 @@ COPIES = (
     "FROM copies c CROSS JOIN messages x CROSS JOIN members m "
     "LEFT JOIN users u ON u.id = m.other_id "
     "WHERE x.seq = c.seq AND m.thread_id = c.thread_id AND m.user_id = c.user_id "
-    "AND c.user_id = ? AND {} AND c.seq < ? ORDER BY c.seq DESC LIMIT ?"
+    "AND c.user_id = ? AND {} AND c.seq < ? AND x.created_at < ? ORDER BY c.seq DESC LIMIT ?"
 )
 INCOMING = COPIES.format("c.incoming = 1")
 OF_THREAD = COPIES.format("c.thread_id = ?")
@@ -94,18 +105,18 @@ ONE_THREAD = THREADS + "AND m.thread_id = ?"
 
 
 async def copies_before(
-    tx: Tx, user_id: str, thread_id: str | None, seq: int, limit: int, *, unread: bool = False
+    tx: Tx, user_id: str, thread_id: str | None, start: Start, limit: int, *, unread: bool = False
 ) -> list[CopyRow]:
-    """Copies that came before a place, newest first: incoming ones, or a thread's of both sides.
+    """Copies from a place back, newest first: incoming ones, or a thread's of both sides.
 
     Of the unread ones no more may be asked for than there are, or all others are looked at too.
     """
     if thread_id is None:
         sql = UNREAD if unread else INCOMING
-        rows = await tx.fetch(sql, (user_id, seq, limit))
+        rows = await tx.fetch(sql, (user_id, *start, limit))
     else:
         sql = UNREAD_OF_THREAD if unread else OF_THREAD
-        rows = await tx.fetch(sql, (user_id, thread_id, seq, limit))
+        rows = await tx.fetch(sql, (user_id, thread_id, *start, limit))
     return [CopyRow(*row) for row in rows]
 
 
@@ -175,3 +186,13 @@ async def recent_senders(tx: Tx, user_id: str) -> list[str]:
         (user_id, MOST_SENDERS),
     )
     return [str(row[0]) for row in rows]
+
+
+async def count_senders(tx: Tx, user_id: str) -> int:
+    """How many have sent what is unread, as `recent_senders` lists them."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM members m CROSS JOIN users u "
+        "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0",
+        (user_id,),
+    )
+    return 0 if row is None else int(row[0])

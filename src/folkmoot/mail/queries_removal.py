@@ -24,11 +24,10 @@ class StoredThread(NamedTuple):
 
 
 class OldMessage(NamedTuple):
-    """Where a message is, and when it was sent."""
+    """Where a message is."""
 
     seq: int
     thread_id: str
-    created_at: int
 
 
 async def read_thread(tx: Tx, thread_id: str) -> StoredThread | None:
@@ -160,10 +159,11 @@ async def sides_of(tx: Tx, user_id: str) -> list[Side]:
     return [Side(*row) for row in rows]
 
 
-async def oldest_messages(tx: Tx, limit: int) -> list[OldMessage]:
-    """The messages that were stored first."""
+async def oldest_messages(tx: Tx, place: int, before: int, limit: int) -> list[OldMessage]:
+    """The messages before a place that were sent before a second, those stored first."""
     rows = await tx.fetch(
-        "SELECT seq, thread_id, created_at FROM messages ORDER BY seq LIMIT ?", (limit,)
+        "SELECT seq, thread_id FROM messages WHERE seq < ? AND created_at < ? ORDER BY seq LIMIT ?",
+        (place, before, limit),
     )
     return [OldMessage(*row) for row in rows]
 

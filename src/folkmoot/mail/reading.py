@@ -23,7 +23,7 @@ from folkmoot.mail.model import (
     ThreadPage,
 )
 from folkmoot.mail.paging import LIST_BYTES, PAGE_BYTES, fitting
-from folkmoot.mail.queries_pages import CopyRow, ThreadRow
+from folkmoot.mail.queries_pages import CopyRow, Start, ThreadRow
 from folkmoot.mail.subjects import Subjects
 
 PREVIEW_CHARACTERS = 500
@@ -41,16 +41,16 @@ class Reader:
         self._cursors = cursors
 
     async def messages(
-        self, tx: Tx, reader: Account, thread_id: str | None, before: int, limit: int, now: int
+        self, tx: Tx, reader: Account, thread_id: str | None, start: Start, limit: int, now: int
     ) -> Page:
-        """Messages before a place, newest first: incoming ones, or all of one thread."""
-        rows = await queries_pages.copies_before(tx, reader.id, thread_id, before, limit + 1)
+        """Messages from a place back, newest first: incoming ones, or all of one thread."""
+        rows = await queries_pages.copies_before(tx, reader.id, thread_id, start, limit + 1)
         return await self._page(tx, reader, thread_id, rows, limit, now)
 
     async def news(
-        self, tx: Tx, reader: Account, thread_id: str | None, before: int, limit: int, now: int
+        self, tx: Tx, reader: Account, thread_id: str | None, start: Start, limit: int, now: int
     ) -> Page | None:
-        """The unread messages before a place, unless all there are lie in muted threads."""
+        """The unread messages from a place back, unless all there are lie in muted threads."""
         if thread_id is None:
             unread = await queries_pages.count_unread(tx, reader.id)
             total, loud = unread.total, unread.loud
@@ -61,7 +61,7 @@ class Reader:
         if not loud:
             return None
         rows = await queries_pages.copies_before(
-            tx, reader.id, thread_id, before, min(limit + 1, total), unread=True
+            tx, reader.id, thread_id, start, min(limit + 1, total), unread=True
         )
         return await self._page(tx, reader, thread_id, rows, limit, now) if rows else None
 
@@ -128,11 +128,16 @@ class Reader:
     async def digest(self, tx: Tx, reader: Account) -> Digest:
         """What is unread."""
         unread = await queries_pages.count_unread(tx, reader.id)
+        senders = await queries_pages.recent_senders(tx, reader.id)
+        more = 0
+        if len(senders) == queries_pages.MOST_SENDERS:
+            more = await queries_pages.count_senders(tx, reader.id) - len(senders)
         return Digest(
             total_unread=unread.total,
             threads_with_unread=unread.threads,
-            recent_senders=await queries_pages.recent_senders(tx, reader.id),
+            recent_senders=senders,
             urgent_count=await queries_pages.count_urgent(tx, reader.id),
+            more_senders=more or UNSET,
         )
 
 

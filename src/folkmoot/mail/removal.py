@@ -72,8 +72,9 @@ class Remover:
 
         The answer is how many they were, and in whose mailboxes.
         """
-        old = await queries_removal.oldest_messages(tx, most)
-        expired = [message for message in old if message.created_at < before]
+        # Looked for by time: a clock that was far ahead may have left younger ones before them.
+        place = await queries.place_before(tx, before)
+        expired = await queries_removal.oldest_messages(tx, place, before, most)
         owners: set[str] = set()
         for message in expired:
             for user_id in await queries_removal.owners_of(tx, message.seq):

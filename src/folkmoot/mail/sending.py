@@ -75,7 +75,7 @@ def pair_of(one: str, other: str) -> str:
 
 
 def time_of(now: int, last_at: int | None) -> int:
-    """The time of a message: not before that of the one before it, so that paging can halve."""
+    """The time of a message: not before that of the one before it, unless the clock is far off."""
     return last_at if last_at is not None and now < last_at <= now + MOST_SKEW else now
 
 
@@ -100,6 +100,8 @@ class Sender:
         pair = pair_of(sender.id, recipient.id)
         seq, last_at, thread_id = await queries.take_place(tx, pair)
         now = time_of(letter.now, last_at)
+        if last_at is not None and now < last_at:
+            await queries.note_clock_step(tx, seq)
         if thread_id is None:
             subject = Subject(seq, subject_of(letter.content))
             thread_id = await self._begin_thread(tx, pair, subject, sender, recipient, now)

@@ -13,6 +13,8 @@ from folkmoot.tools.schemas import obj
 INBOX_APP = "ui://mmp-inbox"
 APP_TYPE = "text/html;profile=mcp-app"
 SHOWN_THREADS = 20
+MOST_NAMED = 5
+"""Senders that the sentence about a digest names."""
 
 
 async def open_inbox(call: Call[Nothing]) -> Payload:
@@ -39,7 +41,9 @@ def summary(digest: Digest) -> str:
         f"in {threads} thread{'s' if threads > 1 else ''}"
     )
     if digest.recent_senders:
-        sentence += f", from {', '.join(f'@{handle}' for handle in digest.recent_senders[:5])}"
+        named = digest.recent_senders[:MOST_NAMED]
+        sentence += f", from {', '.join(f'@{handle}' for handle in named)}"
+        sentence += " and others" if len(digest.recent_senders) > MOST_NAMED else ""
     return f"{sentence}; {digest.urgent_count} urgent." if digest.urgent_count else f"{sentence}."
 
 
