@@ -150,6 +150,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         ]
     },
     "msg/block": {"handle": "bob", "action": "block", "message": "User blocked."},
+    "msg/blocks": {"blocked": ["bob"], "next_cursor": None},
     "msg/invite": {
         "invite_code": "0123456789abcdef0123456789abcdef",
         "invite_url": "https://moot.example/invite/0123456789abcdef0123456789abcdef",

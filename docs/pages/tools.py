@@ -25,8 +25,9 @@ The answer of every tool is one JSON object, as text; each is shown by an exampl
 whole seconds since 1970, those of rooms are written as RFC 3339 has it. `next_cursor` is `null`
 when nothing follows. A message that its sender's client encrypted has `"encryption_mode": "e2e"`,
 `null` as its `body`, and an `encrypted_payload` as `msg/send` takes it. Of a user whose privacy is
-`contacts_only` a search shows the two names alone. The other side of a thread is `[deleted]` once
-that account is.
+`contacts_only` a search shows the two names alone, unless you are a contact of theirs. The other
+side of a thread is `[deleted]` once that account is. `msg/digest` lists up to 50 senders, and has
+`more_senders` where there are more.
 
 The tools of rooms are for assistants that have no WebSocket; what they say and do in a room is the
 same as on one, and so are their rights. A message is shown in few words: chat as `text` with what

@@ -28,14 +28,15 @@ def test_what_is_taken_for_a_handle_follows_the_grammar(text: str) -> None:
     if handle is not None:
         assert SEED.match(handle)
         assert text.isascii()
-        assert text.lower() in (handle, f"@{handle}")
+        assert text.lower().removesuffix("@localhost") in (handle, f"@{handle}")
 
 
-@pytest.mark.requirement("handle.format", "handle.case-and-at")
+@pytest.mark.requirement("handle.format", "handle.case-and-at", "handle.localhost")
 @given(VALID, st.randoms(use_true_random=False), st.booleans())
 def test_a_handle_is_itself_in_any_case_and_behind_an_at(handle, random, at) -> None:
     mixed = "".join(random.choice((c, c.upper())) for c in handle)
     assert parse_handle(("@" if at else "") + mixed) == handle
+    assert parse_handle(f"{'@' if at else ''}{mixed}@LocalHost") == handle
 
 
 INVALID = [
@@ -50,7 +51,10 @@ INVALID = [
     "al ice",
     "al-ice",
     "@@alice",
-    "alice@localhost",
+    "alice@elsewhere",
+    "alice@localhost.example",
+    "alice@localhost@localhost",
+    "alice@@localhost",
     "älice",
     "\u212aelvin",  # the Kelvin sign, whose lower case is a plain k
     "alice\0",

@@ -196,28 +196,34 @@ def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Pa
     run(body, tmp_path)
 
 
-@pytest.mark.requirement("paging.unbounded-lists")
-def test_contacts_come_in_pages_in_the_order_they_were_added(tmp_path: Path) -> None:
+@pytest.mark.requirement("paging.unbounded-lists", "contact.order", "block.listed")
+def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         accounts = here.accounts
         alice = await here.join("alice")
-        names = [f"user_{number}" for number in range(25)]
-        for number, name in enumerate(names):
+        names = [f"user_{number * 7 % 25:02}" for number in range(25)]
+        for name in names:
             await here.register(name)
             await accounts.add_contact(alice, name)
-            here.clock.advance(number % 2)  # two in one second
-        seen: list[str] = []
+            await accounts.block(alice, name)
+        known: list[str] = []
+        blocked: list[str] = []
         cursor = None
         while True:
             page = await accounts.contacts(alice, 4, cursor)
             assert 1 <= len(page.contacts) <= 4
-            seen += [contact.handle for contact in page.contacts]
+            known += [contact.handle for contact in page.contacts]
+            blocks = await accounts.blocked(alice, 4, cursor)
+            blocked += blocks.blocked
+            assert blocks.next_cursor == page.next_cursor
             if (cursor := page.next_cursor) is None:
                 break
-        assert sorted(seen) == sorted(names)
-        times = {c.handle: c.added_at for c in (await accounts.contacts(alice)).contacts}
-        assert [times[name] for name in seen] == sorted(times.values())
+        assert known == blocked == sorted(names)
         assert (await accounts.contacts(alice, 25)).next_cursor is None
+        assert (await accounts.blocked(alice, 25)).next_cursor is None
+        await accounts.unblock(alice, names[0])
+        assert names[0] not in (await accounts.blocked(alice)).blocked
+        assert (await accounts.blocked(await here.join("bob"))).blocked == []
 
     run(body, tmp_path)
 
@@ -228,16 +234,22 @@ def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
         alice = await here.join("alice")
         with pytest.raises(ArgumentInvalid, match="limit"):
             await here.accounts.contacts(alice, limit)
+        with pytest.raises(ArgumentInvalid, match="limit"):
+            await here.accounts.blocked(alice, limit)
 
     run(body, tmp_path)
 
 
-@pytest.mark.parametrize("cursor", ["", "1", "x-y", "1-" + "g" * 36, "9" * 99 + "-" + "a" * 36])
+@pytest.mark.parametrize(
+    "cursor", ["", "1", "x-y", "alice", "after-", "after-Alice", "after-alice\n"]
+)
 def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
         with pytest.raises(ArgumentInvalid, match="cursor"):
             await here.accounts.contacts(alice, 10, cursor)
+        with pytest.raises(ArgumentInvalid, match="cursor"):
+            await here.accounts.blocked(alice, 10, cursor)
 
     run(body, tmp_path)
 

@@ -63,6 +63,16 @@ def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -
         assert (seen.bio, seen.account_type) == (None, None)
         [own] = await here.accounts.search(alice, "alice")
         assert own.bio == "for friends"
+        await here.accounts.add_contact(viewer, "alice")
+        [seen] = await here.accounts.search(viewer, "alice")
+        assert (seen.bio, seen.account_type) == (None, None)
+        await here.accounts.add_contact(alice, "viewer")
+        for query in ("alice", "ali", ""):
+            found_now = await here.accounts.search(viewer, query)
+            [seen] = [each for each in found_now if each.handle == "alice"]
+            looked_up = await here.accounts.lookup(viewer, "alice")
+            assert (seen.bio, seen.account_type) == (looked_up.bio, looked_up.account_type)
+            assert seen.bio == "for friends"
 
     run(body, tmp_path)
 

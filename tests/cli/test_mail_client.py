@@ -148,6 +148,7 @@ def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
         "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
+        "msg/blocks": {"blocked": []},
         "msg/invite": {"invite_url": "http://h/invite/x"}, "msg/thread": {"messages": []},
         "msg/change_handle": {"new_handle": "ada2"},
     }  # fmt: skip
@@ -167,7 +168,8 @@ def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub
          {"handle": "bob", "nickname": "B"}),
         (["contacts", "remove", "bob"], "msg/remove_contact", {"handle": "bob"}),
         (["block", "bob"], "msg/block", {"handle": "bob", "action": "block"}),
-        (["unblock", "bob"], "msg/block", {"handle": "bob", "action": "unblock"}),
+        (["unblock", "@bob@localhost"], "msg/block", {"handle": "bob", "action": "unblock"}),
+        (["blocks"], "msg/blocks", {}),
         (["lookup", "bob"], "msg/lookup", {"handle": "bob"}),
         (["search", "b%b"], "msg/search_users", {"query": "b%b"}),
         (["invite", "--message", "Come"], "msg/invite", {"message": "Come"}),

@@ -30,7 +30,7 @@ def test_names_are_safe_for_model_apis_by_default(era: str, tmp_path: Path) -> N
         async with meeting(tmp_path, era) as there:
             stranger = await there.stranger()
             tools = (await stranger.client.list_tools()).tools
-            assert len(tools) == 32
+            assert len(tools) == 33
             for tool in tools:
                 assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
                 assert tool.meta is not None
@@ -89,7 +89,7 @@ def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
                 await there.stranger("?tools=all"),
             ):
                 tools = (await person.client.list_tools()).tools
-                assert len(tools) == 36
+                assert len(tools) == 37
                 marked = {
                     tool.title
                     for tool in tools

@@ -338,11 +338,15 @@ def test_people_find_keep_and_block_each_other(era: str, tmp_path: Path) -> None
                 "action": "block",
                 "message": "User blocked.",
             }
+            blocks = {"blocked": ["bob"], "next_cursor": None}
+            assert await alice.call("msg/blocks") == blocks
+            assert (await bob.call("msg/blocks"))["blocked"] == []
             sentence = await bob.refused("msg/send", to="alice", body="Hello?")
             assert sentence == "Cannot send message to this user."
             await alice.call("msg/send", to="bob", body="I may still write.")
             unblocked = await alice.call("msg/block", handle="bob", action="unblock")
             assert unblocked["message"] == "User unblocked."
+            assert (await alice.call("msg/blocks"))["blocked"] == []
             await bob.call("msg/send", to="alice", body="Thank you.")
             assert await alice.call("msg/remove_contact", handle="bob") == {
                 "contact": "bob",
@@ -411,6 +415,52 @@ def test_an_invite_opens_a_hub_that_takes_only_the_invited(era: str, tmp_path: P
                 "msg/register", handle="carol", invite_code=invited["invite_code"]
             )
             assert again == "This invite has already been claimed."
+
+    run(main())
+
+
+@pytest.mark.requirement("privacy.invitee-answers")
+@pytest.mark.parametrize("privacy", ["contacts_only", "private"])
+def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alone(
+    privacy: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, eve = await there.people("alice", "eve")
+            await alice.call("msg/set_profile", privacy=privacy)
+            invited = await alice.call("msg/invite", message="Welcome!")
+            bob = await there.person("bob", invite_code=invited["invite_code"])
+            (message,) = (await bob.call("msg/inbox"))["messages"]
+            await bob.call("msg/reply", message_id=message["id"], body="Thank you.")
+            await bob.call("msg/send", to="alice", body="And how are you?")
+            assert (await bob.call("msg/lookup", handle="alice"))["handle"] == "alice"
+            (contact,) = (await alice.call("msg/contacts"))["contacts"]
+            assert (contact["handle"], contact["nickname"]) == ("bob", "")
+            refused = "Cannot send message to this user."
+            assert await eve.refused("msg/send", to="alice", body="Hello?") == refused
+            await alice.call("msg/remove_contact", handle="bob")
+            assert await bob.refused("msg/send", to="alice", body="Hello?") == refused
+
+    run(main())
+
+
+@pytest.mark.requirement("handle.localhost")
+@both_eras
+def test_a_handle_with_localhost_behind_it_is_the_same_person(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, _ = await there.people("alice", "bob")
+            bob = "@Bob@localhost"
+            assert (await alice.call("msg/send", to=bob, body="Hello"))["to"] == "bob"
+            assert (await alice.call("msg/lookup", handle=bob))["handle"] == "bob"
+            assert (await alice.call("msg/add_contact", handle=bob))["contact"] == "bob"
+            assert (await alice.call("msg/block", handle=bob))["handle"] == "bob"
+            (found,) = (await alice.call("msg/search_users", query=bob))["results"]
+            assert found["handle"] == "bob"
+            for elsewhere in ("@bob@moot.example", "@localhost", "bob@"):
+                sentence = await alice.refused("msg/send", to=elsewhere, body="Hello")
+                assert sentence == "User not found."
+            await alice.call("msg/delete_account", confirm="@alice@localhost")
 
     run(main())
 

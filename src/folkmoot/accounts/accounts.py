@@ -21,6 +21,7 @@ from folkmoot.accounts.model import (
     Account,
     AccountType,
     Belongings,
+    BlockedPage,
     ContactPage,
     Found,
     HandleChange,
@@ -198,9 +199,9 @@ class Accounts:
         return await self._store.read(lambda tx: search(tx, viewer, query))
 
     async def contacts(
-        self, viewer: Account, limit: int = people.MOST_CONTACTS, cursor: str | None = None
+        self, viewer: Account, limit: int = people.MOST_LISTED, cursor: str | None = None
     ) -> ContactPage:
-        """The viewer's contacts in the order they were added, a page at a time."""
+        """The viewer's contacts by handle, a page at a time."""
         after = people.check_page(limit, cursor)
         return await self._store.read(
             lambda tx: people.contact_page(tx, viewer.id, after, limit, self._nicknames)
@@ -238,6 +239,13 @@ class Accounts:
         """Let a user write to the viewer again."""
         now = self._now()
         return await self._store.write(lambda tx: people.do_unblock(tx, viewer.id, handle, now))
+
+    async def blocked(
+        self, viewer: Account, limit: int = people.MOST_LISTED, cursor: str | None = None
+    ) -> BlockedPage:
+        """The handles of those whom the viewer blocks, a page at a time."""
+        after = people.check_page(limit, cursor)
+        return await self._store.read(lambda tx: people.blocked_page(tx, viewer.id, after, limit))
 
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""

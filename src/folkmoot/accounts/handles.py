@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from folkmoot.names.handles import HANDLE, parse_handle
+from folkmoot.names.handles import HANDLE, HERE, parse_handle
 
 __all__ = [
     "HANDLE",
+    "HERE",
     "MOST_REDIRECTS",
     "OFFICIAL",
     "REDIRECT_SECONDS",

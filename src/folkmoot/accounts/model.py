@@ -80,9 +80,16 @@ class Contact(Struct, frozen=True, gc=False):
 
 
 class ContactPage(Struct, frozen=True, gc=False):
-    """Some contacts, oldest first, and the cursor of the next ones if there are more."""
+    """Some contacts by handle, and the cursor of the next ones if there are more."""
 
     contacts: list[Contact]
+    next_cursor: str | None
+
+
+class BlockedPage(Struct, frozen=True, gc=False):
+    """Some handles of people who are blocked, and the cursor of the next ones if there are more."""
+
+    blocked: list[str]
     next_cursor: str | None
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_people as people
-from folkmoot.accounts.handles import parse_handle
-from folkmoot.accounts.model import Account, Belongings, Contact, ContactPage
+from folkmoot.accounts.handles import HANDLE, parse_handle
+from folkmoot.accounts.model import Account, Belongings, BlockedPage, Contact, ContactPage
 from folkmoot.accounts.ports import Sealer
 from folkmoot.accounts.queries_invites import invites_of
 from folkmoot.accounts.registration import access_own
@@ -23,11 +21,15 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import Tx
 
-MOST_CONTACTS = 100
+MOST_LISTED = 100
 NICKNAME = "nickname"
 """What a nickname is sealed for; its row is its owner's id and the contact's."""
-CURSOR = re.compile(r"([0-9]{1,15})-([0-9a-f-]{36})")
-START = people.Place(-1, "")
+START = ""
+"""Comes before every handle."""
+AFTER = "after-"
+"""Begins a cursor; no handle has a dash."""
+EVERYONE = 2**62
+"""A limit that no list reaches."""
 NOBODY = ""
 
 
@@ -133,27 +135,37 @@ async def do_unblock(tx: Tx, user_id: str, handle: str, now: int) -> Account:
     return target
 
 
-def check_page(limit: int, cursor: str | None) -> people.Place:
-    """Where a page of contacts begins, if limit and cursor are ones to go by."""
-    if not 1 <= limit <= MOST_CONTACTS:
-        raise ArgumentInvalid(f"limit must be 1 to {MOST_CONTACTS}.", field="limit")
+def check_page(limit: int, cursor: str | None) -> str:
+    """The handle after which a page of people begins, if limit and cursor are ones to go by."""
+    if not 1 <= limit <= MOST_LISTED:
+        raise ArgumentInvalid(f"limit must be 1 to {MOST_LISTED}.", field="limit")
     if cursor is None:
         return START
-    found = CURSOR.fullmatch(cursor)
-    if found is None:
+    handle = cursor.removeprefix(AFTER)
+    if handle == cursor or HANDLE.fullmatch(handle) is None:
         raise ArgumentInvalid("cursor must be one that an earlier page gave.", field="cursor")
-    return people.Place(int(found[1]), found[2])
+    return handle
+
+
+def cursor_after(handle: str) -> str:
+    """The cursor of a page that begins after a handle."""
+    return f"{AFTER}{handle}"
 
 
 async def contact_page(
-    tx: Tx, user_id: str, after: people.Place, limit: int, nicknames: Nicknames
+    tx: Tx, user_id: str, after: str, limit: int, nicknames: Nicknames
 ) -> ContactPage:
     """One page of contacts."""
     found = await people.contacts_of(tx, user_id, after=after, limit=limit + 1)
+    shown = [nicknames.open(user_id, *each) for each in found[:limit]]
+    return ContactPage(shown, cursor_after(shown[-1].handle) if len(found) > limit else None)
+
+
+async def blocked_page(tx: Tx, user_id: str, after: str, limit: int) -> BlockedPage:
+    """One page of those whom a user blocks."""
+    found = await people.blocked_by(tx, user_id, after=after, limit=limit + 1)
     shown = found[:limit]
-    more = f"{shown[-1][0].added_at}-{shown[-1][0].contact_id}" if len(found) > limit else None
-    opened = [nicknames.open(user_id, place.contact_id, contact) for place, contact in shown]
-    return ContactPage(opened, more)
+    return BlockedPage(shown, cursor_after(shown[-1]) if len(found) > limit else None)
 
 
 async def belongings(tx: Tx, user_id: str, now: int, nicknames: Nicknames) -> Belongings | None:
@@ -161,15 +173,11 @@ async def belongings(tx: Tx, user_id: str, now: int, nicknames: Nicknames) -> Be
     account = await queries.by_id(tx, user_id)
     if account is None:
         return None
-    contacts: list[Contact] = []
-    after = START
-    while found := await people.contacts_of(tx, user_id, after=after, limit=MOST_CONTACTS):
-        contacts += [nicknames.open(user_id, place.contact_id, contact) for place, contact in found]
-        after = found[-1][0]
+    contacts = await people.contacts_of(tx, user_id, after=START, limit=EVERYONE)
     return Belongings(
         account=account,
         redirects=await queries.redirects_of(tx, user_id, now),
-        contacts=contacts,
-        blocked=await people.blocked_by(tx, user_id),
+        contacts=[nicknames.open(user_id, *each) for each in contacts],
+        blocked=await people.blocked_by(tx, user_id, after=START, limit=EVERYONE),
         invites=await invites_of(tx, user_id),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from folkmoot.accounts.model import Account, Contact
 from folkmoot.accounts.queries import ACCOUNT, LED_TO
@@ -14,13 +13,6 @@ KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_i
 
 MOST_COUNTED = 800
 """How many users are counted to find the rarest of a few grams: some 7,000 steps of SQLite's."""
-
-
-class Place(NamedTuple):
-    """A place in a list of contacts, which is ordered by when they were added."""
-
-    added_at: int
-    contact_id: str
 
 
 async def put_contact(tx: Tx, user_id: str, contact_id: str, sealed: str, now: int) -> None:
@@ -68,26 +60,22 @@ async def has_contact(tx: Tx, user_id: str, contact_id: str) -> bool:
     return row is not None
 
 
-async def contacts_of(
-    tx: Tx, user_id: str, *, after: Place, limit: int
-) -> list[tuple[Place, Contact]]:
-    """Some contacts of a user in the order they were added, their nicknames sealed.
+async def contacts_of(tx: Tx, user_id: str, *, after: str, limit: int) -> list[tuple[str, Contact]]:
+    """Some contacts of a user by handle, each with its id, their nicknames sealed.
 
-    Whoever is private and does not know the user is shown by handle alone.
+    Whoever is private and does not know the user is shown by handle alone. The cost grows with the
+    number of the user's contacts.
     """
+    # The cross join keeps SQLite from reading all users in the order of their handles.
     rows = await tx.fetch(
-        "SELECT c.created_at, c.contact_id, u.handle, CASE WHEN u.privacy <> 'private' OR EXISTS "
+        "SELECT c.contact_id, u.handle, CASE WHEN u.privacy <> 'private' OR EXISTS "
         "(SELECT 1 FROM contacts b WHERE b.user_id = u.id AND b.contact_id = c.user_id) "
-        "THEN u.display_name ELSE u.handle END, c.sealed_nickname "
-        "FROM contacts c JOIN users u ON u.id = c.contact_id WHERE c.user_id = ? "
-        "AND (c.created_at > ? OR (c.created_at = ? AND c.contact_id > ?)) "
-        "ORDER BY c.created_at, c.contact_id LIMIT ?",
-        (user_id, after.added_at, after.added_at, after.contact_id, limit),
+        "THEN u.display_name ELSE u.handle END, c.sealed_nickname, c.created_at "
+        "FROM contacts c CROSS JOIN users u WHERE u.id = c.contact_id AND c.user_id = ? "
+        "AND u.handle > ? ORDER BY u.handle LIMIT ?",
+        (user_id, after, limit),
     )
-    return [
-        (Place(added_at, contact_id), Contact(handle, name, nickname, added_at))
-        for added_at, contact_id, handle, name, nickname in rows
-    ]
+    return [(row[0], Contact(*row[1:])) for row in rows]
 
 
 async def put_block(tx: Tx, user_id: str, blocked_id: str) -> None:
@@ -106,12 +94,15 @@ async def delete_block(tx: Tx, user_id: str, blocked_id: str) -> None:
     )
 
 
-async def blocked_by(tx: Tx, user_id: str) -> list[str]:
-    """The handles of those whom a user blocks."""
+async def blocked_by(tx: Tx, user_id: str, *, after: str, limit: int) -> list[str]:
+    """The handles of some of those whom a user blocks, in their order.
+
+    The cost grows with the number of those.
+    """
     rows = await tx.fetch(
-        "SELECT u.handle FROM blocks b JOIN users u ON u.id = b.blocked_id WHERE b.user_id = ? "
-        "ORDER BY u.handle",
-        (user_id,),
+        "SELECT u.handle FROM blocks b CROSS JOIN users u WHERE u.id = b.blocked_id "
+        "AND b.user_id = ? AND u.handle > ? ORDER BY u.handle LIMIT ?",
+        (user_id, after, limit),
     )
     return [row[0] for row in rows]
 

@@ -21,6 +21,7 @@ from folkmoot.accounts.model import ACCOUNT_TYPES, Account, AccountType, Policy
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_invite
+from folkmoot.accounts.queries_people import put_contact
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.core.errors import (
     ArgumentInvalid,
@@ -39,6 +40,8 @@ PRIVATE_KEY = "private_key"
 
 NOBODY = ""
 """No account has this id, or this handle."""
+
+NO_NICKNAME = ""
 
 NO_HASH = "0" * 64
 """No secret has this hash."""
@@ -134,6 +137,9 @@ async def do_register(
     if not await queries.take_handle(tx, account.handle, account.id, now):
         raise HandleTaken
     await queries.insert_user(tx, account, application.secrets)
+    if claim.inviter_id is not None:
+        # So that whoever is invited may answer, though the inviter hears contacts alone.
+        await put_contact(tx, claim.inviter_id, account.id, NO_NICKNAME, now)
     if also is not None:
         message = None
         if claim.pending is not None:

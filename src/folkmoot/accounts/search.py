@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from folkmoot.accounts.grams import fold, grams_in_query
-from folkmoot.accounts.handles import parse_handle
+from folkmoot.accounts.handles import HERE, parse_handle
 from folkmoot.accounts.model import Account, Found
 from folkmoot.accounts.queries import by_handle
 from folkmoot.accounts.queries_people import (
+    has_contact,
     not_private,
     private_who_know,
     rarest_first,
@@ -34,12 +35,12 @@ async def search(tx: Tx, viewer: Account, query: str) -> list[Found]:
     if len(query) > LONGEST_QUERY or not is_plain(query):
         return []  # no name is like that
     # "@alice" is how a handle is spoken of; whatever contains it contains "alice" too.
-    wanted = fold(query.removeprefix("@"))
+    wanted = fold(query.removeprefix("@")).removesuffix(HERE)
     found = {account.id: account for account in await acquainted(tx, viewer, wanted)}
     for account in await everyone(tx, wanted):
         found.setdefault(account.id, account)
     ranked = sorted(found.values(), key=lambda account: rank(account, wanted))
-    return [shown(account, viewer) for account in ranked[:MOST_FOUND]]
+    return [await shown(tx, account, viewer) for account in ranked[:MOST_FOUND]]
 
 
 async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
@@ -97,8 +98,16 @@ def rank(account: Account, wanted: str) -> tuple[int, str]:
     return (0 if handle == wanted else 1 if handle.startswith(wanted) else 2, handle)
 
 
-def shown(account: Account, viewer: Account) -> Found:
-    """What a search tells of a user: of one who is `contacts_only` only the two names."""
-    if account.privacy == "contacts_only" and account.id != viewer.id:
+async def shown(tx: Tx, account: Account, viewer: Account) -> Found:
+    """What a search tells of a user.
+
+    Of one who is `contacts_only` that is the two names alone, unless the viewer is a contact of
+    theirs: then it is what looking them up tells too.
+    """
+    if (
+        account.privacy == "contacts_only"
+        and account.id != viewer.id
+        and not await has_contact(tx, account.id, viewer.id)
+    ):
         return Found(account.handle, account.display_name, None, None)
     return Found(account.handle, account.display_name, account.bio, account.account_type)

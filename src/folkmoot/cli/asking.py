@@ -27,8 +27,10 @@ def checked_url(value: str | None) -> Any:
 
 
 def checked_handle(value: str | None) -> Any:
-    """A handle as it is stored: without the @, in lower case."""
-    return None if value is None else value.strip().removeprefix("@").lower()
+    """A handle as it is stored: without the @, in lower case, and without @localhost."""
+    if value is None:
+        return None
+    return value.strip().removeprefix("@").lower().removesuffix("@localhost")
 
 
 UrlOption = Annotated[

@@ -146,6 +146,22 @@ def unblock(
     tell(answer, sentence, as_json=as_json)
 
 
+def blocks(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
+    """List the people you block."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        answer = ask(url, handle, "msg/blocks", {"cursor": cursor})
+        found += answer.get("blocked") or []
+        cursor = answer.get("next_cursor")
+        if not cursor:
+            break
+    if as_json:
+        say_data({"blocked": found})
+        return
+    tell_table((Column("Handle", "bold"),), [(at(each),) for each in found], "You block nobody.")
+
+
 def lookup(
     who: HandleArgument,
     url: UrlOption = None,

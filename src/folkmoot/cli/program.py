@@ -97,6 +97,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "search": people.search,
     "block": people.block,
     "unblock": people.unblock,
+    "blocks": people.blocks,
     "invite": people.invite,
     "proxy": proxy.app,
     "tape": tape.app,

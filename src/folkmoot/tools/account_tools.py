@@ -185,7 +185,7 @@ class DeleteAccount(Arguments, frozen=True, kw_only=True):
 async def delete_account(call: Call[DeleteAccount]) -> Payload:
     """Remove the account, its mail and its place in every room."""
     handle = call.account.handle
-    if call.arguments.confirm.removeprefix("@").lower() != handle:
+    if parse_handle(call.arguments.confirm) != handle:
         raise ArgumentInvalid(
             "To delete your account, give your own handle as confirm. This cannot be undone.",
             field="confirm",

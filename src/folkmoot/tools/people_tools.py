@@ -15,7 +15,7 @@ PageLimit = Annotated[int, Meta(ge=1, le=100)]
 
 
 class Contacts(Arguments, frozen=True, kw_only=True):
-    """A page of the list."""
+    """A page of a list of people, which goes by handle."""
 
     limit: PageLimit = 100
     cursor: str | None = None
@@ -120,6 +120,12 @@ async def block(call: Call[Block]) -> Payload:
     }
 
 
+async def blocks(call: Call[Contacts]) -> Payload:
+    """Whom the caller blocks."""
+    given = call.arguments
+    return await call.services.accounts.blocked(call.account, given.limit, given.cursor)
+
+
 class Invite(Arguments, frozen=True, kw_only=True):
     """What the invited one is to read first."""
 
@@ -213,6 +219,14 @@ PEOPLE_TOOLS = (
         arguments=Block,
         handler=block,
         rates=(MISSED,),
+    ),
+    Tool(
+        name="msg/blocks",
+        description="List the users you have blocked, by handle.",
+        schema=obj({"limit": LIMIT, "cursor": CURSOR}),
+        arguments=Contacts,
+        handler=blocks,
+        kind="reads",
     ),
     Tool(
         name="msg/invite",
