@@ -9,10 +9,12 @@ import pytest
 from mcp.client import advertise
 
 from tests.harness import run
-from tests.mcp_harness import both_eras, meeting, modern
+from tests.mcp_harness import INITIALIZE, both_eras, meeting, modern, sse_json
 
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
+SEED_TYPE = "application/vnd.mcp.app+html"
+OFFERED = {APPS: {"mimeTypes": [APP_TYPE, SEED_TYPE]}}
 APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
 
 
@@ -83,9 +85,12 @@ def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
 ) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
-            with_apps = {"extensions": [advertise(APPS, {"mimeTypes": [APP_TYPE]})]}
+            with_apps = [
+                {"extensions": [advertise(APPS, {"mimeTypes": types})]}
+                for types in ([APP_TYPE], [SEED_TYPE], ["text/plain", SEED_TYPE])
+            ]
             for person in (
-                await there.stranger(**with_apps),
+                *[await there.stranger(**each) for each in with_apps],
                 await there.stranger("?tools=all"),
             ):
                 tools = (await person.client.list_tools()).tools
@@ -102,6 +107,29 @@ def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
                 "ui://mmp-inbox",
             }
             assert not (await person.client.list_resource_templates()).resource_templates
+
+    run(main())
+
+
+@pytest.mark.requirement("app.seed-type", "mcp.app-only-listing")
+@both_eras
+def test_the_app_has_the_type_that_its_client_declares(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            for types, served in (
+                ([SEED_TYPE], SEED_TYPE),
+                ([APP_TYPE], APP_TYPE),
+                ([SEED_TYPE, APP_TYPE], APP_TYPE),
+            ):
+                apps = [advertise(APPS, {"mimeTypes": types})]
+                person = await there.stranger(extensions=apps)
+                read = await person.client.read_resource("ui://mmp-inbox")
+                assert [content.mime_type for content in read.contents] == [served]
+            for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
+                person = await there.stranger(extensions=[advertise(APPS, settings)])
+                assert len((await person.client.list_tools()).tools) == 33
+                read = await person.client.read_resource("ui://mmp-inbox")
+                assert [content.mime_type for content in read.contents] == [APP_TYPE]
 
     run(main())
 
@@ -125,6 +153,22 @@ def test_a_query_that_means_nothing_is_refused(era: str, tmp_path: Path) -> None
     run(main())
 
 
+@pytest.mark.requirement("mcp.apps-offered")
+def test_a_session_is_offered_the_apps_that_discovery_offers(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            message, headers = modern("server/discover")
+            found = (await there.post(message, headers=headers)).json()["result"]
+            for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
+                opening = {**INITIALIZE["params"], "protocolVersion": version}
+                opened = sse_json(await there.post({**INITIALIZE, "params": opening}))["result"]
+                assert opened["protocolVersion"] == version
+                offered = opened["capabilities"]["extensions"]
+                assert offered == found["capabilities"]["extensions"] == OFFERED
+
+    run(main())
+
+
 @pytest.mark.requirement("mcp.discover", "mcp.stateless-no-get")
 def test_the_stateless_era_needs_neither_handshake_nor_session(tmp_path: Path) -> None:
     async def main() -> None:
@@ -136,7 +180,7 @@ def test_the_stateless_era_needs_neither_handshake_nor_session(tmp_path: Path) -
             result = answer.json()["result"]
             assert result["supportedVersions"] == ["2026-07-28"]
             assert result["capabilities"]["resources"]["subscribe"] is True
-            assert APPS in result["capabilities"]["extensions"]
+            assert result["capabilities"]["extensions"] == OFFERED
             assert (await there.ask("GET", headers=headers)).status == 405
             assert (await there.ask("DELETE", headers=headers)).status == 405
 

@@ -55,7 +55,10 @@ def refused(answer: Answer) -> Any:
 
 def not_found(answer: Answer) -> bool:
     """Whether a session is answered as if it were not there."""
-    return answer.status == 404 and answer.json()["error"]["message"] == "Session not found"
+    if answer.status != 404:
+        return False
+    sentence: str = answer.json()["error"]["message"]
+    return sentence.startswith("Session not found.")
 
 
 @pytest.mark.requirement("auth.session-id-alone", "auth.every-request", "mcp.post", "auth.by-hash")
@@ -76,6 +79,25 @@ def test_a_session_opened_with_a_token_wants_it_every_time(tmp_path: Path) -> No
                 headers={"mcp-session-id": session_id, "authorization": f"bearer {alice.token}"},
             )
             assert told(by_header)["handle"] == "alice"
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.unknown-session")
+def test_a_session_that_a_restart_ended_is_told_so_and_what_to_do(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice = await there.person("alice")
+            mine = f"?token={alice.token}"
+            session_id = await open_session(there, mine)
+        async with meeting(tmp_path) as there:
+            answer = await call(there, session_id, mine)
+            assert not_found(answer)
+            sentence = answer.json()["error"]["message"]
+            assert "The hub was restarted" in sentence
+            assert "Connect again" in sentence
+            again = await open_session(there, mine)
+            assert told(await call(there, again, mine))["handle"] == "alice"
 
     run(main())
 

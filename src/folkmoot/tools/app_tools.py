@@ -12,6 +12,9 @@ from folkmoot.tools.schemas import obj
 
 INBOX_APP = "ui://mmp-inbox"
 APP_TYPE = "text/html;profile=mcp-app"
+OLD_APP_TYPE = "application/vnd.mcp.app+html"
+"""What MMP calls the type of an app; the Apps extension has had another name for it since."""
+APP_TYPES = (APP_TYPE, OLD_APP_TYPE)
 SHOWN_THREADS = 20
 MOST_NAMED = 5
 """Senders that the sentence about a digest names."""

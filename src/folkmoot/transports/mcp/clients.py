@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from mcp.server.apps import EXTENSION_ID
 from msgspec import Struct
+
+from folkmoot.tools.app_tools import APP_TYPES
 
 MOST_CLIENTS = 1_024
 MOST_BYTES = 4_096
@@ -15,10 +18,24 @@ MOST_BYTES = 4_096
 class Client(Struct, frozen=True):
     """What is known of a client that was accepted."""
 
-    apps: bool
-    """Whether it shows apps."""
     capabilities: dict[str, Any]
     """What it can be asked for."""
+    app_type: str = ""
+    """The type under which it shows apps; empty if it shows none."""
+
+    @property
+    def apps(self) -> bool:
+        """Whether it shows apps."""
+        return bool(self.app_type)
+
+
+def app_type(capabilities: dict[str, Any]) -> str:
+    """The first of our types of apps that a client declares; empty if it declares none."""
+    settings = (capabilities.get("extensions") or {}).get(EXTENSION_ID)
+    declared = settings.get("mimeTypes") if isinstance(settings, dict) else None
+    if not isinstance(declared, list):
+        return ""
+    return next((known for known in APP_TYPES if known in declared), "")
 
 
 class KnownClients:

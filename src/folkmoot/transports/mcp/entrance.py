@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mcp.server.apps import client_supports_apps
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.core.errors import AuthenticationRequired
-from folkmoot.transports.mcp.clients import Client
+from folkmoot.transports.mcp.clients import Client, app_type
 from folkmoot.transports.mcp.exchange import Exchange, exchange_of
 
 if TYPE_CHECKING:
@@ -34,13 +33,18 @@ class Entrance:
         session = exchange.session
         if session is not None:
             # Every time: a session may be initialised again.
-            session.client = Client(client_supports_apps(ctx), capabilities_of(ctx))
+            session.client = client_of(ctx)
             session.version = ctx.protocol_version
             self._hearers.meet(exchange, ctx.session)
         elif exchange.claims and self._clients.known(exchange.claims) is None:
-            client = Client(client_supports_apps(ctx), capabilities_of(ctx))
-            self._clients.learn(exchange.claims, client)
+            self._clients.learn(exchange.claims, client_of(ctx))
         return exchange
+
+
+def client_of(ctx: Context) -> Client:
+    """The client of a request, as it declares itself."""
+    capabilities = capabilities_of(ctx)
+    return Client(capabilities, app_type(capabilities))
 
 
 def capabilities_of(ctx: Context) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.asking import READ
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.backends import SUBSCRIBE
-from folkmoot.transports.mcp.entrance import account_of, refusal
+from folkmoot.transports.mcp.entrance import account_of, client_of, refusal
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Resources:
             digest = await self._mail.digest(account)
             text, mime = msgspec.json.encode(digest).decode(), "application/json"
         elif uri == INBOX_APP:
-            text, mime = inbox_page(), APP_TYPE
+            text, mime = inbox_page(), client_of(ctx).app_type or APP_TYPE
         else:
             result = await self._unusual.ask(ctx, exchange) if self._unusual is not None else None
             if result is None:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import msgspec
 from anyio import CancelScope
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
+from mcp.server.apps import EXTENSION_ID
+from mcp.server.context import CallNext
 from mcp.server.lowlevel import NotificationOptions, Server
 
 from folkmoot.core.errors import FolkmootError, PromptUnknown, TokenInvalid, UnknownTool
+from folkmoot.proxy.eras.wire import INITIALIZE
+from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
 from folkmoot.tools.finder import CALL_TOOL, inner_call
-from folkmoot.transports.mcp.entrance import Context, Entrance, refusal
+from folkmoot.transports.mcp.entrance import Context, Entrance, client_of, refusal
 from folkmoot.transports.mcp.exchange import ASKING, TOKEN_INVALID
 from folkmoot.transports.mcp.lists import may_call
 from folkmoot.transports.mcp.own import NAME, TITLE
@@ -121,14 +124,22 @@ class McpServer:
         self.sdk.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self.initialized
         )
-        self.sdk.extensions = {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}}
+        self.sdk.extensions = {EXTENSION_ID: {"mimeTypes": [*APP_TYPES]}}
         # Requests have a span of the hub's own; the SDK's would repeat it at a price.
-        self.sdk.middleware.clear()
+        self.sdk.middleware[:] = [self.offer_extensions]
 
     def renew(self) -> None:
         """Say of other servers what is so now."""
         behind = self._backends is not None and self._backends.gateway.backends
         self.sdk.instructions = INSTRUCTIONS + (OF_BACKENDS if behind else "")
+
+    async def offer_extensions(self, ctx: Context, call_next: CallNext) -> Any:
+        """Offer a session the extensions that `server/discover` offers; the SDK leaves them out."""
+        result = await call_next(ctx)
+        if ctx.method != INITIALIZE or not isinstance(result, dict):
+            return result
+        offered = {**result["capabilities"], "extensions": self.sdk.extensions}
+        return {**result, "capabilities": offered}
 
     async def initialized(self, ctx: Context, _: Any) -> None:
         """A session is ready: whatever it asks from now on, its client is known."""
@@ -138,7 +149,7 @@ class McpServer:
         """A page of a list, the same that the lane writes."""
         exchange = self._entrance.enter(ctx)
         cursor = params.cursor if params is not None else None
-        apps = client_supports_apps(ctx)
+        apps = client_of(ctx).apps
         try:
             page = self._lists.result(ctx.method, exchange, apps=apps, cursor=cursor)
         except FolkmootError as error:

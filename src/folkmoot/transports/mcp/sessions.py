@@ -30,6 +30,10 @@ declaration that is kept.
 STRANGERS_SHARE = 8
 """One in so many of the bytes of all sessions is for those without an account."""
 RETRY_SECONDS = 5
+SESSION_ENDED = (
+    "Session not found. The hub was restarted, or the session was closed or not used for too long. "
+    "Connect again: most clients do it by themselves, others must be restarted. No mail is lost."
+)
 
 
 class Session(Struct, eq=False):
@@ -162,7 +166,7 @@ class Sessions:
         """The session, for a request that carries this token; to others it does not exist."""
         session = self._sessions.get(session_id)
         if session is None or not session.admits(mark):
-            raise SessionNotFound("Session not found")
+            raise SessionNotFound(SESSION_ENDED)
         session.in_flight += 1
         return session
 
