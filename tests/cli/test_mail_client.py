@@ -88,6 +88,9 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
     assert TOKEN in ran.out
     assert CODE in ran.out
     assert "Keep both in a safe place" in ran.out
+    assert ran.out.endswith(
+        "Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n"
+    )
     assert hub.asked == [("msg/register", {"handle": "ada", "invite_code": "an-invite"}, None)]
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert stat.S_IMODE(keys.parent.stat().st_mode) == 0o700
@@ -362,6 +365,8 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
     hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
     second = ada("register", "bob")
     assert f"Commands go on as @ada on {hub.url}" in second.out
+    assert "Next: 'folkmoot connect CLIENT --as bob' adds" in second.out
+    assert "Next: give the token to the program" in ada("register", "bob", "--agent").out
     hub.asked.clear()
     ada("whoami")
     ada("whoami", "--as", "@Bob")

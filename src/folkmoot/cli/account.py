@@ -89,8 +89,6 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
     kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, handle)), None)
     code = (kept.recovery_code if kept else "") or ask_code()
     enter("msg/recover", {"handle": handle, "recovery_code": code}, hub, as_json=as_json)
-    if not as_json:
-        say("The old token ended; 'folkmoot connect CLIENT --force' gives an assistant this one.")
 
 
 def ask_code() -> str:
@@ -118,7 +116,22 @@ def enter(tool: str, arguments: dict[str, Any], url: str | None, *, as_json: boo
         raise
     show_secrets(login, as_json=as_json)
     if not as_json:
-        tell_kept(read_keyring(), login)
+        keyring = read_keyring()
+        tell_kept(keyring, login)
+        say(what_next(tool, arguments, keyring, login))
+
+
+def what_next(tool: str, arguments: dict[str, Any], keyring: Keyring, login: Login) -> str:
+    """What to do with a new token."""
+    chosen = "" if keyring.accounts[0] == login else f" --as {login.handle}"
+    if tool == "msg/recover":
+        return (
+            "The old token ended. Next: "
+            f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
+        )
+    if arguments.get("account_type") == "agent":
+        return "Next: give the token to the program, such as in FOLKMOOT_TOKEN."
+    return f"Next: 'folkmoot connect CLIENT{chosen}' adds the hub to your assistant, as you."
 
 
 def login_from(hub: str, answer: dict[str, Any], arguments: dict[str, Any]) -> Login:
