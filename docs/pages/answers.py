@@ -30,6 +30,7 @@ OWN_PROFILE = {
     "account_type": "person",
     "public_key": KEY,
     "client_public_key": None,
+    "payload_formats": [],
 }
 MESSAGE = {
     "id": ID,
@@ -143,6 +144,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "account_type": "person",
         "public_key": KEY,
         "client_public_key": None,
+        "payload_formats": [],
     },
     "msg/search_users": {
         "results": [

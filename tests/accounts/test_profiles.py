@@ -95,3 +95,22 @@ def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
         assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
     run(body, tmp_path)
+
+
+def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        alice = await here.join("alice")
+        for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
+            with pytest.raises(ArgumentInvalid, match="payload_formats"):
+                await here.accounts.set_profile(alice, payload_formats=wrong)
+        formats = ["mail-1", "mail-2", "mail-1"]
+        told = await here.accounts.set_profile(
+            alice, client_public_key=KEY, payload_formats=formats
+        )
+        assert told.payload_formats == "mail-1 mail-2"
+        same = await here.accounts.set_profile(alice, client_public_key=KEY, bio="Here.")
+        assert same.payload_formats == "mail-1 mail-2"
+        gone = await here.accounts.set_profile(alice, client_public_key="")
+        assert gone.payload_formats == ""
+
+    run(body, tmp_path)

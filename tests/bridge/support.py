@@ -18,10 +18,9 @@ from folkmoot.bridge.bridge import Account, Bridge, Places, bridging
 from folkmoot.bridge.calls import canonical
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import FolkmootError
-from folkmoot.core.message import Request, decode_message, encode_message
+from folkmoot.core.message import Request, Response, decode_message, encode_message
 from folkmoot.core.timing import TimingContext
-from folkmoot.core.verdict import Block
+from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain
 from tests.harness import serving
 from tests.mcp_harness import META, settings
@@ -94,6 +93,7 @@ class Town:
         made = self.lie(tool, arguments, json.loads(block["text"]))
         if made is not None:
             block["text"] = json.dumps(made)
+            answer["result"]["isError"] = "error" in made
         return json.dumps(answer).encode()
 
 
@@ -118,18 +118,21 @@ class Desk:
         assert not result.get("isError"), payload
         return payload
 
-    async def refused(self, tool: str, /, **arguments: Any) -> FolkmootError:
-        """Why the bridge stops a call."""
-        try:
-            answer = await self.call(tool, **arguments)
-        except FolkmootError as error:
-            return error
-        raise AssertionError(answer)
+    async def refused(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """What a call that is refused is answered: a result of the specification's shape."""
+        result = await self.request("tools/call", name=tool, arguments=arguments)
+        [block] = result["content"]
+        payload: dict[str, Any] = json.loads(block["text"])
+        assert (result["isError"], block["type"]) == (True, "text"), payload
+        assert isinstance(payload["error"], str)
+        return payload
 
     async def request(self, method: str, **params: Any) -> Any:
         """The result of any request."""
         request = Request(id=next(self._ids), method=method, params={**params, "_meta": META})
         sent = await self.pass_through(request, MessageDirection.CLIENT_TO_SERVER)
+        if isinstance(sent, Response):
+            return sent.result
         came = decode_message(await self._post(encode_message(sent), sent))
         answer = await self.pass_through(came, MessageDirection.SERVER_TO_CLIENT)
         if self.hands_over:
@@ -138,11 +141,13 @@ class Desk:
         return answer.result
 
     async def pass_through(self, message: Any, direction: MessageDirection) -> Any:
-        """A message as the interceptors leave it; the error of one that they stop."""
+        """A message as the interceptors leave it, or their answer to it; raises what stops it."""
         context = MessageContext(TimingContext(0.0, 0.0), direction)
         ruling = await self.chain.run(MessageEnvelope(message, context))
         if isinstance(ruling.verdict, Block):
             raise ruling.verdict.error
+        if isinstance(ruling.verdict, Mock):
+            return Response(id=message.id, result=ruling.verdict.result)
         return ruling.envelope.message
 
     async def _post(self, body: bytes, request: Any) -> bytes:

@@ -15,14 +15,7 @@ from folkmoot.bridge.letter import VERSION
 from folkmoot.bridge.modes import MODES
 from folkmoot.bridge.opening import MOST_ASKED
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BlockedByInterceptor,
-    DeviceKeyUnusable,
-    PeerUnknown,
-    ToolRefused,
-    TooManyInFlight,
-)
+from folkmoot.core.errors import BlockedByInterceptor, TooManyInFlight
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.timing import TimingContext
 from folkmoot.mail import EncryptedPayload
@@ -45,12 +38,15 @@ def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends
             sent = await ada.call("msg_send", to="@Bob", body="The boat is ready.")
             assert sent["encryption_mode"] == "e2e"
             assert sent["bridge"]["mode"] == "e2e"
+            assert (sent["bridge"]["key"], sent["bridge"]["verified"]) == ("new", False)
             assert "first message sealed for @bob" in sent["bridge"]["note"]
             [(_, told)] = [it for it in there.calls if it[0] == "msg/send"]
             assert told.keys() == {"to", "encrypted_payload"}
             [shown] = (await bob.call("msg/inbox"))["messages"]
             assert shown["body"] == "The boat is ready."
-            assert shown["bridge"] == {"mode": "e2e", "verified": True, "bound": True}
+            assert shown["bridge"] == {
+                "mode": "e2e", "verified": False, "key": "pinned", "bound": True,
+            }  # fmt: skip
             assert "encrypted_payload" not in shown
             again = await bob.call("msg/reply", message_id=shown["id"], body="I am coming.")
             assert again["bridge"]["mode"] == "e2e"
@@ -58,10 +54,10 @@ def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends
             newest, oldest = page["messages"]
             assert (newest["body"], newest["reply_to"]) == ("I am coming.", shown["id"])
             assert (oldest["body"], oldest["from_handle"]) == ("The boat is ready.", "ada")
-            assert oldest["bridge"]["verified"]
+            assert oldest["bridge"]["bound"]
             assert "boat" not in str(there.calls)
             second = await ada.call("msg/send", to="bob", body="Again.", reply_to=newest["id"])
-            assert "note" not in second["bridge"]
+            assert second["bridge"] == {"mode": "e2e", "verified": False, "key": "pinned"}
             assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "Again."
 
     run(main())
@@ -199,7 +195,7 @@ def test_a_second_device_does_not_take_the_place_of_the_first(tmp_path: Path) ->
             assert "key publish --replace" in page["bridge"]["problem"]
             assert any("another key for @ada" in said for said in second.said)
             error = await second.refused("msg/send", to="bob", body="From the second.")
-            assert isinstance(error, DeviceKeyUnusable)
+            assert error["code"] == "device_key_unusable"
             assert "another key for @ada" in (await second.call("msg_whoami"))["bridge"]["problem"]
             assert not [it for it in there.calls if it[0] == "msg/set_profile"][2:]
             assert (await ada.call("msg/inbox"))["messages"][0]["body"] == "For the first."
@@ -273,7 +269,7 @@ def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
                 shown = (await bob.call("msg/inbox"))["messages"][0]
                 assert shown["body"] == text
                 assert shown["bridge"]["bound"] is False
-                assert "bound to no sender" in shown["bridge"]["note"]
+                assert "The box does not say" in shown["bridge"]["note"]
             refused = {
                 b"\xff\xfe": "not text",
                 b'{"v": "folkmoot-mail-2", "body": "x"}': "newer bridge",
@@ -284,9 +280,11 @@ def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
                 shown = (await bob.call("msg/inbox"))["messages"][0]
                 assert shown["body"] is None
                 assert why in shown["error"]
-            mine = (await ada.call("msg/thread", thread_id=shown["thread_id"]))["messages"][-1]
-            assert mine["body"] == "Hello from the app."
-            assert mine["bridge"]["verified"] is False
+            for _ in range(2):
+                page = await ada.call("msg/thread", thread_id=shown["thread_id"])
+                mine = page["messages"][-1]
+                assert mine["body"] == "Hello from the app."
+                assert "which of you" in mine["bridge"]["note"]
 
     run(main())
 
@@ -297,24 +295,23 @@ def test_the_client_gets_no_way_around_the_bridge(tmp_path: Path) -> None:
             ada, bob = await there.people("ada", "bob")
             there.calls.clear()
             box = {"ciphertext": "", "nonce": "", "sender_public_key": ""}
-            for tool, told in (
-                ("msg_send", {"to": "bob", "encrypted_payload": box}),
-                ("msg/send", {"to": "bob", "body": "x", "encrypted_payload": box}),
-                ("msg/send", {"to": "bob", "body": "x", "text": "Secret."}),
-                ("msg/send", {"to": "bob", "body": ["Secret."]}),
-                ("msg/send", {"to": "bob"}),
-                ("msg/reply", {"body": "Secret."}),
+            for tool, told, why in (
+                ("msg_send", {"to": "bob", "encrypted_payload": box}, "The bridge encrypts"),
+                ("msg/send", {"to": "bob", "body": "x", "encrypted_payload": box}, "The bridge"),
+                ("msg/send", {"to": "bob", "body": "x", "text": "Secret."}, "Unknown argument: te"),
+                ("msg/send", {"to": "bob", "body": ["Secret."]}, "body must be a string."),
             ):
-                assert isinstance(await ada.refused(tool, **told), ArgumentInvalid)
+                assert (await ada.refused(tool, **told))["error"].startswith(why)
             key = DeviceKey.fresh().public
             for tool, told in (
                 ("msg_set_profile", {"client_public_key": key}),
                 ("msg/set_profile", {"client_public_key": ""}),
+                ("msg/set_profile", {"payload_formats": []}),
                 ("msg/register", {"handle": "eve", "client_public_key": key}),
                 ("msg_whisper", {"body": "Secret."}),
                 ("folkmoot_call_tool", {"name": "msg_send", "arguments": {"body": "Secret."}}),
             ):
-                assert isinstance(await ada.refused(tool, **told), BlockedByInterceptor)
+                assert "bridge" in (await ada.refused(tool, **told))["error"]
             with pytest.raises(BlockedByInterceptor):
                 await ada.request("tools/call", arguments={"body": "Secret."})
             silent = Notification(
@@ -323,7 +320,7 @@ def test_the_client_gets_no_way_around_the_bridge(tmp_path: Path) -> None:
             with pytest.raises(BlockedByInterceptor):
                 await ada.pass_through(silent, MessageDirection.CLIENT_TO_SERVER)
             error = await ada.refused("msg/reply", message_id="unknown", body="Secret.")
-            assert isinstance(error, PeerUnknown)
+            assert error == {"error": "Message not found."}
             assert not [it for it in there.calls if it[0] not in ("msg/inbox", "msg/whoami")]
             profile = await ada.call("msg/set_profile", bio="Here.")
             assert profile["client_public_key"] == ada.bridge.device.owner
@@ -352,11 +349,9 @@ def test_tools_are_described_as_they_are_through_the_bridge(tmp_path: Path) -> N
             await ada.call("msg/send", to="bob", body="x")
             told = (await ada.call("msg/lookup", handle="bob"))["bridge"]
             pinned = fingerprint(bob.bridge.device.owner)
-            assert told == {"key": "as pinned", "pinned": pinned}
+            assert told == {"key": "as pinned", "pinned": pinned, "verified": False}
             assert "come from the hub" in (await ada.call("msg/threads"))["bridge"]["note"]
             assert "can read" in (await ada.call("msg/invite", message="Come."))["bridge"]["note"]
-            error = await ada.refused("msg/send", to="ada", body="x")
-            assert "own key" in error.message
 
     run(main())
 
@@ -373,7 +368,7 @@ def test_a_refusal_of_the_hub_reaches_the_client_as_it_is(tmp_path: Path) -> Non
             assert "Cannot send message to this user." in result["content"][0]["text"]
             result = await ada.request("tools/call", name="msg_inbox", arguments={"limit": 0})
             assert result["isError"]
-            assert isinstance(await ada.refused("msg/send", to="x y", body="x"), ToolRefused)
+            assert await ada.refused("msg/send", to="x y", body="x") == {"error": "User not found."}
 
     run(main())
 

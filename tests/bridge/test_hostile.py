@@ -9,12 +9,6 @@ from typing import Any
 import pytest
 
 from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    PeerKeyChanged,
-    PeerKeyInvalid,
-    ToolRefused,
-)
 from tests.bridge.support import Desk, Lie, Town, in_messages, town
 from tests.harness import run
 
@@ -58,10 +52,12 @@ def test_a_swapped_key_stops_the_message_until_it_is_accepted(tmp_path: Path) ->
             there.lie = naming(mallory.public)
             for spelling, told in (("msg/send", {"to": "bob"}), ("msg_send", {"to": " @BOB"})):
                 error = await ada.refused(spelling, body="Secret.", **told)
-                assert isinstance(error, PeerKeyChanged)
-                assert fingerprint(bob.bridge.device.owner) in error.message
-                assert fingerprint(mallory.public) in error.message
-                assert "folkmoot bridge peers accept @bob" in error.message
+                assert error["code"] == "peer_key_changed"
+                assert error["pinned"] == fingerprint(bob.bridge.device.owner)
+                assert error["offered"] == fingerprint(mallory.public)
+                assert error["pinned"] in error["error"]
+                assert error["offered"] in error["error"]
+                assert "folkmoot bridge peers accept @bob" in error["error"]
             assert sent_to_hub(there) == []
 
     run(main())
@@ -77,12 +73,12 @@ def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(tmp_path:
             for nothing in (None, ""):
                 there.lie = naming(nothing)
                 error = await ada.refused("msg/reply", message_id=first["message_id"], body="Hush.")
-                assert isinstance(error, PeerKeyChanged)
+                assert error["code"] == "peer_key_changed"
             there.lie = lambda tool, _, answer: None
             await there.hub.accounts.set_profile(await account_of(there, "bob"), privacy="private")
             error = await ada.refused("msg/send", to="bob", body="Hush.")
-            assert isinstance(error, PeerKeyChanged)
-            assert "no longer names a key of @bob" in error.message
+            assert error["code"] == "peer_key_changed"
+            assert "no longer names a key of @bob" in error["error"]
             assert sent_to_hub(there) == []
 
     run(main())
@@ -108,7 +104,8 @@ def test_a_swapped_key_does_not_slip_in_under_another_handle(tmp_path: Path) -> 
                 return moved if tool == "msg/lookup" else None
 
             there.lie = lie
-            assert isinstance(await ada.refused("msg/send", to="bob", body="x"), PeerKeyChanged)
+            error = await ada.refused("msg/send", to="bob", body="x")
+            assert error["code"] == "peer_key_changed"
             assert sent_to_hub(there) == []
 
     run(main())
@@ -132,10 +129,10 @@ def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(tmp_path: Path) -> No
             for key in NO_KEYS:
                 there.lie = naming(key)
                 error = await ada.refused("msg/send", to="bob", body="Secret.")
-                assert isinstance(error, PeerKeyInvalid)
+                assert error["code"] == "peer_key_invalid"
             there.lie = naming(ada.bridge.device.owner)
             error = await ada.refused("msg/send", to="bob", body="Secret.")
-            assert "own key" in error.message
+            assert "own key" in error["error"]
             assert sent_to_hub(there) == []
 
     run(main())
@@ -178,7 +175,7 @@ def test_my_own_words_handed_back_as_an_answer_are_recognised(
             ada, bob = await there.people("ada", "bob")
             sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
             if not remembered:
-                with ada.bridge.interceptors[1]._ledger.changing() as db:  # type: ignore[attr-defined]
+                with ada.bridge.ledger.changing() as db:
                     db.execute("DELETE FROM letters")
             key = bob.bridge.device.owner
 
@@ -364,8 +361,7 @@ def test_someone_who_is_not_found_is_not_sent_the_words_in_the_clear(tmp_path: P
         async with town(tmp_path) as there:
             [ada] = await there.people("ada")
             error = await ada.refused("msg/send", to="nobody", body="Secret.")
-            assert isinstance(error, ToolRefused)
-            assert error.message == "User not found."
+            assert error == {"error": "User not found."}
             assert sent_to_hub(there) == []
 
     run(main())
@@ -387,7 +383,7 @@ def test_an_answer_that_the_bridge_cannot_read_is_not_shown(tmp_path: Path) -> N
             [ada] = await there.people("ada")
             for result in UNREADABLE:
                 there.result = result
-                assert isinstance(await ada.refused("msg/inbox"), AnswerInvalid)
+                assert "so it is not shown" in (await ada.refused("msg/inbox"))["error"]
 
     run(main())
 

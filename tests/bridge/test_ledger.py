@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from folkmoot.bridge import database
 from folkmoot.bridge import ledger as module
 from folkmoot.bridge.ledger import SLACK, Ledger, Pin, Seen
 from folkmoot.core.errors import BridgeStateUnusable
@@ -147,3 +148,50 @@ def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(
     db.close()
     with pytest.raises(BridgeStateUnusable, match="newer"):
         Ledger(newer)
+
+
+def test_a_ledger_of_an_earlier_version_keeps_its_pins_and_learns_more_of_them(
+    tmp_path: Path, open_ledger: Callable[..., Ledger]
+) -> None:
+    path = tmp_path / "bridge.db"
+    path.touch(0o600)
+    with sqlite3.connect(path) as db:
+        db.executescript(database._SCHEMA)
+        db.execute("INSERT INTO pins VALUES (?, 'bob', 'key', 5, NULL)", (ME,))
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    ledger = open_ledger(path)
+    assert ledger.pins(ME) == [Pin("bob", "key", 5)]
+    ledger.note_letters(ME, "bob", "key")
+    ledger.note_verified(ME, "bob", "another key")
+    assert ledger.pins(ME) == [Pin("bob", "key", 5, letters=True)]
+    ledger.note_verified(ME, "bob", "key")
+    ledger.close()
+    assert open_ledger(path).pins(ME) == [Pin("bob", "key", 5, letters=True, verified=True)]
+
+
+def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(
+    tmp_path: Path, open_ledger: Callable[..., Ledger]
+) -> None:
+    ledger = open_ledger(tmp_path / "bridge.db")
+    ledger.trust(ME, "bob", "one", 0)
+    assert ledger.recall(ME, Pin("bob", "one", 5, letters=True, verified=True))
+    assert ledger.pin_of(ME, "bob") == Pin("bob", "one", 0, letters=True, verified=True)
+    ledger.accept(ME, "bob", "two", 10)
+    assert ledger.pin_of(ME, "bob") == Pin("bob", "two", 10)
+    ledger.accept(ME, "bob", "one", 20)
+    pin = ledger.pin_of(ME, "bob")
+    assert pin is not None
+    assert (pin.key, pin.verified) == ("one", True)
+
+
+def test_messages_are_found_by_the_beginning_of_their_ids(
+    tmp_path: Path, open_ledger: Callable[..., Ledger]
+) -> None:
+    ledger = open_ledger(tmp_path / "bridge.db")
+    names = [f"0123456{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
+    for name in names:
+        ledger.note_seen(ME, seen(name))
+    assert ledger.beginning(ME, "01234561") == [seen(names[1])]
+    assert len(ledger.beginning(ME, "0123456")) == 2
+    assert ledger.beginning("another account", "01234561") == []

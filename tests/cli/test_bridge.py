@@ -47,8 +47,6 @@ def calling(someone: Person, tool: str, *options: str, **arguments: Any) -> Any:
     assert ran.code == 0, ran
     [line] = ran.out.splitlines()
     answer = json.loads(line)
-    if "error" in answer:
-        return answer["error"]
     return json.loads(answer["result"]["content"][0]["text"])
 
 
@@ -124,12 +122,19 @@ def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(
     old = bob.json("bridge", "key", "show")["fingerprint"]
     [peer] = ada.json("bridge", "peers", "list")["peers"]
     assert (peer["handle"], peer["fingerprint"], peer["until"]) == ("bob", old, None)
+    assert peer["verified"] is False
+    wrong = ada("bridge", "peers", "verify", "bob", "--fingerprint", "0123")
+    assert (wrong.code, "is another than" in wrong.err) == (ExitCode.FAILED, True)
+    assert "no terminal" in ada("bridge", "peers", "verify", "bob", given="").err
+    assert "No key of @eve" in ada("bridge", "peers", "verify", "eve", "--yes").err
+    verified = ada("bridge", "peers", "verify", "@bob", "--fingerprint", old)
+    assert verified.out == "The key of @bob is verified.\n"
     assert bob("bridge", "key", "rotate", "--yes").code == 0
     new = bob.json("bridge", "key", "show")["fingerprint"]
     error = calling(ada, "msg_send", to="bob", body="Two.")
-    assert error["data"]["code"] == "peer_key_changed"
-    assert (error["data"]["pinned"], error["data"]["offered"]) == (old, new)
-    assert "folkmoot bridge peers accept @bob" in error["message"]
+    assert error["code"] == "peer_key_changed"
+    assert (error["pinned"], error["offered"]) == (old, new)
+    assert "folkmoot bridge peers accept @bob" in error["error"]
 
     other = ada("bridge", "peers", "accept", "@bob", "--fingerprint", old)
     assert (other.code, "another key" in other.err) == (ExitCode.FAILED, True)
@@ -138,11 +143,13 @@ def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(
     assert accepted.out == f"@bob is trusted with {new}.\n"
     again = ada("bridge", "peers", "accept", "@bob", "--fingerprint", old)
     assert again.code == ExitCode.FAILED
-    assert calling(ada, "msg_send", to="bob", body="Three.")["bridge"]["mode"] == "e2e"
+    sent = calling(ada, "msg_send", to="bob", body="Three.")
+    assert sent["bridge"] == {"mode": "e2e", "verified": True, "key": "verified"}
     bodies = [it["body"] for it in calling(bob, "msg_inbox")["messages"]]
     assert bodies == ["Three.", "One."]
     shown = ada("bridge", "peers", "list").out.splitlines()
     assert [line.split("  ")[1] for line in shown] == [new, old]
+    assert [line.split("  ")[2] for line in shown] == ["verified", "verified"]
     assert ada("bridge", "peers", "forget", "bob", "--yes").out == "@bob is forgotten.\n"
     assert "Nobody" in ada("bridge", "peers", "list").err
     file = Path(ada.environ["FOLKMOOT_CREDENTIALS"])

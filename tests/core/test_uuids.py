@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.uuids import MANY, Uuids
+from folkmoot.core.uuids import MANY, Uuids, is_beginning
 
 MOMENTS = st.lists(st.floats(min_value=0, max_value=2**33), min_size=1, max_size=50)
 
@@ -38,3 +38,10 @@ def test_what_is_random_is_used_once() -> None:
     new_id = Uuids(lambda: 1.0, secrets.token_bytes)
     tails = {new_id()[-16:] for _ in range(3 * MANY)}
     assert len(tails) == 3 * MANY
+
+
+def test_eight_characters_of_an_id_are_enough_to_name_it() -> None:
+    whole = "550e8400-e29b-41d4-a716-446655440000"
+    assert [len_ for len_ in range(40) if is_beginning(whole[:len_])] == list(range(8, 36))
+    assert not is_beginning("550E8400")
+    assert not is_beginning("not an id")

@@ -327,6 +327,7 @@ def test_people_find_keep_and_block_each_other(era: str, tmp_path: Path) -> None
                 "account_type",
                 "public_key",
                 "client_public_key",
+                "payload_formats",
                 "notice",
             ]
             assert found["client_public_key"] is None

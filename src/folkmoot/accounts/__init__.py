@@ -32,10 +32,12 @@ from folkmoot.accounts.model import (
     Registered,
 )
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+from folkmoot.accounts.profiles import MOST_FORMATS
 from folkmoot.accounts.reserved import ReservedNames, Standing
 
 __all__ = [
     "HANDLE",
+    "MOST_FORMATS",
     "REDIRECT_SECONDS",
     "RESERVED",
     "Account",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
@@ -296,6 +296,7 @@ class Accounts:
         privacy: str | None = None,
         status: str | None = None,
         client_public_key: str | None = None,
+        payload_formats: Sequence[str] | None = None,
     ) -> Account:
         """Change the fields of the viewer's profile that are given."""
         self._quotas.check_disk()
@@ -306,7 +307,8 @@ class Accounts:
                 "privacy": privacy,
                 "status": status,
                 "client_public_key": client_public_key,
-            }
+            },
+            payload_formats,
         )
         now = self._now()
         with self._known.changing(viewer.id):

@@ -29,6 +29,8 @@ class Account(Struct, frozen=True, gc=False):
     client_public_key: str | None
     created_at: int
     updated_at: int
+    payload_formats: str = ""
+    """What the owner of `client_public_key` reads in a box beside plain text, by spaces."""
 
 
 class Registered(Struct, frozen=True, gc=False):

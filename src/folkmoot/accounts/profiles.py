@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 from folkmoot.accounts import queries
 from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_handle
 from folkmoot.accounts.keypairs import check_public_key
@@ -10,6 +14,7 @@ from folkmoot.accounts.registration import access_own
 from folkmoot.accounts.reserved import ReservedNames, takes_back
 from folkmoot.accounts.texts import TEXTS, check_text
 from folkmoot.core.errors import (
+    ArgumentInvalid,
     HandleInvalid,
     HandleTaken,
     NothingToUpdate,
@@ -19,11 +24,30 @@ from folkmoot.core.errors import (
 from folkmoot.core.ports import SqlValue, Tx
 
 SEARCHED = frozenset({"display_name", "privacy"})
+KEY: Final = "client_public_key"
+FORMATS: Final = "payload_formats"
+FORMAT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+MOST_FORMATS: Final = 8
 
 
-def check_profile(given: dict[str, str | None]) -> dict[str, SqlValue]:
+def check_formats(formats: Sequence[str]) -> str:
+    """The names of formats as they are stored."""
+    if len(formats) > MOST_FORMATS or not all(map(FORMAT.fullmatch, formats)):
+        raise ArgumentInvalid(
+            f"{FORMATS} must be at most {MOST_FORMATS} names of lowercase letters, digits, dots, "
+            "dashes and underscores, each of at most 40 characters.",
+            field=FORMATS,
+        )
+    return " ".join(dict.fromkeys(formats))
+
+
+def check_profile(
+    given: dict[str, str | None], formats: Sequence[str] | None = None
+) -> dict[str, SqlValue]:
     """The fields that were given, each of which may hold its value."""
     changes: dict[str, SqlValue] = {}
+    if formats is not None:
+        changes[FORMATS] = check_formats(formats)
     for field, value in given.items():
         if value is None:
             continue
@@ -31,7 +55,7 @@ def check_profile(given: dict[str, str | None]) -> dict[str, SqlValue]:
             check_text(field, value)
         elif field == "privacy" and value not in PRIVACY_LEVELS:
             raise PrivacyInvalid
-        elif field == "client_public_key":
+        elif field == KEY:
             # An empty one withdraws the key, for whoever has lost its other half.
             changes[field] = check_public_key(field, value) if value else None
             continue
@@ -42,8 +66,10 @@ def check_profile(given: dict[str, str | None]) -> dict[str, SqlValue]:
 
 
 async def do_set_profile(tx: Tx, user_id: str, changes: dict[str, SqlValue], now: int) -> Account:
-    """Change some fields of a profile."""
-    await access_own(tx, user_id)
+    """Change some fields of a profile; another key says nothing of formats until it is told."""
+    before = await access_own(tx, user_id)
+    if changes.get(KEY, before.client_public_key) != before.client_public_key:
+        changes = {FORMATS: "", **changes}
     account = await queries.update_user(tx, user_id, changes, now)
     if SEARCHED & changes.keys():
         await queries.index_names(tx, account)

@@ -11,7 +11,7 @@ from folkmoot.core.ports import SqlValue, Tx
 
 ACCOUNT = (
     "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
-    "u.client_public_key, u.created_at, u.updated_at"
+    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats"
 )
 
 LED_TO = (
@@ -20,9 +20,10 @@ LED_TO = (
 )
 """The user a handle leads to: its live owner, or whoever had it within 30 days."""
 
-CHANGEABLE = frozenset(
-    {"handle", "display_name", "bio", "privacy", "status", "client_public_key", "token_hash"}
-)
+CHANGEABLE = frozenset({
+    "handle", "display_name", "bio", "privacy", "status", "client_public_key", "payload_formats",
+    "token_hash",
+})  # fmt: skip
 
 
 class Secrets(NamedTuple):

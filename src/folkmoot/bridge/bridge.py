@@ -49,6 +49,7 @@ class Bridge(msgspec.Struct, frozen=True):
     """The interceptors in their order, and those parts that others need."""
 
     device: Device
+    ledger: Ledger
     marker: Marker
     interceptors: tuple[Interceptor, ...]
 
@@ -77,7 +78,7 @@ async def bridging(
         async with asyncio.TaskGroup() as tasks:
             marking = tasks.create_task(marker.run())
             try:
-                yield Bridge(device, marker, interceptors)
+                yield Bridge(device, ledger, marker, interceptors)
             except Exception as error:  # noqa: BLE001 - raised again, out of the group
                 failure = error
             finally:

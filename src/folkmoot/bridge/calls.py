@@ -1,8 +1,12 @@
-"""Calls of tools as they pass: which tool, with what, and which answer belongs to which call."""
+"""Calls of tools as they pass: which tool, with what, and which answer belongs to which call.
+
+What the bridge refuses is answered as MMP has it: a result that is an error and says why.
+"""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -10,9 +14,16 @@ import msgspec
 
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import AnswerInvalid, MessageError, TooManyInFlight
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    BridgeError,
+    FolkmootError,
+    MessageError,
+    TooManyInFlight,
+)
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace
 from folkmoot.core.strict import Limits
+from folkmoot.core.verdict import Block, Mock, Modify, Verdict
 
 MOST_OPEN: Final = 1024
 MOST_CANCELLED: Final = 64
@@ -24,6 +35,7 @@ Envelope: TypeAlias = MessageEnvelope[Any]
 Key: TypeAlias = tuple[type, MessageId]
 
 MAIL: Final = "msg"
+RESULT_TYPE: Final = "resultType"
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -76,6 +88,29 @@ def answer_in(envelope: Envelope) -> Response | None:
     message = envelope.message
     coming = envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
     return message if coming and isinstance(message, Response) else None
+
+
+class CallInterceptor(ABC):
+    """An interceptor of tool calls: what it refuses is a result of the tool, in MMP's shape."""
+
+    name: str
+    guards = False
+
+    async def intercept(self, envelope: Envelope) -> Verdict:
+        """What is to become of the message."""
+        try:
+            verdict = await self.judge(envelope)
+        except FolkmootError as error:
+            if (response := answer_in(envelope)) is not None:
+                return Modify(with_error(response, error))
+            verdict = Block(error)
+        if isinstance(verdict, Block) and tool_call(envelope) is not None:
+            return Mock(error_result(verdict.error))
+        return verdict
+
+    @abstractmethod
+    async def judge(self, envelope: Envelope) -> Verdict:
+        """The same; an error that is raised refuses a call, or takes the place of its answer."""
 
 
 class OpenCalls(Generic[T]):
@@ -141,3 +176,19 @@ def with_payload(response: Response, payload: dict[str, Any]) -> Response:
     kept = {name: it for name, it in response.result.items() if name != "structuredContent"}
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return replace(response, result={**kept, "content": [{"type": "text", "text": text}]})
+
+
+def with_error(response: Response, error: FolkmootError) -> Response:
+    """The answer to a call with an error in its place, of the type that its era names."""
+    named = isinstance(response.result, dict) and RESULT_TYPE in response.result
+    kind = {RESULT_TYPE: "complete"} if named else {}
+    return replace(response, result={**kind, **error_result(error)}, error=msgspec.UNSET)
+
+
+def error_result(error: FolkmootError) -> dict[str, Any]:
+    """A result that is an error; those of the bridge's own have a code and more, for programs."""
+    payload: dict[str, Any] = {"error": error.message}
+    if isinstance(error, BridgeError):
+        payload |= {"code": error.code, **error.data}
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return {"content": [{"type": "text", "text": text}], "isError": True}

@@ -16,7 +16,7 @@ from folkmoot.core.errors import BridgeStateUnusable
 
 BUSY_SECONDS: Final = 10.0
 """How long one bridge waits for another's transaction."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -40,6 +40,14 @@ CREATE INDEX letter_by_thread ON letters (owner, thread_id) WHERE digest IS NOT 
 CREATE TABLE own_names (owner TEXT NOT NULL, handle TEXT NOT NULL, PRIMARY KEY (owner, handle));
 CREATE TABLE published (owner TEXT PRIMARY KEY);
 """
+_CHANGES: Final = {
+    2: """
+ALTER TABLE pins ADD COLUMN letters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pins ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE letters ADD COLUMN sent INTEGER NOT NULL DEFAULT 0
+"""
+}
+"""What each later format changes."""
 
 
 class Database:
@@ -69,9 +77,10 @@ class Database:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found > FORMAT:
                 raise BridgeStateUnusable(f"{self.path}: was written by a newer Folkmoot.")
-            if not found:
-                for statement in _SCHEMA.split(";"):
+            for number in range(found + 1, FORMAT + 1):
+                for statement in _CHANGES.get(number, _SCHEMA).split(";"):
                     db.execute(statement)
+            if found < FORMAT:
                 db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:

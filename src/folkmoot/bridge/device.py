@@ -10,6 +10,7 @@ from folkmoot.bridge.boxes import fingerprint
 from folkmoot.bridge.hub import SideHub
 from folkmoot.bridge.keys import Keys, KeyStore
 from folkmoot.bridge.ledger import Ledger
+from folkmoot.bridge.letter import FORMATS, VERSION, reads_letters
 from folkmoot.core.errors import AnswerInvalid, DeviceKeyUnusable, FolkmootError
 from folkmoot.core.ports import Clock
 
@@ -79,10 +80,17 @@ class Device:
             raise AnswerInvalid("The hub's answer to 'who am I' cannot be understood.")
         keys = await asyncio.to_thread(self._find, handle, published or "")
         problem = ""
+        # A hub that knows nothing of formats would refuse to be told of them.
+        formats = FORMATS in profile
+        public = keys.current.public
         if not published:
-            await self._publish(keys)
-        elif published != keys.current.public:
-            problem = foreign(handle, published, keys.current.public)
+            if await asyncio.to_thread(self._ledger.was_published, public):
+                self._warn("the hub no longer named this device's key, so it was published again.")
+            await self._publish(public, formats=formats)
+        elif published != public:
+            problem = foreign(handle, published, public)
+        elif formats and not reads_letters(profile):
+            await self._publish(public, formats=True)
         if problem and problem != self.problem:
             self._warn(problem)
         if not problem:
@@ -114,12 +122,11 @@ class Device:
         )
         return keys
 
-    async def _publish(self, keys: Keys) -> None:
-        public = keys.current.public
-        if await asyncio.to_thread(self._ledger.was_published, public):
-            self._warn("the hub no longer named this device's key, so it was published again.")
+    async def _publish(self, public: str, *, formats: bool) -> None:
+        """Have the hub name this key, and say that its owner reads letters."""
+        more = {FORMATS: [VERSION]} if formats else {}
         try:
-            await self._hub.call("msg/set_profile", client_public_key=public)
+            await self._hub.call("msg/set_profile", client_public_key=public, **more)
         except FolkmootError as error:
             raise DeviceKeyUnusable(
                 f"The device key cannot be published: {error.message}"

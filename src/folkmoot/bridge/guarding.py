@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from folkmoot.bridge.calls import MAIL, Envelope, ToolCall, canonical, is_call, tool_call
+from folkmoot.bridge.calls import (
+    MAIL,
+    CallInterceptor,
+    Envelope,
+    ToolCall,
+    canonical,
+    is_call,
+    tool_call,
+)
 from folkmoot.bridge.device import Device
-from folkmoot.core.errors import ArgumentInvalid, BlockedByInterceptor
+from folkmoot.bridge.letter import FORMATS
+from folkmoot.core.errors import ArgumentInvalid, BlockedByInterceptor, ContentMissing
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
+from folkmoot.tools.decode import check_text, unknown_names
 
 PAYLOAD: Final = "encrypted_payload"
 DEVICE_KEY: Final = "client_public_key"
 
 SENDING: Final[dict[str, frozenset[str]]] = {
-    "msg/send": frozenset(("to", "body", "priority", "reply_to")),
-    "msg/reply": frozenset(("message_id", "body", "priority")),
+    "msg/send": frozenset(("to", "body", "priority", "reply_to", "idempotency_key")),
+    "msg/reply": frozenset(("message_id", "body", "priority", "idempotency_key")),
 }
 """What a call that sends mail may hold. Anything else could be words for the hub to read."""
 PAGES: Final = frozenset(("msg/inbox", "msg/thread"))
@@ -28,11 +38,11 @@ OTHERS: Final = frozenset((
 ))  # fmt: skip
 """What else there is in mail, and neither takes nor shows what was sealed."""
 KNOWN: Final = frozenset((*SENDING, *PAGES, *OTHERS))
-HIDDEN: Final[dict[str, str]] = {
-    "msg/send": PAYLOAD,
-    "msg/reply": PAYLOAD,
-    "msg/set_profile": DEVICE_KEY,
-    "msg/register": DEVICE_KEY,
+HIDDEN: Final[dict[str, tuple[str, ...]]] = {
+    "msg/send": (PAYLOAD,),
+    "msg/reply": (PAYLOAD,),
+    "msg/set_profile": (DEVICE_KEY, FORMATS),
+    "msg/register": (DEVICE_KEY,),
 }
 """Arguments that are the bridge's to give."""
 WITHIN: Final = "folkmoot/call_tool"
@@ -42,16 +52,15 @@ WITHIN: Final = "folkmoot/call_tool"
 NO_CALL: Final = BlockedByInterceptor("A call of a tool must be a request that names the tool.")
 
 
-class Guarding:
+class Guarding(CallInterceptor):
     """Stops calls that would pass the bridge by, or set another key than the device's."""
 
     name = "bridge-guard"
-    guards = False
 
     def __init__(self, device: Device) -> None:
         self._device = device
 
-    async def intercept(self, envelope: Envelope) -> Verdict:
+    async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
         call = tool_call(envelope)
         if call is None:
@@ -78,14 +87,15 @@ class Guarding:
         return Block(BlockedByInterceptor("Call the tools for mail by themselves on the bridge."))
 
     async def _check_key(self, call: ToolCall) -> None:
-        given = call.arguments.get(DEVICE_KEY)
-        if given is None:
+        given = {it: call.arguments[it] for it in HIDDEN[call.tool] if call.arguments.get(it)
+                 is not None}  # fmt: skip
+        if not given:
             return
         await self._device.ready()
-        if given != self._device.owner or call.tool == "msg/register":
+        if given != {DEVICE_KEY: self._device.owner} or call.tool == "msg/register":
             raise BlockedByInterceptor(
                 "The bridge holds the key of this device and publishes it itself; leave out "
-                f"{DEVICE_KEY}. 'folkmoot bridge key' shows and changes it."
+                f"{' and '.join(given)}. 'folkmoot bridge key' shows and changes it."
             )
 
 
@@ -96,11 +106,16 @@ def check_sending(call: ToolCall) -> None:
         raise ArgumentInvalid(
             f"The bridge encrypts by itself: give body, and leave out {PAYLOAD}.", field=PAYLOAD
         )
+    if unknown := [name for name in call.arguments if name not in SENDING[call.tool]]:
+        raise ArgumentInvalid(unknown_names("", unknown), field=unknown[0][:40])
+    whom = "to" if call.tool == "msg/send" else "message_id"
+    if whom not in given:
+        raise ArgumentInvalid(f"Missing argument: {whom}.", field=whom)
     for name, value in given.items():
-        if name not in SENDING[call.tool]:
-            raise ArgumentInvalid(f"Unknown argument: {name[:40]!r}.", field=name[:40])
         if not isinstance(value, str):
             raise ArgumentInvalid(f"{name} must be a string.", field=name)
-    for name in ("to" if call.tool == "msg/send" else "message_id", "body"):
-        if not given.get(name):
-            raise ArgumentInvalid(f"Missing argument: {name}.", field=name)
+    if "body" not in given:
+        raise ContentMissing
+    if not given["body"]:
+        raise ArgumentInvalid("body must not be empty.", field="body")
+    check_text(given)

@@ -30,6 +30,10 @@ class Pin(msgspec.Struct, frozen=True):
     key: str
     since: int
     until: int | None = None
+    letters: bool = False
+    """Whether its owner is known to read letters, which no hub can take back."""
+    verified: bool = False
+    """Whether the two people have compared it."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -43,6 +47,7 @@ class Seen(msgspec.Struct, frozen=True):
     peer_key: str
 
 
+_PINS: Final = "SELECT handle, key, since, until, letters, verified FROM pins "
 _SEEN: Final = "SELECT digest, message_id, thread_id, peer, outgoing, peer_key FROM letters "
 
 
@@ -57,21 +62,18 @@ class Ledger(Database):
     def pins(self, owner: str) -> list[Pin]:
         """Every key that correspondents have or had, by handle, the latest first."""
         rows = self.rows(
-            "SELECT handle, key, since, until FROM pins WHERE owner = ? "
-            "ORDER BY handle, until IS NOT NULL, since DESC",
-            owner,
+            f"{_PINS}WHERE owner = ? ORDER BY handle, until IS NOT NULL, since DESC", owner
         )
-        return [Pin(*row) for row in rows]
+        return [_pin(row) for row in rows]
 
     def pins_of(self, owner: str, handle: str) -> list[Pin]:
         """The keys of one correspondent, the present one first."""
         rows = self.rows(
-            "SELECT handle, key, since, until FROM pins WHERE owner = ? AND handle = ? "
-            "ORDER BY until IS NOT NULL, since DESC",
+            f"{_PINS}WHERE owner = ? AND handle = ? ORDER BY until IS NOT NULL, since DESC",
             owner,
             handle,
         )
-        return [Pin(*row) for row in rows]
+        return [_pin(row) for row in rows]
 
     def pin_of(self, owner: str, handle: str) -> Pin | None:
         """The key a correspondent is trusted with now."""
@@ -91,7 +93,9 @@ class Ledger(Database):
                 )
             return self.accept(owner, handle, key, now)
 
-    def accept(self, owner: str, handle: str, key: str, now: float) -> Pin:
+    def accept(
+        self, owner: str, handle: str, key: str, now: float, *, verified: bool = False
+    ) -> Pin:
         """Trust a key from now on in place of whatever was trusted; an empty one is none."""
         with self.changing() as db:
             db.execute(
@@ -99,11 +103,28 @@ class Ledger(Database):
                 (int(now), owner, handle),
             )
             db.execute(
-                "INSERT INTO pins (owner, handle, key, since) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (owner, handle, key) DO UPDATE SET until = NULL",
-                (owner, handle, key, int(now)),
+                "INSERT INTO pins (owner, handle, key, since, verified) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (owner, handle, key) DO UPDATE SET until = NULL, "
+                "verified = max(verified, excluded.verified)",
+                (owner, handle, key, int(now), verified),
             )
-        return Pin(handle, key, int(now))
+        return Pin(handle, key, int(now), verified=verified)
+
+    def note_letters(self, owner: str, handle: str, key: str) -> None:
+        """The owner of a pinned key reads letters."""
+        self._note(owner, handle, key, "letters")
+
+    def note_verified(self, owner: str, handle: str, key: str) -> None:
+        """Two people have compared a pinned key."""
+        self._note(owner, handle, key, "verified")
+
+    def _note(self, owner: str, handle: str, key: str, column: str) -> None:
+        with self.changing() as db:
+            db.execute(
+                f"UPDATE pins SET {column} = 1 "  # noqa: S608
+                f"WHERE owner = ? AND handle = ? AND key = ? AND {column} = 0",
+                (owner, handle, key),
+            )
 
     def recall(self, owner: str, pin: Pin) -> bool:
         """Take over a pin of another device; False if another is trusted here."""
@@ -112,9 +133,11 @@ class Ledger(Database):
             if known is not None and known.key != pin.key and pin.until is None:
                 return False
             db.execute(
-                "INSERT OR IGNORE INTO pins (owner, handle, key, since, until) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (owner, pin.handle, pin.key, pin.since, pin.until),
+                "INSERT INTO pins (owner, handle, key, since, until, letters, verified) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, handle, key) DO UPDATE SET "
+                "letters = max(letters, excluded.letters), "
+                "verified = max(verified, excluded.verified)",
+                (owner, *msgspec.structs.astuple(pin)),
             )
         return True
 
@@ -140,8 +163,8 @@ class Ledger(Database):
         """Remember a letter before it leaves, so that it is known if it is handed back."""
         with self.changing() as db:
             db.execute(
-                "INSERT INTO letters (owner, digest, peer, outgoing, peer_key) "
-                "VALUES (?, ?, ?, 1, ?)",
+                "INSERT INTO letters (owner, digest, peer, outgoing, peer_key, sent) "
+                "VALUES (?, ?, ?, 1, ?, 1)",
                 (owner, digest, peer, peer_key),
             )
             self._prune(db, owner)
@@ -177,9 +200,24 @@ class Ledger(Database):
             )
         )
 
+    def was_sent(self, owner: str, digest: str) -> bool:
+        """Whether a box left from here, which is more than that a hub says so."""
+        sql = "SELECT 1 FROM letters WHERE owner = ? AND digest = ? AND sent = 1"
+        return bool(self.rows(sql, owner, digest))
+
     def by_id(self, owner: str, message_id: str) -> Seen | None:
         """What is remembered of a message."""
         return _seen(self.rows(f"{_SEEN}WHERE owner = ? AND message_id = ?", owner, message_id))
+
+    def beginning(self, owner: str, start: str) -> list[Seen]:
+        """What is remembered of the messages whose id begins like this, two of them at most."""
+        rows = self.rows(
+            f"{_SEEN}WHERE owner = ? AND message_id >= ? AND message_id < ? LIMIT 2",
+            owner,
+            start,
+            f"{start}g",
+        )
+        return [Seen(*row) for row in rows]
 
     def peers_in(self, owner: str, thread_id: str) -> set[str]:
         """With whom letters were opened in a thread."""
@@ -228,6 +266,11 @@ class Ledger(Database):
             "WHERE owner = ? ORDER BY place DESC LIMIT 1 OFFSET ?)",
             (owner, owner, self._most),
         )
+
+
+def _pin(row: Row) -> Pin:
+    handle, key, since, until, letters, verified = row
+    return Pin(handle, key, since, until, bool(letters), bool(verified))
 
 
 def _seen(rows: list[Row]) -> Seen | None:

@@ -1,18 +1,21 @@
-"""Letter: what lies in a box, so that the box cannot be passed off as another.
+"""Letter: what lies in a box for another bridge, so that the box cannot be passed off as another.
 
 A box is symmetric, and says neither who closed it nor for which message: a hub could hand me my own
-words as an answer. So a body travels with who wrote it, to whom, when and as an answer to what.
+words as an answer. So a body travels with who wrote it, to whom, when and as an answer to what. For
+everyone else a box holds the body alone, as MMP v0.1 has it; profiles say who reads letters.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 VERSION: Final = "folkmoot-mail-1"
 FAMILY: Final = "folkmoot-mail-"
+FORMATS: Final = "payload_formats"
+"""The member of a profile that says what its device reads in a box beside plain text."""
 
 
 class Letter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -42,6 +45,12 @@ _version = msgspec.json.Decoder(_Versioned)
 def new_letter(sender: str, recipient: str, body: str, now: float, re: str | None = None) -> Letter:
     """A letter that was never written before."""
     return Letter(VERSION, sender, recipient, str(uuid.uuid4()), int(now), body, re)
+
+
+def reads_letters(profile: dict[str, Any]) -> bool:
+    """Whether a profile says that its device reads letters."""
+    named = profile.get(FORMATS)
+    return isinstance(named, list) and VERSION in named
 
 
 def write_letter(letter: Letter) -> bytes:

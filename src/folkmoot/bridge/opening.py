@@ -9,6 +9,7 @@ import msgspec
 
 from folkmoot.bridge.boxes import read_payload
 from folkmoot.bridge.calls import (
+    CallInterceptor,
     Envelope,
     OpenCalls,
     ToolCall,
@@ -42,11 +43,10 @@ class Asked(msgspec.Struct, frozen=True):
     marks: bool
 
 
-class Opening:
+class Opening(CallInterceptor):
     """Has the hub leave mail unread, opens it, and says of each message what it is."""
 
     name = "bridge-open"
-    guards = False
 
     def __init__(self, device: Device, peers: Peers, ledger: Ledger, marker: Marker) -> None:
         self._device = device
@@ -56,7 +56,7 @@ class Opening:
         self._open: OpenCalls[Asked] = OpenCalls()
         self._looked_up: dict[str, None] = {}
 
-    async def intercept(self, envelope: Envelope) -> Verdict:
+    async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
         self._open.hear(envelope)
         call = tool_call(envelope)
@@ -156,6 +156,8 @@ class Opening:
     def _remember(self, page: Read) -> None:
         owner = self._device.owner
         with self._ledger.changing():
+            for handle, key in page.writers:
+                self._ledger.note_letters(owner, handle, key)
             for seen in page.seen:
                 if seen.outgoing and seen.digest:
                     self._ledger.note_place(owner, seen.digest, seen.message_id, seen.thread_id)

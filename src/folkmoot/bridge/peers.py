@@ -11,7 +11,15 @@ from folkmoot.bridge.boxes import check_public, fingerprint
 from folkmoot.bridge.device import Device
 from folkmoot.bridge.hub import SideHub
 from folkmoot.bridge.ledger import Ledger, Pin
-from folkmoot.core.errors import AnswerInvalid, PeerKeyChanged, PeerKeyInvalid, ToolRefused
+from folkmoot.bridge.letter import reads_letters
+from folkmoot.bridge.modes import NEW, PINNED, VERIFIED
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    CannotSendToSelf,
+    PeerKeyChanged,
+    PeerKeyInvalid,
+    ToolRefused,
+)
 from folkmoot.core.ports import Clock
 
 
@@ -20,6 +28,10 @@ class Recipient(msgspec.Struct, frozen=True):
 
     handle: str
     key: str | None
+    standing: str = ""
+    """How far the key is known to be theirs: new, pinned or verified."""
+    letters: bool = False
+    """Whether they read letters; everyone reads plain text."""
     note: str = ""
 
 
@@ -43,6 +55,8 @@ class Peers:
                 raise gone(pinned[0]) from None
             raise
         handle = named(profile)
+        if handle == self._device.handle:
+            raise CannotSendToSelf
         if handle != asked:
             pinned += await self._pins(handle)
         offered = profile.get("client_public_key")
@@ -54,12 +68,20 @@ class Peers:
         for pin in pinned:
             if pin.key != key:
                 raise changed(pin, key)
-        note = "" if pinned else first_met(handle, key)
+        held = Pin(
+            handle,
+            key,
+            0,
+            letters=reads_letters(profile) or any(pin.letters for pin in pinned),
+            verified=any(pin.verified for pin in pinned),
+        )
         for name in dict.fromkeys((handle, asked)):
-            await asyncio.to_thread(self._trust, name, key)
+            await asyncio.to_thread(self._trust, name, held)
         if handle != asked:
             await asyncio.to_thread(self._ledger.rename, self._owner, asked, handle)
-        return Recipient(handle, key, note)
+        standing = standing_of(held) if pinned else NEW
+        note = "" if pinned else first_met(handle, key)
+        return Recipient(handle, key, standing, held.letters, note)
 
     async def meet(self, handle: str, offered: str | None) -> None:
         """Pin someone new: the key the hub names, or that of a message of theirs if it hides it."""
@@ -69,7 +91,8 @@ class Peers:
             await self.recipient(handle)
         except ToolRefused:
             if offered is not None:
-                await asyncio.to_thread(self._trust, handle, self._usable(handle, offered))
+                found = Pin(handle, self._usable(handle, offered), 0)
+                await asyncio.to_thread(self._trust, handle, found)
 
     async def follow(self, was: str, handle: str) -> bool:
         """Whether someone with a pinned key is called otherwise now, by their old handle."""
@@ -79,7 +102,7 @@ class Peers:
             return False
         try:
             return (await self.recipient(was)).handle == handle
-        except (ToolRefused, PeerKeyChanged, PeerKeyInvalid):
+        except (ToolRefused, CannotSendToSelf, PeerKeyChanged, PeerKeyInvalid):
             return False
 
     @property
@@ -90,10 +113,16 @@ class Peers:
         pin = await asyncio.to_thread(self._ledger.pin_of, self._owner, handle)
         return [pin] if pin is not None and pin.key else []
 
-    def _trust(self, handle: str, key: str) -> None:
-        held = self._ledger.trust(self._owner, handle, key, self._clock.now())
-        if held.key != key:
-            raise changed(held, key)
+    def _trust(self, handle: str, found: Pin) -> None:
+        """Hold to a key under a handle, with what is known about it."""
+        with self._ledger.changing():
+            held = self._ledger.trust(self._owner, handle, found.key, self._clock.now())
+            if held.key != found.key:
+                raise changed(held, found.key)
+            if found.letters and not held.letters:
+                self._ledger.note_letters(self._owner, handle, found.key)
+            if found.verified and not held.verified:
+                self._ledger.note_verified(self._owner, handle, found.key)
 
     def _usable(self, handle: str, offered: Any) -> str:
         key = check_public(offered)
@@ -139,9 +168,16 @@ def gone(pin: Pin) -> PeerKeyChanged:
     )
 
 
+def standing_of(pin: Pin) -> str:
+    """How far a pinned key is known to be its owner's."""
+    return VERIFIED if pin.verified else PINNED
+
+
 def first_met(handle: str, key: str) -> str:
-    """What to say when a key was trusted because there was none to compare it with."""
+    """What to say of a key that was trusted because there was none to compare it with."""
     return (
-        f"This is the first message sealed for @{handle}; the key {fingerprint(key)} is trusted "
-        "from now on. Compare it with them if it matters."
+        f"This is the first message sealed for @{handle}. The hub names {fingerprint(key)} as "
+        "their key, and from now on no other is accepted; nobody has verified it yet. To be sure, "
+        "ask them for their fingerprint, not over this hub, and run 'folkmoot bridge peers verify "
+        f"@{handle}'."
     )

@@ -15,7 +15,7 @@ from folkmoot.bridge.boxes import Payload, digest, fingerprint, read_payload, un
 from folkmoot.bridge.keys import Keys
 from folkmoot.bridge.ledger import Ledger, Pin, Seen
 from folkmoot.bridge.letter import Letter, Unreadable, read_letter
-from folkmoot.bridge.modes import BRIDGE, E2E, NOT_VERIFIED, SERVER_ASSISTED, mark
+from folkmoot.bridge.modes import BRIDGE, E2E, NOT_VERIFIED, PINNED, SERVER_ASSISTED, VERIFIED, mark
 
 GONE: Final = "[deleted]"
 """What stands for someone who deleted their account."""
@@ -40,6 +40,8 @@ class Read(msgspec.Struct):
     refused: int = 0
     renames: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """Handles that writers used, and the ones the hub shows in their place."""
+    writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    """Who wrote letters, by handle and key, and so reads them too."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -57,9 +59,10 @@ class Opened(msgspec.Struct, frozen=True):
 
     body: str
     digest: str
-    peer_key: str
+    pin: Pin
     bound: bool
-    verified: bool
+    known: bool
+    """Whether it is certain which of the two wrote it."""
     notes: tuple[str, ...]
 
 
@@ -120,8 +123,10 @@ class PageReader:
                 page.refused += 1
                 shown = refusal(shown, str(refused))
             else:
-                box, peer_key = opened.digest, opened.peer_key
+                box, peer_key = opened.digest, opened.pin.key
                 shown = revealed(shown, opened)
+                if opened.bound and not found.outgoing:
+                    page.writers.add((found.peer, peer_key))
         page.seen.append(Seen(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key))
         later = shown["body"] is None and found.peer in self._unasked
         if not found.outgoing and not later:
@@ -157,25 +162,28 @@ class PageReader:
         box = digest(found.payload)
         self._check_place(found, box)
         opened = self._open_own if found.outgoing else self._open_theirs
-        content, peer_key, notes = opened(found, found.payload, box)
+        content, pin, notes = opened(found, found.payload, box)
+        known = not found.outgoing or self._ledger.was_sent(self._owner, box)
         try:
             letter = read_letter(content)
         except Unreadable as why:
             raise Refused(f"It opens, but {why}.") from None
         if bound := isinstance(letter, Letter):
             notes += self._check_letter(letter, found, given)
-        elif found.outgoing:
-            notes.append(f"You or @{found.peer} sealed this, and not with the bridge.")
-        else:
-            notes.append("It is bound to no sender or message: another program wrote it.")
+        elif not known:
+            notes.append(f"You or @{found.peer} sealed this; which of you, the box does not say.")
+        elif not found.outgoing:
+            notes.append(
+                "The box does not say to whom, when or as an answer to what it was written."
+            )
         self._boxes[box] = found.id
         self._threads[found.thread_id] = found.peer
         return Opened(
             letter.body if isinstance(letter, Letter) else letter,
             box,
-            peer_key,
+            pin,
             bound=bound,
-            verified=bound or not found.outgoing,
+            known=bound or known,
             notes=tuple(notes),
         )
 
@@ -200,7 +208,7 @@ class PageReader:
         if wrong and found.peer != GONE:
             raise Refused(f"The hub shows it in the conversation with @{wrong[0]}.")
 
-    def _open_theirs(self, found: Found, payload: Payload, _: str) -> tuple[bytes, str, list[str]]:
+    def _open_theirs(self, found: Found, payload: Payload, _: str) -> tuple[bytes, Pin, list[str]]:
         key = payload.sender_public_key
         if self._keys.own(key) is not None:
             raise Refused(
@@ -213,21 +221,22 @@ class PageReader:
         for own in self._keys.all:
             if (content := unseal(own, key, payload)) is not None:
                 past = f"It was sealed with a key that @{found.peer} had before."
-                return content, key, [] if pin.until is None else [past]
+                return content, pin, [] if pin.until is None else [past]
         raise Refused(
             "It does not open with this device's key: it was sealed for another, or changed."
         )
 
-    def _open_own(self, found: Found, payload: Payload, box: str) -> tuple[bytes, str, list[str]]:
+    def _open_own(self, found: Found, payload: Payload, box: str) -> tuple[bytes, Pin, list[str]]:
         own = self._keys.own(payload.sender_public_key)
         if own is None:
             raise Refused("It is shown as yours, and was not sealed with a key of yours.")
         first = self._ledger.by_digest(self._owner, box)
-        known = [] if first is None or not first.peer_key else [first.peer_key]
-        pins = self._ledger.pins_of(self._owner, found.peer)
-        for key in dict.fromkeys([*known, *(pin.key for pin in pins if pin.key)]):
+        pins = {pin.key: pin for pin in self._ledger.pins_of(self._owner, found.peer) if pin.key}
+        if first is not None and first.peer_key:
+            pins.setdefault(first.peer_key, Pin(found.peer, first.peer_key, 0))
+        for key, pin in pins.items():
             if (content := unseal(own, key, payload)) is not None:
-                return content, key, []
+                return content, pin, []
         raise Refused(f"It does not open with any key that @{found.peer} had.")
 
     def _check_letter(self, letter: Letter, found: Found, given: dict[str, Any]) -> list[str]:
@@ -292,7 +301,8 @@ def refusal(shown: dict[str, Any], reason: str) -> dict[str, Any]:
 
 def revealed(shown: dict[str, Any], opened: Opened) -> dict[str, Any]:
     """A message with what was in its box."""
-    said = mark(E2E, note=" ".join(opened.notes), bound=opened.bound)
-    said["verified"] = opened.verified
+    key = VERIFIED if opened.pin.verified else PINNED
+    said = mark(E2E, key=key, note=" ".join(opened.notes), bound=opened.bound)
+    said["verified"] = opened.pin.verified and opened.known
     cleaned = {name: it for name, it in shown.items() if name != "error"}
     return {**cleaned, "body": opened.body, "encryption_mode": E2E, BRIDGE: said}

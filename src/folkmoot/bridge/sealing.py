@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from folkmoot.bridge.boxes import digest, seal
 from folkmoot.bridge.calls import (
+    CallInterceptor,
     Envelope,
     OpenCalls,
     ToolCall,
@@ -20,16 +21,17 @@ from folkmoot.bridge.calls import (
 from folkmoot.bridge.device import Device
 from folkmoot.bridge.guarding import PAYLOAD, SENDING
 from folkmoot.bridge.hub import SideHub
-from folkmoot.bridge.ledger import Ledger
+from folkmoot.bridge.ledger import Ledger, Seen
 from folkmoot.bridge.letter import new_letter, write_letter
 from folkmoot.bridge.modes import BRIDGE, E2E, SERVER_ASSISTED, mark
 from folkmoot.bridge.peers import Peers, Recipient
-from folkmoot.core.errors import PeerUnknown
+from folkmoot.core.errors import ArgumentInvalid, MessageNotFound, PeerUnknown
 from folkmoot.core.message import Response
 from folkmoot.core.ports import Clock
+from folkmoot.core.uuids import is_beginning
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 
-MOST_PAGES = 5
+MOST_PAGES: Final = 5
 """Pages of mail that are looked through for the message that is answered."""
 
 
@@ -38,13 +40,14 @@ class Sent(msgspec.Struct, frozen=True):
 
     recipient: Recipient
     digest: str | None
+    retried: bool = False
+    """Whether it may be a message again that was sent before."""
 
 
-class Sealing:
+class Sealing(CallInterceptor):
     """Seals the body of what is sent to whoever has a key; never sends it readable instead."""
 
     name = "bridge-seal"
-    guards = False
 
     def __init__(
         self, device: Device, peers: Peers, ledger: Ledger, hub: SideHub, clock: Clock
@@ -56,7 +59,7 @@ class Sealing:
         self._clock = clock
         self._open: OpenCalls[Sent] = OpenCalls()
 
-    async def intercept(self, envelope: Envelope) -> Verdict:
+    async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
         self._open.hear(envelope)
         call = tool_call(envelope)
@@ -69,44 +72,69 @@ class Sealing:
 
     async def _send(self, call: ToolCall) -> Verdict:
         await self._device.ready()
-        recipient = await self._peers.recipient(await self._addressed(call.arguments))
+        given = dict(call.arguments)
+        to = given.get("to")
+        if to is None:
+            answered = await self._answered(given["message_id"])
+            to, given["message_id"] = answered.peer, answered.message_id
+        recipient = await self._peers.recipient(to)
         if recipient.key is None:
             self._open.put(call.request, Sent(recipient, None))
-            return CONTINUE
+            return Modify(call.with_arguments(given))
         self._device.check_usable()
-        letter = new_letter(
-            self._device.handle,
-            recipient.handle,
-            call.arguments["body"],
-            self._clock.now(),
-            call.arguments.get("message_id") or call.arguments.get("reply_to"),
-        )
-        payload = seal(self._device.keys.current, recipient.key, write_letter(letter))
+        content = self._content(recipient, given)
+        payload = seal(self._device.keys.current, recipient.key, content)
         box = digest(payload)
         await asyncio.to_thread(
             self._ledger.note_sent, self._device.owner, box, recipient.handle, recipient.key
         )
-        self._open.put(call.request, Sent(recipient, box))
-        arguments = {name: it for name, it in call.arguments.items() if name != "body"}
-        arguments[PAYLOAD] = msgspec.structs.asdict(payload)
-        return Modify(call.with_arguments(arguments))
+        self._open.put(call.request, Sent(recipient, box, retried="idempotency_key" in given))
+        del given["body"]
+        given[PAYLOAD] = msgspec.structs.asdict(payload)
+        return Modify(call.with_arguments(given))
 
-    async def _addressed(self, arguments: dict[str, Any]) -> str:
-        """The handle a message is for; whose message is answered was seen here, or is looked up."""
-        if (to := arguments.get("to")) is not None:
-            return str(to)
-        message_id = arguments["message_id"]
-        seen = await asyncio.to_thread(self._ledger.by_id, self._device.owner, message_id)
+    def _content(self, recipient: Recipient, given: dict[str, Any]) -> bytes:
+        """What goes into the box: a letter for whoever reads letters, else the body alone."""
+        if not recipient.letters:
+            return bytes(given["body"], "utf-8")
+        return write_letter(
+            new_letter(
+                self._device.handle,
+                recipient.handle,
+                given["body"],
+                self._clock.now(),
+                given.get("message_id") or given.get("reply_to"),
+            )
+        )
+
+    async def _answered(self, message_id: str) -> Seen:
+        """The message that is answered, by its id or the beginning of it.
+
+        It was seen here, or is looked up among the latest ones.
+        """
+        owner, start = self._device.owner, message_id.strip().lower()
+        seen = await asyncio.to_thread(self._ledger.by_id, owner, message_id)
         if seen is not None:
-            return seen.peer
+            return seen
+        if is_beginning(start):
+            found = await asyncio.to_thread(self._ledger.beginning, owner, start)
+            if len(found) > 1:
+                raise ArgumentInvalid(
+                    f"Several messages begin with {start}; give more of the id.",
+                    field="message_id",
+                )
+            if found:
+                return found[0]
         cursor: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             page = await self._hub.call("msg/inbox", peek=True, limit=100, **cursor)
             for message in page.get("messages") or []:
-                if isinstance(message, dict) and message.get("id") == message_id:
-                    return str(message.get("from_handle"))
+                found_id = message.get("id") if isinstance(message, dict) else None
+                if isinstance(found_id, str) and is_meant(found_id, message_id, start):
+                    sender = str(message.get("from_handle"))
+                    return Seen(None, found_id, None, sender, outgoing=False, peer_key="")
             if not page.get("next_cursor"):
-                break
+                raise MessageNotFound
             cursor = {"cursor": page["next_cursor"]}
         raise PeerUnknown(
             "The bridge does not know whom this would answer: read the message first with "
@@ -118,19 +146,22 @@ class Sealing:
         payload = payload_of(response)
         if payload is None:
             return CONTINUE
-        mode, note = E2E, sent.recipient.note
+        mode, key, note = E2E, sent.recipient.standing, sent.recipient.note
         if sent.digest is None:
-            mode = SERVER_ASSISTED
+            mode, key = SERVER_ASSISTED, ""
             note = (
                 f"@{sent.recipient.handle} has no key, so the hub could read this message; it is "
                 "stored encrypted there."
             )
+        elif sent.retried and payload.get("encryption_mode") == SERVER_ASSISTED:
+            mode, key = SERVER_ASSISTED, ""
+            note = "A message with this idempotency_key was sent before, and the hub could read it."
         else:
             await self._place(payload, sent.digest)
         if payload.get("to") != sent.recipient.handle:
             note = f"{note} The hub says that it went to another handle.".strip()
         payload["encryption_mode"] = mode
-        payload[BRIDGE] = mark(mode, note=note)
+        payload[BRIDGE] = mark(mode, key=key, note=note)
         return Modify(with_payload(response, payload))
 
     async def _place(self, payload: dict[str, Any], box: str) -> None:
@@ -139,3 +170,8 @@ class Sealing:
             await asyncio.to_thread(
                 self._ledger.note_place, self._device.owner, box, message_id, thread_id
             )
+
+
+def is_meant(found: str, message_id: str, start: str) -> bool:
+    """Whether an id is the one that was given, or begins with it."""
+    return found == message_id or (is_beginning(start) and found.startswith(start))

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from folkmoot.bridge.boxes import fingerprint
 from folkmoot.bridge.calls import (
     MAIL,
+    CallInterceptor,
     Envelope,
     OpenCalls,
     answer_in,
@@ -25,7 +26,7 @@ from folkmoot.bridge.modes import BRIDGE
 from folkmoot.bridge.peers import plain_handle
 from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Request, Response, replace
-from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
 from folkmoot.tools.model import WORDS_OF_OTHERS
 
 Teller: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -50,11 +51,10 @@ SETTLES: Final = frozenset(("msg/threads", "msg/digest", "msg/open_inbox"))
 """What tells how much is unread, and so waits for what was read to be marked."""
 
 
-class Telling:
+class Telling(CallInterceptor):
     """Describes tools as they are through the bridge, and notes what it knows in some answers."""
 
     name = "bridge-tell"
-    guards = False
 
     def __init__(self, device: Device, ledger: Ledger, marker: Marker) -> None:
         self._device = device
@@ -70,7 +70,7 @@ class Telling:
             "msg/open_inbox": noting(PREVIEWS),
         }
 
-    async def intercept(self, envelope: Envelope) -> Verdict:
+    async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
         self._open.hear(envelope)
         message = envelope.message
@@ -93,7 +93,7 @@ class Telling:
             return CONTINUE
         tools = result.get("tools")
         if not isinstance(tools, list):
-            raise AnswerInvalid("The hub's list of tools cannot be understood.")
+            return Block(AnswerInvalid("The hub's list of tools cannot be understood."))
         listed = [described(tool) for tool in tools if offered(tool)]
         return Modify(replace(response, result={**result, "tools": listed}))
 
@@ -122,7 +122,8 @@ class Telling:
         if pin is None:
             return {"key": "never met" if key else "none"}
         pinned = fingerprint(pin.key) if pin.key else "none"
-        return {"key": "as pinned" if pin.key == key else "changed", "pinned": pinned}
+        held = "as pinned" if pin.key == key else "changed"
+        return {"key": held, "pinned": pinned, "verified": pin.verified and pin.key == key}
 
     async def _changed(self, _: dict[str, Any]) -> dict[str, Any]:
         await self._device.look_again()
@@ -156,7 +157,7 @@ def described(tool: dict[str, Any]) -> dict[str, Any]:
     if name not in HIDDEN or not isinstance(schema, dict):
         return tool
     properties = {it: told for it, told in (schema.get("properties") or {}).items()
-                  if it != HIDDEN[name]}  # fmt: skip
+                  if it not in HIDDEN[name]}  # fmt: skip
     schema = {**schema, "properties": properties}
     if name in SENDING:
         # The choice between a body and a box is the bridge's now.

@@ -86,6 +86,20 @@ def ask(
     return hub.call(tool, arguments, wait=wait)
 
 
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
+]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if the user means it; without a terminal only `--yes` says so."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("there is no terminal to ask on; say --yes if you mean it")
+    typer.confirm(question, abort=True, err=True)
+
+
 def hub_for(keyring: Keyring, url: str | None) -> str:
     """The hub for someone who may have no account yet."""
     return url or (keyring.accounts[0].hub if keyring.accounts else LOCAL_HUB)

@@ -9,14 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption
+from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm
 from folkmoot.cli.bridge_places import (
     KeyFileOption,
     KeyringOption,
     Own,
-    YesOption,
     absolute,
-    confirm,
     key_store,
     ledger,
     now,

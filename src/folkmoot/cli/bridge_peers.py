@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption
-from folkmoot.cli.bridge_places import KeyFileOption, Own, YesOption, confirm, ledger, now, option
+from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, YesOption, confirm
+from folkmoot.cli.bridge_places import KeyFileOption, Own, ledger, now, option
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say, say_json
@@ -19,7 +19,7 @@ NONE = "none"
 
 FingerprintOption = Annotated[
     str | None,
-    option("--fingerprint", "DIGITS", "Accept the new key only if this is its fingerprint."),
+    option("--fingerprint", "DIGITS", "Only if this is its fingerprint, which verifies it."),
 ]
 
 app = typer.Typer(help="The keys of your correspondents.", rich_markup_mode=None)
@@ -51,6 +51,7 @@ def list_peers(
             "fingerprint": shown(pin.key),
             "since": pin.since,
             "until": pin.until,
+            "verified": pin.verified,
         }
         for pin in pins
     ]
@@ -60,13 +61,14 @@ def list_peers(
     columns = (
         Column("Who", "bold"),
         Column("Fingerprint"),
+        Column("Verified"),
         Column("Since", "dim"),
         Column("Until"),
     )
     rows = (
         (
-            f"@{it['handle']}", it["fingerprint"], moment(it["since"]),
-            moment(it["until"]) if it["until"] else "",
+            f"@{it['handle']}", it["fingerprint"], "verified" if it["verified"] else "-",
+            moment(it["since"]), moment(it["until"]) if it["until"] else "",
         )
         for it in told
     )  # fmt: skip
@@ -107,6 +109,8 @@ def accept(
             if fingerprint is None:
                 confirm(f"Trust this for @{peer} from now on?", yes=yes)
             known.accept(owner, peer, key, now())
+        if fingerprint is not None and key:
+            known.note_verified(owner, peer, key)
         for other in known.pins(owner) if key else ():
             # Whoever has the key is who they are, whatever they are called now.
             if other.key == key and other.handle != peer:
@@ -117,10 +121,39 @@ def accept(
     say(f"@{peer} is trusted with {shown(key)}." if key else f"@{peer} is known to have no key.")
 
 
-def check_fingerprint(given: str, key: str) -> None:
+def check_fingerprint(given: str, key: str, differs: str = "The hub names another key") -> None:
     """Refuse another key than the one that was meant."""
     if "".join(given.split()).lower() != shown(key).replace(" ", ""):
-        raise PeerKeyChanged("The hub names another key than the one with this fingerprint.")
+        raise PeerKeyChanged(f"{differs} than the one with this fingerprint.")
+
+
+@app.command()
+def verify(
+    peer: HandleArgument,
+    fingerprint: FingerprintOption = None,
+    key_file: KeyFileOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: YesOption = False,
+) -> None:
+    """Note that you have compared someone's key with them.
+
+    Ask them for what 'folkmoot bridge key show' says on their computer, by telephone or face to
+    face. From then on their messages are marked as verified.
+    """
+    owner = Own(url, handle, key_file).keys().current.public
+    with ledger() as known:
+        pin = known.pin_of(owner, peer)
+        if pin is None or not pin.key:
+            raise PeerKeyChanged(f"No key of @{peer} is trusted here yet; write to them first.")
+        if fingerprint is not None:
+            check_fingerprint(fingerprint, pin.key, "The key trusted here for them is another")
+        else:
+            say(f"@{peer} is {shown(pin.key)}", err=True)
+            confirm(f"Has @{peer} told you the same digits?", yes=yes)
+        known.note_verified(owner, peer, pin.key)
+    say(f"The key of @{peer} is verified.")
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,9 +31,6 @@ KeyringOption = Annotated[
         help="Keep a new key in the computer's keyring, not in the file.",
     ),
 ]  # fmt: skip
-YesOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
-]
 
 
 class Own:
@@ -65,8 +61,11 @@ class Own:
         return named
 
     def publish(self, public: str) -> None:
-        """Have the hub name a key as the account's."""
-        self.hub.call("msg/set_profile", {"client_public_key": public})
+        """Have the hub name a key as the account's, and say that it reads letters."""
+        from folkmoot.bridge.letter import FORMATS, VERSION
+
+        formats = [VERSION] if FORMATS in self.hub.call("msg/whoami", {}) else None
+        self.hub.call("msg/set_profile", {"client_public_key": public, FORMATS: formats})
 
 
 def key_path(given: Path | None) -> Path:
@@ -106,15 +105,6 @@ def ledger() -> Iterator[Ledger]:
 def absolute(path: Path) -> Path:
     """A path as the user meant it."""
     return path.expanduser().absolute()
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if the user means it; without a terminal only `--yes` says so."""
-    if yes:
-        return
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask on; say --yes if you mean it")
-    typer.confirm(question, abort=True, err=True)
 
 
 def now() -> float:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+SHORT: Final = 8
+"""Characters of an id that people are shown, and that are enough to name it by."""
+WHOLE: Final = 36
+_CHARACTERS: Final = frozenset("0123456789abcdef-")
+
 MANY: Final = 256
 _RANDOM_BYTES: Final = 8
 _COUNTS: Final = tuple(f"{count:03x}-8" for count in range(0x1000))
@@ -47,3 +52,8 @@ class Uuids:
             f"{digits[at : at + 3]}-{digits[at + 3 : at + 15]}"
             for at in range(0, len(digits), 2 * _RANDOM_BYTES)
         ]
+
+
+def is_beginning(text: str) -> bool:
+    """Whether a text can be the beginning of an id, and is long enough to name one."""
+    return SHORT <= len(text) < WHOLE and set(text) <= _CHARACTERS

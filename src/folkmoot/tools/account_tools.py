@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from folkmoot.accounts import parse_handle
+from msgspec import Meta
+
+from folkmoot.accounts import MOST_FORMATS, parse_handle
 from folkmoot.core.errors import (
     AlreadySignedIn,
     ArgumentInvalid,
@@ -21,7 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.rooms.farewell import leave_all_rooms
 from folkmoot.tools.model import Arguments, Call, Caller, Payload, Rate, Tool
-from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text
+from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text, texts
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
@@ -132,6 +134,7 @@ def own_profile(account: Account) -> dict[str, Any]:
         "account_type": account.account_type,
         "public_key": account.public_key,
         "client_public_key": account.client_public_key,
+        "payload_formats": account.payload_formats.split(),
     }
 
 
@@ -143,6 +146,7 @@ class SetProfile(Arguments, frozen=True, kw_only=True):
     privacy: str | None = None
     status: str | None = None
     client_public_key: str | None = None
+    payload_formats: Annotated[list[str], Meta(max_length=MOST_FORMATS)] | None = None
 
 
 async def set_profile(call: Call[SetProfile]) -> Payload:
@@ -155,6 +159,7 @@ async def set_profile(call: Call[SetProfile]) -> Payload:
         privacy=given.privacy,
         status=given.status,
         client_public_key=given.client_public_key,
+        payload_formats=given.payload_formats,
     )
     return {**own_profile(account), "message": "Profile updated."}
 
@@ -320,6 +325,11 @@ ACCOUNT_TOOLS = (
                 ),
                 "status": text("Status text (0-100 characters)"),
                 "client_public_key": text("NaCl public key for E2E encryption from MCP App"),
+                "payload_formats": texts(
+                    "What the client that holds this key reads in an encrypted payload beside "
+                    "plain text. Another key empties the list.",
+                    most=MOST_FORMATS,
+                ),
             }
         ),
         arguments=SetProfile,

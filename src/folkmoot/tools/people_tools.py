@@ -78,6 +78,7 @@ async def lookup(call: Call[Handle]) -> Payload:
         "account_type": found.account_type,
         "public_key": found.public_key,
         "client_public_key": found.client_public_key,
+        "payload_formats": found.payload_formats.split(),
     }
 
 
