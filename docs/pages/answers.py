@@ -42,6 +42,7 @@ MESSAGE = {
     "encryption_mode": "server_assisted",
     "reply_to": None,
     "created_at": TIME,
+    "unread": True,
 }
 SENT = {
     "message_id": ID,

@@ -82,15 +82,19 @@ def read(url: str, path: str) -> tuple[int, str]:
 def test_two_people_write_to_each_other(both: tuple[Person, Person]) -> None:
     ada, bob = both
     sent = ada("send", "@Bob", "The boat is ready.\n\x1b[31mAda")
-    assert re.fullmatch(r"Sent to @bob: [0-9a-f-]{36}\n", sent.out)
+    assert re.fullmatch(r"Sent to @bob: [0-9a-f]{8}\n", sent.out)
     name = sent.out.split()[-1]
 
-    assert bob.json("inbox", "--peek")["messages"][0]["id"] == name
+    peeked = bob.json("inbox", "--peek")["messages"][0]
+    assert (peeked["id"][:8], peeked["unread"]) == (name, True)
     threads = bob("threads").out
     assert threads.startswith("@ada  1  ")
-    shown = bob("inbox").out
-    assert shown.endswith(f"  {name}\n    The boat is ready.\n    \\x1b[31mAda\n")
-    assert shown.startswith("@ada  ")
+    ending = f"server-assisted  {name}\n    The boat is ready.\n    \\x1b[31mAda\n"
+    first, again = bob("inbox").out, bob("inbox").out
+    assert first.startswith("@ada  ")
+    assert first.endswith(f"  new  {ending}")
+    assert again.endswith(f"  {ending}")
+    assert "new" not in again
     assert bob.json("threads")["threads"][0]["unread_count"] == 0
 
     assert bob("reply", name, "I am coming.", "--priority", "urgent").code == 0
@@ -98,9 +102,18 @@ def test_two_people_write_to_each_other(both: tuple[Person, Person]) -> None:
     assert [it["body"] for it in conversation["messages"]] == [
         "I am coming.", "The boat is ready.\n\x1b[31mAda",
     ]  # fmt: skip
-    by_id = ada("thread", conversation["thread"]["id"]).out
-    assert "@ada → @bob" in by_id
-    assert "urgent" in by_id
+    by_id = ada("thread", conversation["thread"]["id"][:8]).out
+    assert by_id.index("@ada → @bob") < by_id.index("urgent")
+
+    assert bob("archive", "ada").out == "Thread archived.\n"
+    assert bob.json("threads", "--state", "archived")["threads"][0]["other_handle"] == "ada"
+    assert bob("archive", "@ada", "--undo").out == "Thread unarchived.\n"
+    assert bob("delete", name).out == f"Deleted {name}.\n"
+    assert bob("reply", name, "Again?").err == "folkmoot: error: Message not found.\n"
+    assert "The boat" not in bob("thread", "ada").out
+    assert "The boat" in ada("thread", "bob").out
+    assert bob("delete-thread", "ada", "--yes").out == "Thread deleted.\n"
+    assert bob("threads").err == "No conversations.\n"
 
 
 def test_waiting_ends_when_mail_comes(both: tuple[Person, Person]) -> None:

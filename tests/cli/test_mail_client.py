@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import stat
 import threading
@@ -190,23 +191,29 @@ def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub
     assert ada("whoami").code == ExitCode.SIGNED_OUT
 
 
-def test_mail_is_shown_with_who_when_and_the_id_to_answer(
+@pytest.mark.requirement("crypto.mode-shown")
+def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     ada: Callable[..., Ran], hub: Scripted
 ) -> None:
+    new = {**MESSAGE, "unread": True}
     sealed = {**MESSAGE, "body": None, "encryption_mode": "e2e", "priority": "urgent"}
+    broken = {**MESSAGE, "body": None, "error": "It was changed.", "unread": False}
     mine = {**MESSAGE, "from_handle": "ada", "to_handle": "bob", "body": "Hi"}
-    hub.answers["msg/inbox"] = {"messages": [MESSAGE, sealed, mine], "next_cursor": "c9"}
+    hub.answers["msg/inbox"] = {"messages": [new, sealed, broken, mine], "next_cursor": "c9"}
     ran = ada("inbox")
     when = moment(MESSAGE["created_at"])
     assert ran.out.splitlines() == [
-        f"@bob  {when}  {MESSAGE['id']}",
+        f"@bob  {when}  new  server-assisted  550e8400",
         "    Hello",
         "    Ada",
         "",
-        f"@bob  {when}  urgent  {MESSAGE['id']}",
-        "    (end-to-end encrypted: only the app that holds the key can read it)",
+        f"@bob  {when}  urgent  e2e  550e8400",
+        "    (end-to-end encrypted: only the app or bridge that holds the key can read it)",
         "",
-        f"@ada → @bob  {when}  {MESSAGE['id']}",
+        f"@bob  {when}  server-assisted  550e8400",
+        "    (It was changed.)",
+        "",
+        f"@ada → @bob  {when}  server-assisted  550e8400",
         "    Hi",
     ]
     assert ran.err == "\nThere is more: --cursor c9\n"
@@ -284,9 +291,91 @@ def test_a_conversation_is_found_by_the_name_of_the_other(
     }  # fmt: skip
     assert "Hello" in ada("thread", "@Bob").out
     assert hub.asked[-1].arguments == {"thread_id": "t2"}
+    first = "a1b2c3d4-e29b-41d4-a716-446655440000"
+    second = "a1b2c3d4-0000-41d4-a716-446655440000"
+    hub.answers["msg/threads"] = {"threads": [{"id": first, "other_handle": "bob"}]}
+    ada("thread", "A1B2C3D4")
+    assert hub.asked[-1].arguments == {"thread_id": first}
+    # A handle can look like the beginning of an id.
+    for others in ({"id": second, "other_handle": "cy"}, {"id": "t", "other_handle": "a1b2c3d4"}):
+        hub.answers["msg/threads"]["threads"][1:] = [others]
+        unclear = ada("thread", "a1b2c3d4")
+        assert (unclear.code, "more than one conversation" in unclear.err) == (1, True)
+    ada("thread", "a1b2c3d4-e")
+    assert hub.asked[-1].arguments == {"thread_id": first}
     nobody = ada("thread", "dora")
     assert nobody.code == ExitCode.FAILED
     assert nobody.err == "folkmoot: error: There is no conversation with @dora.\n"
+
+
+def test_a_conversation_reads_downward(ada: Callable[..., Ran], hub: Scripted) -> None:
+    late = {**MESSAGE, "body": "Later.", "created_at": MESSAGE["created_at"] + 60}  # type: ignore[operator]
+    hub.answers["msg/thread"] = {"messages": [late, MESSAGE], "next_cursor": "c9"}
+    ran = ada("thread", str(MESSAGE["id"]))
+    assert ran.out.index("Hello") < ran.out.index("Later.")
+    assert ran.err == "Earlier messages: --cursor c9\n\n"
+    assert json.loads(ada("thread", str(MESSAGE["id"]), "--json").out) == hub.answers["msg/thread"]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_mail_fits_a_terminal(
+    ada: Callable[..., Ran], hub: Scripted, tmp_path: Path, environment: dict[str, str],
+    columns: int,
+) -> None:  # fmt: skip
+    message = {**MESSAGE, "unread": True, "priority": "urgent", "body": "word " * 30}
+    thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
+              "member_state": "starred", "unread_count": 3}  # fmt: skip
+    hub.answers |= {"msg/inbox": {"messages": [message]}, "msg/threads": {"threads": [thread]}}
+    environ = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config"), "NO_COLOR": "1",
+               "COLUMNS": str(columns)}  # fmt: skip
+    for command in (["inbox"], ["threads"]):
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", watch(command, tmp_path, environ))
+        assert "550e8400" in shown
+        assert max(map(len, shown.splitlines())) <= columns, shown
+
+
+def test_an_invites_link_says_which_hub(cli: Callable[..., Ran], hub: Scripted) -> None:
+    for link in (f"{hub.url}/invite/a-code", f" {hub.url}/invite/a-code/?x#y"):
+        ran = cli("register", "ada", "--invite", link)
+        assert (ran.code, ran.err) == (0, "")
+        assert hub.asked[-1].arguments == {"handle": "ada", "invite_code": "a-code"}
+    assert (
+        cli("register", "ada", "--invite", f"{hub.url}/invite/a-code", "--url", hub.url).code == 0
+    )
+    hub.asked.clear()
+    for link, why in (
+        ("https://moot.example/invite/x", "the invite is to https://moot.example"),
+        ("moot.example/invite/x", "must be a URL such as"),
+        ("https://moot.example/x", "must be a link with /invite/CODE"),
+    ):
+        ran = cli("register", "ada", "--invite", link, "--url", hub.url)
+        assert (ran.code, why in ran.err) == (ExitCode.USAGE, True), ran
+    assert hub.asked == []
+
+
+def test_conversations_are_put_away_and_deleted(ada: Callable[..., Ran], hub: Scripted) -> None:
+    name = str(MESSAGE["id"])
+    hub.answers["msg/threads"] = {"threads": [{"id": name, "other_handle": "bob"}]}
+    for tool in ("archive", "star", "mute"):
+        hub.answers[f"msg/{tool}"] = {"thread_id": name, "message": f"Thread {tool}d."}
+        assert ada(tool, "@bob").out == f"Thread {tool}d.\n"
+        assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name})
+        ada(tool, name[:8], "--undo")
+        assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": True})
+    hub.answers["msg/delete_message"] = {"message_id": name}
+    assert ada("delete", name[:8], name).out == "Deleted 550e8400.\n" * 2
+    assert json.loads(ada("delete", name[:8], "--json").out) == {"deleted": [name]}
+    hub.answers["msg/delete_thread"] = {"thread_id": name, "message": "Thread deleted."}
+    hub.asked.clear()
+    refused = ada("delete-thread", "bob")
+    assert (refused.code, "--yes" in refused.err) == (ExitCode.USAGE, True)
+    assert [it[0] for it in hub.asked] == ["msg/threads"]
+    assert ada("delete-thread", "bob", "--yes").out == "Thread deleted.\n"
+    assert hub.asked[-1][:2] == ("msg/delete_thread", {"thread_id": name, "confirm": True})
+    hub.refusals["msg/delete_message"] = "Message not found."
+    gone = ada("delete", "12345678", "--json")
+    assert (gone.code, json.loads(gone.out)) == (ExitCode.FAILED, {"deleted": []})
+    assert gone.err == "folkmoot: error: Message not found.\n"
 
 
 def test_a_refusal_is_the_hubs_own_sentence(ada: Callable[..., Ran], hub: Scripted) -> None:

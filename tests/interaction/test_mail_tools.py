@@ -186,6 +186,7 @@ def test_two_people_write_read_and_answer(era: str, tmp_path: Path) -> None:
                 "encryption_mode": "server_assisted",
                 "reply_to": None,
                 "created_at": sent["created_at"],
+                "unread": True,
             }
             answer = await bob.call("msg/reply", message_id=message["id"], body="Hello Alice!")
             assert list(answer) == list(sent)

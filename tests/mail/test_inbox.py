@@ -44,6 +44,7 @@ def test_a_message_is_shown_with_the_members_of_the_specification(tmp_path: Path
             "encryption_mode": "server_assisted",
             "reply_to": None,
             "created_at": NOON,
+            "unread": True,
         }
         e2e = {
             **plain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from folkmoot.cli.asking import (
     hub_for,
     signed_in,
 )
-from folkmoot.cli.client import HubClient
+from folkmoot.cli.client import HubClient, hub_url
 from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption, check_place, choice
@@ -27,10 +28,15 @@ from folkmoot.cli.show import Column, tell_fields, tell_table
 from folkmoot.cli.text import say_data
 from folkmoot.core.errors import AnswerInvalid, CredentialsUnusable
 
+INVITE_PATH = "/invite/"
+
 InviteOption = Annotated[
     str | None,
-    typer.Option("--invite", metavar="CODE", help="The code of an invite.", show_default=False),
-]
+    typer.Option(
+        "--invite", metavar="LINK", help="The link you were sent, or the code at its end.",
+        show_default=False,
+    ),
+]  # fmt: skip
 AgentOption = Annotated[
     bool, typer.Option("--agent", help="The account of a program.", show_default=False)
 ]
@@ -72,10 +78,26 @@ def register(
     """
     arguments = {"handle": handle}
     if invite:
-        arguments["invite_code"] = invite
+        arguments["invite_code"], url = invite_of(invite, url)
     if agent:
         arguments["account_type"] = "agent"
     enter("msg/register", arguments, url, as_json=as_json)
+
+
+def invite_of(given: str, url: str | None) -> tuple[str, str | None]:
+    """The code of an invite, and the hub that its link leads to."""
+    link, found, code = given.strip().partition(INVITE_PATH)
+    if not found:
+        if "/" in link:
+            raise typer.BadParameter(f"--invite must be a link with {INVITE_PATH}CODE, or a code")
+        return link, url
+    try:
+        hub = hub_url(link)
+    except ValueError as error:
+        raise typer.BadParameter(f"--invite {error}") from None
+    if url is not None and url != hub:
+        raise typer.BadParameter(f"the invite is to {hub}, and --url says {url}")
+    return re.split("[/?#]", code, maxsplit=1)[0], hub
 
 
 def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption = False) -> None:

@@ -22,23 +22,28 @@ from folkmoot.cli.asking import (
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption, choice, number
 from folkmoot.cli.output import say
-from folkmoot.cli.show import Column, at, tell_messages, tell_table, word
+from folkmoot.cli.show import Column, at, short, tell_messages, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
 from folkmoot.core.errors import ToolRefused
+from folkmoot.core.uuids import is_beginning
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
 
 RecipientArgument = Annotated[str, handle_argument("Whom to write to.")]
 MessageArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The message to answer.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ID", help="The message to answer: its id as it is shown.", show_default=False
+    ),
 ]
 ThreadArgument = Annotated[
     str,
     typer.Argument(
-        metavar="HANDLE|ID", help="With whom, or the conversation's id.", show_default=False
+        metavar="HANDLE|ID", help="With whom, or the conversation's id as it is shown.",
+        show_default=False,
     ),
-]
+]  # fmt: skip
 PeekOption = Annotated[
     bool, typer.Option("--peek", help="Leave everything unread.", show_default=False)
 ]
@@ -79,11 +84,23 @@ def inbox(
     wait: WaitOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show your mail, newest first, and mark it as read."""
+    """Show your mail, newest first, and mark it as read.
+
+    What you had not read yet is marked as new. Each message says how it was encrypted: e2e between
+    the two of you, or server-assisted, which the hub could read.
+    """
     hub, login = signed_in(url, handle)
     arguments = {"limit": limit, "cursor": cursor, "peek": peek or None, "wait": wait or None}
     answer = hub.call("msg/inbox", arguments, wait=wait)
-    tell_page(answer, login.handle, "No new mail." if wait else "No mail.", as_json=as_json)
+    if as_json:
+        say_data(answer)
+        return
+    messages = answer.get("messages") or []
+    tell_messages(messages, login.handle)
+    if not messages:
+        say("No new mail." if wait else "No mail.", err=True)
+    if after := answer.get("next_cursor"):
+        say(f"\nThere is more: --cursor {word(after)}", err=True)
 
 
 def thread(
@@ -96,37 +113,49 @@ def thread(
     peek: PeekOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one conversation, both sides, and mark it as read."""
+    """Show one conversation, and mark it as read.
+
+    Both sides are shown, and the latest message is at the end.
+    """
     hub, login = signed_in(url, handle)
-    thread_id = which.lower() if UUID.fullmatch(which.lower()) else thread_with(hub, which)
     arguments = {
-        "thread_id": thread_id, "limit": limit, "cursor": cursor, "peek": peek or None,
+        "thread_id": thread_id_of(hub, which), "limit": limit, "cursor": cursor,
+        "peek": peek or None,
     }  # fmt: skip
     answer = hub.call("msg/thread", arguments)
-    tell_page(answer, login.handle, "Nothing was written yet.", as_json=as_json)
-
-
-def tell_page(answer: dict[str, Any], me: str, nothing: str, *, as_json: bool) -> None:
-    """Messages and, when there are more, how to see them."""
     if as_json:
         say_data(answer)
         return
     messages = answer.get("messages") or []
-    tell_messages(messages, me)
+    if before := answer.get("next_cursor"):
+        say(f"Earlier messages: --cursor {word(before)}\n", err=True)
+    tell_messages(reversed(messages), login.handle)
     if not messages:
-        say(nothing, err=True)
-    if after := answer.get("next_cursor"):
-        say(f"\nThere is more: --cursor {word(after)}", err=True)
+        say("Nothing was written yet.", err=True)
 
 
-def thread_with(hub: HubClient, other: str) -> str:
-    """The id of the conversation with someone, who may have another handle by now."""
-    handle = checked_handle(other)
-    ids: dict[Any, str] = {}
+def thread_id_of(hub: HubClient, which: str) -> str:
+    """The id of the conversation with someone, or of the one whose id this is or begins."""
+    given = which.strip().lower()
+    if UUID.fullmatch(given):
+        return given
+    handle, ids, begun = checked_handle(which), dict[Any, str](), list[str]()
+    maybe_id = is_beginning(given)
     for found in all_threads(hub):
-        ids[found.get("other_handle")] = str(found.get("id"))
-        if handle in ids:
+        thread_id = str(found.get("id"))
+        ids[found.get("other_handle")] = thread_id
+        if maybe_id and thread_id.startswith(given):
+            begun.append(thread_id)
+        if handle in ids and not maybe_id:
             return ids[handle]
+    named = [ids[handle]] if handle in ids else []
+    if len({*named, *begun}) > 1:
+        raise ToolRefused(
+            f"{one_line(given)} may be more than one conversation: give @HANDLE or the whole id."
+        )
+    if named or begun:
+        return (named or begun)[0]
+    # They may have another handle by now.
     with suppress(ToolRefused, KeyError):
         return ids[hub.call("msg/lookup", {"handle": handle}).get("handle")]
     raise ToolRefused(f"There is no conversation with @{one_line(handle)}.")
@@ -160,7 +189,7 @@ def threads(
         return
     columns = (
         Column("With", "bold"), Column("New"), Column("Last", "dim"), Column("State", "dim"),
-        Column("Said", wide=True),
+        Column("Id", "dim"), Column("Said", wide=True),
     )  # fmt: skip
     tell_table(columns, map(thread_row, answer.get("threads") or []), "No conversations.")
     if after := answer.get("next_cursor"):
@@ -177,6 +206,7 @@ def thread_row(found: dict[str, Any]) -> tuple[str, ...]:
         word(found.get("unread_count") or ""),
         moment(found.get("last_message_at")),
         word(found.get("member_state")),
+        short(found.get("id")),
         preview,
     )
 
@@ -214,4 +244,4 @@ def tell_sent(answer: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         say_data(answer)
     else:
-        say(f"Sent to {at(answer.get('to'))}: {word(answer.get('message_id'))}")
+        say(f"Sent to {at(answer.get('to'))}: {short(answer.get('message_id'))}")

@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 
 from folkmoot.cli.output import aligned, console, on_terminal, say
 from folkmoot.cli.text import lines, moment, one_line
+from folkmoot.core.uuids import SHORT, WHOLE
 
-SEALED = "(end-to-end encrypted: only the app that holds the key can read it)"
+SEALED = "(end-to-end encrypted: only the app or bridge that holds the key can read it)"
+MODES = {"server_assisted": "server-assisted"}
+"""How a message was encrypted, where the word of the wire is not one of people's."""
+
+
+GAP = 2
+LEAST_WIDE = 20
+"""Characters of a long text that are worth a column."""
 
 
 class Column(NamedTuple):
@@ -27,13 +35,40 @@ def word(value: Any) -> str:
     return one_line(str(value)) if value not in (None, "") else "-"
 
 
+def short(name: Any) -> str:
+    """An id as people are shown it: its beginning, which every command takes too."""
+    text = word(name)
+    return text[:SHORT] if len(text) == WHOLE else text
+
+
+FAINT = "dim default not bold"
+
+
+class Note(NamedTuple):
+    """A word about a message, and how it looks on a terminal."""
+
+    text: str
+    style: str
+
+
+def notes_on(message: dict[str, Any]) -> list[Note]:
+    """What there is to say about a message: whether it is new, how urgent, how it was encrypted."""
+    mode, priority = message.get("encryption_mode"), message.get("priority")
+    notes = [
+        Note("new" if message.get("unread") is True else "", "bold yellow"),
+        Note(word(priority) if priority not in (None, "normal") else "", "bold red"),
+        Note(word(MODES.get(str(mode), mode)) if mode else "", FAINT),
+    ]
+    return [note for note in notes if note.text]
+
+
 def at(handle: Any) -> str:
     """A handle as people write it."""
     return f"@{one_line(str(handle))}"
 
 
 def tell_messages(messages: Iterable[dict[str, Any]], me: str) -> None:
-    """Messages, each with who, when and the id one answers to."""
+    """Messages, each with who, when, how it was encrypted and the id one answers to."""
     for number, message in enumerate(messages):
         if number:
             say()
@@ -44,22 +79,22 @@ def tell_message(message: dict[str, Any], me: str) -> None:
     """One message."""
     other = f" → {at(message.get('to_handle'))}" if message.get("from_handle") == me else ""
     who = f"{at(message.get('from_handle'))}{other}"
-    notes = [message.get("priority")] if message.get("priority") not in (None, "normal") else []
     when = moment(message.get("created_at"))
-    body = message.get("body")
-    text = lines(str(body)) if body is not None else [SEALED]
+    body, wrong = message.get("body"), message.get("error")
+    hidden = f"({one_line(str(wrong))})" if wrong else SEALED
+    text = [hidden] if body is None else lines(str(body))
     draw = draw_message if on_terminal() else print_message
-    draw(who, when, [word(note) for note in notes], word(message.get("id")), text)
+    draw(who, when, notes_on(message), short(message.get("id")), text)
 
 
-def print_message(who: str, when: str, notes: list[str], name: str, text: list[str]) -> None:
+def print_message(who: str, when: str, notes: list[Note], name: str, text: list[str]) -> None:
     """A message for pipes and files: a line about it, then its lines, indented."""
-    say("  ".join([who, when, *notes, name]))
+    say("  ".join([who, when, *(note.text for note in notes), name]))
     for line in text:
         say(f"    {line}".rstrip())
 
 
-def draw_message(who: str, when: str, notes: list[str], name: str, text: list[str]) -> None:
+def draw_message(who: str, when: str, notes: list[Note], name: str, text: list[str]) -> None:
     """The same on a terminal, wrapped inside its indentation."""
     from rich.padding import Padding
     from rich.text import Text
@@ -68,9 +103,9 @@ def draw_message(who: str, when: str, notes: list[str], name: str, text: list[st
     head = Text(who, style="bold green")
     head.append(f"  {when}", style="default not bold")
     for note in notes:
-        head.append(f"  {note}", style="bold red")
-    head.append(f"  {name}", style="dim not bold")
-    screen.print(head, soft_wrap=True)
+        head.append(f"  {note.text}", style=note.style)
+    head.append(f"  {name}", style=FAINT)
+    screen.print(head)
     screen.print(Padding(Text("\n".join(text)), (0, 0, 0, 4)))
 
 
@@ -86,11 +121,19 @@ def tell_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], nothing
             say(line)
 
 
-def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """A table without lines."""
+def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """A table without lines; where the terminal is too narrow for it, one entry below the other."""
     from rich.table import Table
     from rich.text import Text
 
+    widths = [max(len(cell) for cell in cells) for cells in zip(*rows, strict=True)]
+    needed = sum(
+        min(width, LEAST_WIDE) if column.wide else max(width, len(column.heading))
+        for column, width in zip(columns, widths, strict=True)
+    )
+    if needed + GAP * (len(columns) - 1) > console().width:
+        draw_entries(columns, rows)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.heading, no_wrap=not column.wide, overflow="fold")
@@ -98,6 +141,24 @@ def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None
         cells = zip(columns, row, strict=True)
         table.add_row(*(Text(cell, style=column.style) for column, cell in cells))
     console().print(table)
+
+
+def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """Each row as a line of its short cells, with its long ones below it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    screen = console()
+    for row in rows:
+        cells = [pair for pair in zip(columns, row, strict=True) if pair[1] not in ("", "-")]
+        head = Text()
+        for column, cell in cells:
+            if not column.wide:
+                head.append(" " * GAP if head else "").append(cell, style=column.style)
+        screen.print(head)
+        for column, cell in cells:
+            if column.wide:
+                screen.print(Padding(Text(cell, style=column.style), (0, 0, 0, 4)))
 
 
 def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:

@@ -11,10 +11,12 @@ from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotSendToSelf,
     ConstraintViolated,
+    MessageNotFound,
     TokenInvalid,
     UserNotFound,
 )
 from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
+from folkmoot.core.uuids import is_beginning
 from folkmoot.mail import queries
 from folkmoot.mail.bodies import Bodies
 from folkmoot.mail.content import GivenPayload, check_content
@@ -312,6 +314,25 @@ class Mail:
         if await self._store.write(unit):
             await announce_change(self._bus, (reader.id,))
         return StateChange(thread_id, state)
+
+    async def whole_id(self, reader: Account, message_id: str) -> str:
+        """The id of a message of the reader's that was named by the beginning of it."""
+        start = message_id.strip().lower()
+        if not is_beginning(start):
+            return message_id
+
+        async def read(tx: Tx) -> list[str]:
+            return await queries.ids_beginning(tx, reader.id, start)
+
+        found = await self._store.read(read)
+        if len(found) > 1:
+            raise ArgumentInvalid(
+                f"Several of your messages begin with {start}; give more of the id.",
+                field="message_id",
+            )
+        if not found:
+            raise MessageNotFound
+        return found[0]
 
     async def delete_message(self, reader: Account, message_id: str) -> None:
         """Remove the reader's copy of a message; the other side keeps its own."""

@@ -57,6 +57,8 @@ class Message(Struct, frozen=True, gc=False):
     encryption_mode: Mode
     reply_to: str | None
     created_at: int
+    unread: bool
+    """Whether the reader had not read it before; what they sent themselves never is."""
     encrypted_payload: EncryptedPayload | UnsetType = UNSET
     error: str | UnsetType = UNSET
 

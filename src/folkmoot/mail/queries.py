@@ -243,6 +243,16 @@ async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Me
     return row[0], member
 
 
+async def ids_beginning(tx: Tx, user_id: str, start: str) -> list[str]:
+    """The messages someone has whose ids begin like this, two of them at most."""
+    rows = await tx.fetch(
+        "SELECT x.id FROM messages x CROSS JOIN copies c WHERE c.seq = x.seq AND c.user_id = ? "
+        "AND x.id >= ? AND x.id < ? LIMIT 2",
+        (user_id, start, f"{start}g"),
+    )
+    return [str(row[0]) for row in rows]
+
+
 async def has_copy(tx: Tx, user_id: str, seq: int) -> bool:
     """Whether someone has a copy of a message."""
     row = await tx.fetch_one("SELECT 1 FROM copies WHERE user_id = ? AND seq = ?", (user_id, seq))

@@ -160,6 +160,7 @@ def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
         encryption_mode=row.mode,
         reply_to=row.reply_to,
         created_at=row.created_at,
+        unread=bool(row.unread),
         encrypted_payload=payload,
         error=error,
     )

@@ -57,9 +57,10 @@ class Reply(Arguments, frozen=True, kw_only=True):
 async def reply(call: Call[Reply]) -> Payload:
     """Answer a message in its thread."""
     given = call.arguments
-    return await call.services.mail.reply(
+    mail = call.services.mail
+    return await mail.reply(
         call.account,
-        given.message_id,
+        await mail.whole_id(call.account, given.message_id),
         body=given.body,
         encrypted_payload=given.encrypted_payload,
         priority=given.priority,
@@ -110,8 +111,9 @@ class MessageId(Arguments, frozen=True, kw_only=True):
 
 async def delete_message(call: Call[MessageId]) -> Payload:
     """Remove the caller's copy of a message."""
-    message_id = call.arguments.message_id
-    await call.services.mail.delete_message(call.account, message_id)
+    mail = call.services.mail
+    message_id = await mail.whole_id(call.account, call.arguments.message_id)
+    await mail.delete_message(call.account, message_id)
     return {"message_id": message_id, "message": "Message deleted."}
 
 
@@ -201,7 +203,7 @@ MESSAGE_TOOLS = (
         "sets the reply_to reference.",
         schema=obj(
             {
-                "message_id": text("The UUID of the message to reply to"),
+                "message_id": text("The UUID of the message to reply to, or how it begins"),
                 "body": text("Plaintext reply body (server encrypts)"),
                 "encrypted_payload": obj(
                     {
@@ -227,7 +229,10 @@ MESSAGE_TOOLS = (
     Tool(
         name="msg/delete_message",
         description="Delete your copy of a message. The other participant keeps theirs.",
-        schema=obj({"message_id": text("The UUID of the message to delete")}, ("message_id",)),
+        schema=obj(
+            {"message_id": text("The UUID of the message to delete, or how it begins")},
+            ("message_id",),
+        ),
         arguments=MessageId,
         handler=delete_message,
         kind="destroys",

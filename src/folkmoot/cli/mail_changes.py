@@ -1,0 +1,128 @@
+"""Conversations put away, starred, muted and deleted, and messages deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm, signed_in
+from folkmoot.cli.mail import ThreadArgument, thread_id_of
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import say
+from folkmoot.cli.show import short, word
+from folkmoot.cli.text import one_line, say_data
+
+UndoOption = Annotated[
+    bool, typer.Option("--undo", help="Make it an ordinary one again.", show_default=False)
+]
+MessagesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="ID…", help="The messages: their ids as shown.", show_default=False),
+]
+
+
+def archive(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a conversation away until something new comes.
+
+    'folkmoot threads --state archived' lists those that are away.
+    """
+    change("msg/archive", which, url, handle, undo=undo, as_json=as_json)
+
+
+def star(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Star a conversation, to find it again.
+
+    'folkmoot threads --state starred' lists those with a star.
+    """
+    change("msg/star", which, url, handle, undo=undo, as_json=as_json)
+
+
+def mute(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Mute a conversation, so that it does not notify you.
+
+    What is written in it still arrives, and does not end 'folkmoot inbox --wait'.
+    """
+    change("msg/mute", which, url, handle, undo=undo, as_json=as_json)
+
+
+def change(
+    tool: str, which: str, url: str | None, handle: str | None, *, undo: bool, as_json: bool
+) -> None:
+    """Put a conversation into a state, or back."""
+    hub, _ = signed_in(url, handle)
+    answer = hub.call(tool, {"thread_id": thread_id_of(hub, which), "undo": undo or None})
+    tell(answer, word(answer.get("message")), as_json=as_json)
+
+
+def delete(
+    messages: MessagesArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete your copy of messages.
+
+    The other side keeps theirs.
+    """
+    hub, _ = signed_in(url, handle)
+    deleted: list[Any] = []
+    try:
+        for message in messages:
+            answer = hub.call("msg/delete_message", {"message_id": message})
+            deleted.append(answer.get("message_id"))
+            if not as_json:
+                say(f"Deleted {short(deleted[-1])}.")
+    finally:
+        # What is gone is told also when a later one could not be deleted.
+        if as_json:
+            say_data({"deleted": deleted})
+
+
+def delete_thread(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete your copy of a whole conversation.
+
+    The other side keeps theirs. Asks first, unless --yes is given.
+    """
+    hub, _ = signed_in(url, handle)
+    thread_id = thread_id_of(hub, which)
+    confirm(f"Delete all your messages in {one_line(which)}? They cannot be restored.", yes=yes)
+    answer = hub.call("msg/delete_thread", {"thread_id": thread_id, "confirm": True})
+    tell(answer, word(answer.get("message")), as_json=as_json)
+
+
+def tell(answer: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    """The answer for a program, or a sentence for a person."""
+    if as_json:
+        say_data(answer)
+    else:
+        say(sentence)
