@@ -83,6 +83,7 @@ from folkmoot.transports.server import HttpServer
 from folkmoot.transports.tls import load_tls
 from folkmoot.transports.websocket import Tally, WebSocketEndpoint
 from folkmoot.vault import Vault
+from folkmoot.web.joining import Joining
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
@@ -383,11 +384,12 @@ class Hub:
         dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         service = HubService(dispatcher.catalogue, own, self.behind.service)
+        self._pipeline = Pipeline(service, self.bus, self.clock, self._interceptors)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
             catalogue=dispatcher.catalogue,
-            pipeline=Pipeline(service, self.bus, self.clock, self._interceptors),
+            pipeline=self._pipeline,
             rights=self.behind.rights,
             gateway=self.behind.gateway,
             accounts=self.accounts,
@@ -410,8 +412,13 @@ class Hub:
             version=__version__,
             public_url=settings.public_url,
             shows_metrics=self._shows_metrics,
-            invite_state=self.accounts.invite_state,
-            invited_handle=self.accounts.invited_handle,
+            invitations=self.accounts.invitation,
+            join=Joining(
+                self._pipeline,
+                self.behind.rights,
+                self.clock,
+                Addresses(settings.http.trusted_proxies).of,
+            ),
         )
         self._health = Health(
             version=__version__,

@@ -95,7 +95,7 @@ def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
         made = await accounts.invite_for("@Gina")
         assert (made.handle, made.until) == ("gina", START + 7 * DAY)
         assert repr(made) == "<HandleInvite gina>"
-        assert await accounts.invited_handle(made.code) == "gina"
+        assert (await accounts.invitation(made.code)).handle == "gina"
         told = await refused(accounts.register("mallory", invite_code=made.code), InviteUnknown)
         assert told == "This invite was made for another handle."
         gina = await accounts.register("GINA", invite_code=f" {made.code}\n")

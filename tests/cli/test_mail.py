@@ -170,8 +170,11 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(
     status, page = read(hub.url, path)
     assert status == 200
     assert "This invite is valid. Use it in your MCP client to register." in page
+    assert "@ada invites you" in page
+    assert "Welcome, Cy!" in page
+    assert f"folkmoot register yourname --invite {link}" in page
     cy = person("cyd")
-    assert cy("register", "cyd", "--invite", code, "--url", hub.url).code == 0
+    assert cy("register", "cyd", "--invite", link).code == 0
     assert cy.json("inbox")["messages"][0]["body"] == "Welcome, Cy!"
     assert read(hub.url, path)[0] == 410
     assert read(hub.url, path)[1].count("This invite has already been claimed.") == 1

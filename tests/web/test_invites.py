@@ -4,14 +4,19 @@ import html
 import io
 import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from starlette.routing import Route
 
+from folkmoot.accounts import Invitation
+from folkmoot.app import Hub
 from folkmoot.telemetry import logs
 from folkmoot.web.invites import INVITES
 from folkmoot.web.pages import Pages
 from tests.harness import Answer, ask, run, serving
+from tests.mcp_harness import settings
 
 CODE = "Gm4kd93mPqk2LsQxVt7y8A"
 CLAIMED = "Zz4kd93mPqk2LsQxVt7y8B"
@@ -20,16 +25,19 @@ CLAIMED = "Zz4kd93mPqk2LsQxVt7y8B"
 class Desk:
     """Answers for two codes, and remembers what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Invitation | None = None) -> None:
         self.asked: list[str] = []
+        self.known = known or Invitation("valid", opens=True)
 
-    async def state(self, code: str) -> str:
+    async def invitation(self, code: str) -> Invitation:
         self.asked.append(code)
-        return {CODE: "valid", CLAIMED: "claimed"}.get(code, "unknown")
+        if code == CODE:
+            return self.known
+        return Invitation("claimed" if code == CLAIMED else "unknown")
 
 
 def open_invite(code: str, desk: Desk | None = None, **request: str) -> Answer:
-    pages = Pages(version="1", public_url="", invite_state=(desk or Desk()).state)
+    pages = Pages(version="1", public_url="", invitations=(desk or Desk()).invitation)
 
     async def main() -> Answer:
         # The harness has pages of its own, without invites: these are beside them.
@@ -130,3 +138,122 @@ def test_the_three_texts_are_those_of_the_protocol() -> None:
         "claimed": (410, "This invite has already been claimed."),
         "valid": (200, "This invite is valid. Use it in your MCP client to register."),
     }
+
+
+@pytest.mark.requirement("invite.page-inviter")
+def test_the_page_says_who_invites_and_what_they_wrote() -> None:
+    hostile = "<script>alert(1)</script> $code\nCome!"
+    known = Invitation("valid", inviter="ada", inviter_name="Ada <b>L", message=hostile)
+    text = open_invite(CODE, Desk(known)).text
+    assert "Ada &lt;b&gt;L (@ada) invites you" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; $code\nCome!" in text
+    assert text.count("<script>") == 1
+    plain = Invitation("valid", inviter="ada", inviter_name="ada", message=" \n")
+    text = open_invite(CODE, Desk(plain)).text
+    assert ">@ada invites you" in text
+    assert "blockquote" not in text.partition("</style>")[2]
+    long = Invitation("valid", inviter="ada", message="x" * 5_000)
+    assert f"{'x' * 2_000}…<" in open_invite(CODE, Desk(long)).text
+    assert "Whoever runs this hub invites you" in open_invite(CODE).text
+
+
+def test_a_page_without_a_form_posts_nowhere() -> None:
+    answer = open_invite(CODE)
+    assert "<form" not in answer.text
+    assert "form-action 'none'" in answer.headers["content-security-policy"]
+
+
+class Browser:
+    """Someone who follows a link to a hub and fills in its form."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    async def open(self, code: str) -> Answer:
+        return await ask(self.port, f"/invite/{code}")
+
+    async def submit(self, code: str, body: str, **headers: str) -> Answer:
+        told = {"content-type": "application/x-www-form-urlencoded",
+                "origin": f"http://127.0.0.1:{self.port}", **headers}  # fmt: skip
+        return await ask(
+            self.port, f"/invite/{code}", method="POST", headers=told, body=body.encode()
+        )
+
+
+@pytest.mark.requirement("invite.page-form")
+def test_whoever_was_invited_registers_on_the_page(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Hub(settings(tmp_path)).running() as hub:
+            ada = (await hub.accounts.register("ada")).account
+            code = await hub.accounts.create_invite(ada, "Come aboard.")
+            browser = Browser(int(hub.base_url.rpartition(":")[2]))
+            page = await browser.open(code)
+            assert '<form class="join" method="post">' in page.text
+            assert "form-action 'self'" in page.headers["content-security-policy"]
+            # With `no-referrer` browsers would send the form with `Origin: null`.
+            assert page.headers["referrer-policy"] == "same-origin"
+            for typed, why in (
+                ("handle=ada", "Handle already taken."),
+                ("handle=%3Cb%3E", "Invalid handle."),
+                ("", "Invalid handle."),
+                ("handle=" + "x" * 5_000, "Invalid handle."),
+                ("&".join(f"a{n}=1" for n in range(20)), "Invalid handle."),
+                ("handle=%ff%fe", "Invalid handle."),
+            ):
+                refused = await browser.submit(code, typed)
+                assert refused.status == 400
+                assert f'<p class="wrong" role="alert">{why}' in refused.text
+                assert "<b>" not in refused.text.partition("<form")[2].partition("</form>")[0]
+            assert 'value="ada"' in (await browser.submit(code, "handle=ada")).text
+            foreign = await browser.submit(code, "handle=bob", origin="https://evil.example")
+            assert foreign.status == 403
+            joined = await browser.submit(code, "handle=%40Bob")
+            assert joined.status == 200
+            assert "You are @bob." in joined.text
+            assert joined.headers["cache-control"] == "no-store"
+            found = re.search(r"/mcp\?token=(sk_[0-9a-f]{64})", joined.text)
+            assert found is not None
+            assert re.search(r"<code>([A-Z2-9]{4}-){2}[A-Z2-9]{4}</code>", joined.text)
+            bob = await hub.accounts.authenticate(found[1])
+            assert bob is not None
+            [message] = (await hub.mail.inbox(bob)).messages
+            assert (message.from_handle, message.body) == ("ada", "Come aboard.")
+            again = await browser.submit(code, "handle=carol")
+            assert again.status == 410
+            assert "already been claimed" in again.text
+            assert await hub.accounts.count() == 2
+
+    run(main())
+
+
+@pytest.mark.requirement("invite.page-form")
+def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with Hub(settings(tmp_path, registration="closed")).running() as hub:
+            browser = Browser(int(hub.base_url.rpartition(":")[2]))
+            plain = await hub.accounts.create_invite(None)
+            assert "<form" not in (await browser.open(plain)).text
+            assert "<form" not in (await browser.submit(plain, "handle=eve")).text
+            made = await hub.accounts.invite_for("gina")
+            assert "readonly" in (await browser.open(made.code)).text
+            assert "You are @gina." in (await browser.submit(made.code, "handle=eve")).text
+            assert await hub.accounts.count() == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("invite.page-form")
+def test_the_form_counts_towards_the_limits_of_registering(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Hub(settings(tmp_path, rate_limits="on")).running() as hub:
+            codes = [await hub.accounts.create_invite(None) for _ in range(6)]
+            browser = Browser(int(hub.base_url.rpartition(":")[2]))
+            answers = [
+                await browser.submit(code, f"handle=person{n}") for n, code in enumerate(codes)
+            ]
+            assert [it.status for it in answers] == [200] * 5 + [429]
+            assert await hub.accounts.count() == 5
+
+    run(main())

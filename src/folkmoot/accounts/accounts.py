@@ -16,7 +16,13 @@ from folkmoot.accounts.credentials import (
     new_token,
 )
 from folkmoot.accounts.handles import parse_handle
-from folkmoot.accounts.invites import INVITE_SECONDS, check_pending, do_invite, do_invite_for
+from folkmoot.accounts.invites import (
+    INVITE_SECONDS,
+    access_invitation,
+    check_pending,
+    do_invite,
+    do_invite_for,
+)
 from folkmoot.accounts.model import (
     Account,
     AccountType,
@@ -26,6 +32,7 @@ from folkmoot.accounts.model import (
     Found,
     HandleChange,
     HandleInvite,
+    Invitation,
     InviteState,
     Policy,
     Recovered,
@@ -33,7 +40,7 @@ from folkmoot.accounts.model import (
 )
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import handle_of_invite, state_of_invite
+from folkmoot.accounts.queries_invites import state_of_invite
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
@@ -282,10 +289,15 @@ class Accounts:
         now = self._now()
         return await self._store.read(lambda tx: state_of_invite(tx, code_hash, now))
 
-    async def invited_handle(self, code: str) -> str | None:
-        """The handle an invite was made for, if it was made for one."""
+    async def invitation(self, code: str) -> Invitation:
+        """What whoever has the code of an invite may know: who invites, and with which words."""
         code_hash = hash_invite_code(code.strip())
-        return await self._store.read(lambda tx: handle_of_invite(tx, code_hash))
+        if code_hash is None:
+            return Invitation("unknown")
+        now = self._now()
+        return await self._store.read(
+            lambda tx: access_invitation(tx, code_hash, now, self._sealer, self._policy)
+        )
 
     async def set_profile(
         self,

@@ -1,11 +1,21 @@
-"""How an invite is made."""
+"""How an invite is made, and what it tells whoever was sent its link."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Final
 
-from folkmoot.accounts.queries_invites import count_open, insert_invite, replace_invite_for
+from folkmoot.accounts import queries
+from folkmoot.accounts.model import Invitation, Policy
+from folkmoot.accounts.ports import Sealer
+from folkmoot.accounts.queries_invites import (
+    PURPOSE,
+    count_open,
+    insert_invite,
+    replace_invite_for,
+    state_of_invite,
+    waiting_invite,
+)
 from folkmoot.accounts.registration import access_own
 from folkmoot.accounts.reserved import ReservedNames, Standing, standing
 from folkmoot.core.errors import ArgumentInvalid, HandleTaken
@@ -45,6 +55,28 @@ async def do_invite(
             open_ = await count_open(tx, inviter_id, most)
             quotas.check("invites_per_account", open_ + 1, most)
     await insert_invite(tx, code_hash, inviter_id, pending, now)
+
+
+async def access_invitation(
+    tx: Tx, code_hash: str, now: int, sealer: Sealer, policy: Policy
+) -> Invitation:
+    """What an invite tells whoever has its code."""
+    state = await state_of_invite(tx, code_hash, now)
+    claim = await waiting_invite(tx, code_hash) if state == "valid" else None
+    if claim is None:
+        return Invitation(state)
+    inviter = await queries.by_id(tx, claim.inviter_id) if claim.inviter_id else None
+    message = None
+    if claim.pending is not None:
+        message = sealer.open(PURPOSE, code_hash, claim.pending).decode()
+    return Invitation(
+        state,
+        handle=claim.handle,
+        inviter=None if inviter is None else inviter.handle,
+        inviter_name=None if inviter is None else inviter.display_name,
+        message=message,
+        opens=policy != "closed" or claim.handle is not None,
+    )
 
 
 async def do_invite_for(

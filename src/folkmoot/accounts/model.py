@@ -106,6 +106,23 @@ class HandleInvite(Struct, frozen=True, gc=False):
         return f"<HandleInvite {self.handle}>"
 
 
+class Invitation(Struct, frozen=True, gc=False):
+    """What whoever has an invite's link may know of it; of one that is over, only that."""
+
+    state: InviteState
+    handle: str | None = None
+    """The handle it was made for, if it was made for one."""
+    inviter: str | None = None
+    inviter_name: str | None = None
+    message: str | None = None
+    """The inviter's words."""
+    opens: bool = False
+    """Whether an account can be made with it."""
+
+    def __repr__(self) -> str:
+        return f"<Invitation {self.state}>"
+
+
 class InviteRecord(Struct, frozen=True, gc=False):
     """An invite, without its code."""
 

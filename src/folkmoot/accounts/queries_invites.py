@@ -69,6 +69,14 @@ async def claim_invite(
     return claim
 
 
+async def waiting_invite(tx: Tx, code_hash: str) -> Claim | None:
+    """What an invite holds for whoever claims it."""
+    row = await tx.fetch_one(
+        "SELECT created_by, pending, handle FROM invites WHERE code_hash = ?", (code_hash,)
+    )
+    return None if row is None else Claim(*row)
+
+
 async def handle_of_invite(tx: Tx, code_hash: str | None) -> str | None:
     """The handle an invite was made for, claimed or not."""
     row = await tx.fetch_one("SELECT handle FROM invites WHERE code_hash = ?", (code_hash,))

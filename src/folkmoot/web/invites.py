@@ -1,23 +1,50 @@
-"""`/invite/CODE`: MMP §9.2, what someone who was sent a link sees."""
+"""`/invite/CODE`: MMP §9.2, what someone who was sent a link sees, and the form they fill in."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-InviteState: TypeAlias = Callable[[str], Awaitable[str]]
-"""Answers `unknown`, `claimed`, `expired` or `valid` for a code."""
+from folkmoot.accounts import Invitation
 
-InvitedHandle: TypeAlias = Callable[[str], Awaitable[str | None]]
-"""Answers the handle that a code is for, if it is for one."""
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+Invitations: TypeAlias = Callable[[str], Awaitable[Invitation]]
+"""Answers what whoever has a code may know."""
 
 CODE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """What a code can look like; nothing else is looked up."""
 
 HEADERS = {"x-robots-tag": "noindex, nofollow"}
+FORM_HEADERS = {**HEADERS, "referrer-policy": "same-origin"}
+"""Without a referrer a browser calls the form's origin null, which is nobody's."""
+
+FORM_BYTES = 4096
+FORM_FIELDS = 8
+MOST_WORDS = 2_000
+"""Characters of the inviter's words on the page; all of them come as a message."""
+
+
+class Joined(Struct, frozen=True):
+    """What came of a form: an account with its secrets, or why there is none."""
+
+    handle: str = ""
+    token: str = ""
+    recovery_code: str = ""
+    error: str = ""
+    status: int = 200
+
+    def __repr__(self) -> str:
+        return f"<Joined {self.handle or self.status}>"
+
+
+Join: TypeAlias = Callable[["Request", str, str, str], Awaitable[Joined]]
+"""Makes an account: the request, the address it came by, the handle and the code."""
 
 
 class Invite(Struct, frozen=True):
@@ -29,14 +56,13 @@ class Invite(Struct, frozen=True):
     advice: str = ""
 
 
-UNKNOWN = Invite(
-    404,
-    "No such invite",
-    "Invalid invite code.",
-    "Perhaps the link was cut short on its way. Ask whoever sent it to send it again.",
-)
 INVITES = {
-    "unknown": UNKNOWN,
+    "unknown": Invite(
+        404,
+        "No such invite",
+        "Invalid invite code.",
+        "Perhaps the link was cut short on its way. Ask whoever sent it to send it again.",
+    ),
     "claimed": Invite(
         410,
         "Already used",
@@ -58,18 +84,40 @@ INVITES = {
 }
 
 
-async def none_known(_code: str) -> str:
-    """The state of every code on a hub that has no invites."""
-    return "unknown"
+async def none_known(_code: str) -> Invitation:
+    """What there is to know of any code on a hub that has no invites."""
+    return Invitation("unknown")
 
 
-async def any_handle(_code: str) -> str | None:
-    """The handle of every code on a hub whose invites are for none."""
-    return None
+async def look_up(invitations: Invitations, code: str) -> Invitation:
+    """What there is to know of a code."""
+    return await (invitations if CODE.fullmatch(code) else none_known)(code)
 
 
-async def look_up(state: InviteState, code: str) -> Invite:
-    """What there is to say of a code."""
-    if not CODE.fullmatch(code):
-        return UNKNOWN
-    return INVITES[await state(code)]
+def who_invites(invitation: Invitation) -> str:
+    """Who invites, in a sentence."""
+    inviter, name = invitation.inviter, invitation.inviter_name
+    if inviter is None:
+        return "Whoever runs this hub invites you to it."
+    who = f"@{inviter}" if name in (None, "", inviter) else f"{name} (@{inviter})"
+    return f"{who} invites you, and would like to write to you here."
+
+
+def words_of(invitation: Invitation) -> str:
+    """The inviter's words, as far as the page shows them."""
+    words = (invitation.message or "").strip()
+    return words if len(words) <= MOST_WORDS else f"{words[:MOST_WORDS].rstrip()}…"
+
+
+async def handle_in(request: Request) -> str:
+    """The handle that was typed into the form; nothing for what no form of ours sends."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM_BYTES:
+            return ""
+    try:
+        fields: dict[str, Any] = parse_qs(body.decode(), max_num_fields=FORM_FIELDS)
+    except ValueError:
+        return ""
+    return str(fields.get("handle", [""])[0]).strip()

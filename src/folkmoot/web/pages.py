@@ -20,12 +20,17 @@ from starlette.routing import Route
 from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
 from folkmoot.web.discovery import Discovery
 from folkmoot.web.invites import (
+    FORM_HEADERS,
     HEADERS,
-    InvitedHandle,
-    InviteState,
-    any_handle,
+    INVITES,
+    Invitations,
+    Join,
+    Joined,
+    handle_in,
     look_up,
     none_known,
+    who_invites,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.types import Scope
+
+    from folkmoot.accounts import Invitation
 
 DOORS = (
     ("{base}/mcp", "The tools of mail and rooms, for any MCP client."),
@@ -65,7 +72,13 @@ GIVEN_HANDLE = "This invitation is for one handle alone; it is in the words belo
 
 LANDINGS = 16
 """Landing pages that are kept: one for each address a hub is reached by."""
-BODIES = ("landing", "invite", "invite_valid", "invite_other", "error")
+BODIES = (
+    "landing", "invite", "invite_valid", "invite_form", "invite_joined", "invite_other", "error",
+)  # fmt: skip
+WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
+WRONG = '<p class="wrong" role="alert">$error</p>'
+POLICY = "content-security-policy"
+FORMS_NOWHERE = "form-action 'none'"
 
 
 def _source(name: str) -> str:
@@ -134,12 +147,12 @@ class Pages:
         version: str,
         public_url: str,
         shows_metrics: ShowsMetrics = never,
-        invite_state: InviteState = none_known,
-        invited_handle: InvitedHandle = any_handle,
+        invitations: Invitations = none_known,
+        join: Join | None = None,
     ) -> None:
         self._version = version
-        self._invite_state = invite_state
-        self._invited_handle = invited_handle
+        self._invitations = invitations
+        self._join = join
         self._public_url = public_url.rstrip("/")
         self._shows_metrics = shows_metrics
         # Strangers ask for it as often as they like, and it is the same for most.
@@ -155,10 +168,10 @@ class Pages:
         }
         self._headers = {
             "cache-control": "no-store",
-            "content-security-policy": (
+            POLICY: (
                 f"default-src 'none'; style-src 'sha256-{_digest(style)}'; "
                 f"script-src 'sha256-{_digest(script)}'; img-src data:; "
-                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+                f"base-uri 'none'; {FORMS_NOWHERE}; frame-ancestors 'none'"
             ),
         }
 
@@ -167,6 +180,7 @@ class Pages:
         return [
             Route("/", self.landing),
             Route("/invite/{code}", self.invite),
+            Route("/invite/{code}", self.accept, methods=["POST"]),
             *Discovery(public_url=self._public_url).routes(),
         ]
 
@@ -204,23 +218,77 @@ class Pages:
     async def invite(self, request: Request) -> Response:
         """MMP §9.2: whether an invite can still be used, and how."""
         code = request.path_params["code"]
-        invite = await look_up(self._invite_state, code)
+        invitation = await look_up(self._invitations, code)
+        return self._invite_page(request, code, invitation)
+
+    async def accept(self, request: Request) -> Response:
+        """The form of an invite, filled in: an account, or why there is none."""
+        code = request.path_params["code"]
+        invitation = await look_up(self._invitations, code)
+        if self._join is None or not invitation.opens:
+            return self._invite_page(request, code, invitation)
+        handle = invitation.handle or await handle_in(request)
+        joined = await self._join(request, self._base(request), handle, code)
+        if joined.error:
+            # Someone else may have been quicker.
+            invitation = await look_up(self._invitations, code)
+            return self._invite_page(request, code, invitation, joined, handle)
+        body = _fill(
+            self._bodies["invite_joined"],
+            handle=joined.handle,
+            token=joined.token,
+            recovery_code=joined.recovery_code,
+            endpoint=f"{self._base(request)}/mcp",
+        )
+        return self._page(f"@{joined.handle} · Folkmoot", body, headers=HEADERS)
+
+    def _invite_page(
+        self,
+        request: Request,
+        code: str,
+        invitation: Invitation,
+        joined: Joined | None = None,
+        typed: str = "",
+    ) -> Response:
+        """The page of an invite; after a form that was refused, with what was typed and why."""
+        invite = INVITES[invitation.state]
         if invite.advice:
             how = _fill(self._bodies["invite_other"], advice=invite.advice)
-        else:
-            endpoint = f"{self._base(request)}/mcp"
-            handle = await self._invited_handle(code)
-            how = _fill(
-                self._bodies["invite_valid"],
-                trusted={"choice": GIVEN_HANDLE if handle else FREE_HANDLE},
-                endpoint=endpoint,
-                code=code,
-                handle=handle or YOUR_NAME,
+            return self._framed(invite.label, invite.text, how, invite.status, HEADERS)
+        status = invite.status if joined is None else joined.status
+        base, form, headers = self._base(request), "", HEADERS
+        if self._join is not None and invitation.opens:
+            wrong = _fill(WRONG, error=joined.error) if joined is not None else ""
+            form = _fill(
+                self._bodies["invite_form"],
+                trusted={"wrong": wrong, "fixed": "readonly" if invitation.handle else ""},
+                handle=invitation.handle or typed,
             )
-        body = _fill(
-            self._bodies["invite"], trusted={"how": how}, label=invite.label, text=invite.text
+            policy = self._headers[POLICY].replace(FORMS_NOWHERE, "form-action 'self'")
+            headers = {**FORM_HEADERS, POLICY: policy}
+        words = words_of(invitation)
+        name = invitation.handle or YOUR_NAME
+        command = ["register", name, "--invite", f"{base}/invite/{code}"]
+        how = _fill(
+            self._bodies["invite_valid"],
+            trusted={
+                "choice": GIVEN_HANDLE if invitation.handle else FREE_HANDLE,
+                "words": _fill(WORDS, words=words) if words else "",
+                "form": form,
+            },
+            who=who_invites(invitation),
+            endpoint=f"{base}/mcp",
+            code=code,
+            handle=name,
+            command=_typed([command]),
         )
-        return self._page(f"{invite.label} · Folkmoot", body, invite.status, HEADERS)
+        return self._framed(invite.label, invite.text, how, status, headers)
+
+    def _framed(
+        self, label: str, text: str, how: str, status: int, headers: Mapping[str, str]
+    ) -> Response:
+        body = _fill(self._bodies["invite"], trusted={"how": how}, label=label, text=text)
+        return self._page(f"{label} · Folkmoot", body, status, headers)
 
     def _base(self, request: Request) -> str:
         """What the reader reached the hub at."""

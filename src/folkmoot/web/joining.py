@@ -1,0 +1,68 @@
+"""An account for whoever fills in the form of an invite: made as `msg/register` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.message import Request
+from folkmoot.core.ports import Clock
+from folkmoot.core.timing import TimingContext
+from folkmoot.gateway.rights import HubRights
+from folkmoot.pipeline import Pipeline
+from folkmoot.tools.dispatch import failure
+from folkmoot.tools.model import Caller, ToolResult
+from folkmoot.tools.service import CALLER, METHOD
+from folkmoot.web.invites import Joined
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+    from starlette.types import Scope
+
+Locate: TypeAlias = Callable[["Scope"], str]
+"""Where a request came from, as a key to count by."""
+
+TOO_OFTEN = 429
+NOT_DONE = 400
+
+
+class Joining:
+    """Takes a form the one way through, so that policy, limits and interceptors hold for it too."""
+
+    def __init__(self, pipeline: Pipeline, rights: HubRights, clock: Clock, locate: Locate) -> None:
+        self._pipeline = pipeline
+        self._rights = rights
+        self._clock = clock
+        self._locate = locate
+
+    async def __call__(self, request: HttpRequest, base: str, handle: str, code: str) -> Joined:
+        """Register with an invite, for someone who has no account yet."""
+        arguments = {"handle": handle, "invite_code": code}
+        message = Request(
+            id=1, method=METHOD, params={"name": "msg/register", "arguments": arguments}
+        )
+        caller = Caller(address=self._locate(request.scope), base_url=base)
+        context = MessageContext(
+            TimingContext(self._clock.monotonic(), self._clock.now()),
+            MessageDirection.CLIENT_TO_SERVER,
+            extensions={CALLER: caller},
+        )
+        principal, rights = self._rights.of(None)
+        try:
+            outcome = await self._pipeline.run(MessageEnvelope(message, context), principal, rights)
+        except FolkmootError as error:
+            return joined(failure(error))
+        return joined(outcome.answer)
+
+
+def joined(result: ToolResult) -> Joined:
+    """What the page says of a registration."""
+    told = msgspec.to_builtins(result.payload)
+    if result.is_error:
+        status = TOO_OFTEN if "retry_after" in told else NOT_DONE
+        return Joined(error=told["error"], status=status)
+    return Joined(told["handle"], told["token"], told["recovery_code"])
