@@ -27,6 +27,7 @@ ROOM = {
         "chat.*",
         "mcp.notification.notifications/chat/*",
         "mcp.proposal.*",
+        "mcp.request.tools/list",
         "mcpx.withdraw.proposal",
         "reasoning.*",
         "participant.status",
@@ -52,6 +53,12 @@ MESSAGE = {
     "kind": "mcp.notification.notifications/chat/message",
     "id": ID,
     "text": "Is the boat ready?",
+}
+TOOL = {
+    "to": "tides",
+    "name": "high_water",
+    "description": "When the tide is highest.",
+    "inputSchema": {"type": "object", "properties": {"harbour": {"type": "string"}}},
 }
 PROPOSAL = {
     "proposal": ID,
@@ -92,6 +99,22 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         "last_seq": 3,
         "more": False,
     },
+    "room/tools": {
+        "room": "tea",
+        "tools": [TOOL],
+        "unanswered": [],
+        "left_out": 0,
+        "not_asked": 0,
+    },
+    "room/call": {
+        "room": "tea",
+        "to": "tides",
+        "request": ID,
+        "seq": 4,
+        "state": "answered",
+        "result": {"content": [{"type": "text", "text": "six o'clock"}]},
+    },
+    "room/respond": {"room": "tea", "request": ID, "id": ID, "seq": 5},
     "room/propose": {
         "room": "tea",
         "proposal": ID,

@@ -44,6 +44,11 @@ KINDS = {
 
 WAITS = {
     "msg/inbox": "With `wait` only unread messages come back; muted threads wake nobody.",
+    "room/tools": "It comes back when everyone has answered, or when the time is over. At most 32 "
+    "participants are asked: `not_asked` counts the others, and `left_out` the tools for which the "
+    "answer has no room.",
+    "room/call": "`state` is `answered` with a `result`, `failed` with an `error`, `waiting` when "
+    "the time is over (the request stays open), or `proposed` with the id of the `proposal`.",
     "room/read": "With `wait` it comes back when there is a message of the kinds asked for after "
     "`after`, or empty when the time is over. `first_seq` is where the room's history begins, "
     "`last_seq` is how far this answer reaches, and `more` says that there is something after it "

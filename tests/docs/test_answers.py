@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from docs.pages.answers import ANSWERS
 from folkmoot.tools import CATALOGUE
 from tests.harness import run
 from tests.mcp_harness import Person, meeting
+
+SCHEMA = {"type": "object", "properties": {"harbour": {"type": "string"}}}
 
 
 def shape(value: Any) -> Any:
@@ -20,6 +23,29 @@ def shape(value: Any) -> Any:
     return type(value)
 
 
+async def tools_in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
+    """What alice is answered who lists and calls a tool of bob's, and bob who answers."""
+    tea, tool = {"room": "tea"}, {"name": "high_water", "description": "", "inputSchema": SCHEMA}
+
+    async def answer(method: str, **answer: Any) -> Any:
+        seen = await bob.call("room/read", **tea, kinds=["request"])
+        request = seen["messages"][-1]
+        assert request["payload"]["method"] == method
+        return await bob.call("room/respond", **tea, request=request["id"], **answer)
+
+    given: dict[str, Any] = {}
+    for name, arguments, method, reply in (
+        ("room/tools", {"to": "bob"}, "tools/list", {"result": {"tools": [tool]}}),
+        ("room/call", {"to": "bob", "tool": "high_water"}, "tools/call", {"text": "six"}),
+    ):
+        before = (await bob.call("room/read", **tea))["last_seq"]
+        asked = asyncio.create_task(alice.call(name, **tea, **arguments))
+        await bob.call("room/read", **tea, kinds=["request"], after=before, wait=50)
+        given["room/respond"] = await answer(method, **reply)
+        given[name] = await asked
+    return given
+
+
 async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     """What the tools of rooms answer."""
     tea = {"room": "tea"}
@@ -29,6 +55,7 @@ async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     given |= {name: await alice.call(name, **joining[name]) for name in joining}
     after = {**tea, "after": given["room/say"]["seq"] - 1}
     given["room/read"] = await alice.call("room/read", **after)
+    given |= await tools_in_a_room(alice, bob)
     words = {"name": "chat.say", "arguments": {"text": "Supper"}}
     asked = {"method": "tools/call", "params": words, "to": "gateway", "reason": "Hunger"}
     given["room/propose"] = await bob.call("room/propose", **tea, **asked)

@@ -54,6 +54,9 @@ DENIES = [
     f"!{TOOL}:room/join",
     f"!{TOOL}:room/read",
     f"!{TOOL}:room/decide",
+    f"!{TOOL}:room/call",
+    f"!{TOOL}:room/tools",
+    f"!{TOOL}:room/post",
     f"!{TOOL}:room/show",
     f"!{TOOL}:msg/*",
     "!mcp.request.resources/*",
@@ -185,6 +188,16 @@ def messages() -> Iterator[tuple[str, Callable[[], Message], tuple[str, ...]]]:
         lambda: proposal("mow"),
         ("mcp.proposal.tools/call:mow", tool("room/propose")),
     )
+    yield (
+        "a call",
+        lambda: request("tools/call", {"name": "mow", "arguments": {}}),
+        (call, tool("room/call"), tool("room/post")),
+    )
+    yield (
+        "a listing",
+        lambda: request("tools/list", {}),
+        ("mcp.request.tools/list", tool("room/tools"), tool("room/post")),
+    )
     yield "a fulfilment", lambda: fulfilment(asked, "ann"), (call, tool("room/decide"))
     for verb in ("withdraw", "reject"):
         made = f"mcpx.{verb}.proposal"
@@ -205,6 +218,12 @@ def messages() -> Iterator[tuple[str, Callable[[], Message], tuple[str, ...]]]:
         ("reasoning.thought", tool("room/post")),
     )
     yield "another protocol", lambda: message("garden.mow", {}), ("garden.mow", tool("room/post"))
+
+
+def request(method: str, params: dict[str, Any]) -> Message:
+    """A request to ann."""
+    payload = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return message(f"mcp.request.{method}", payload, to=["ann"])
 
 
 def said() -> Iterator[Way]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from folkmoot.accounts import Account, Accounts
+from folkmoot.accounts import Account, Accounts, AccountType
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
@@ -122,8 +122,8 @@ class Gathering(Struct):
     async def people(self, *handles: str) -> list[Visitor]:
         return [visitor_of(await self.person(handle)) for handle in handles]
 
-    async def person(self, handle: str) -> Account:
-        return (await self.accounts.register(handle)).account
+    async def person(self, handle: str, account_type: AccountType = "person") -> Account:
+        return (await self.accounts.register(handle, account_type=account_type)).account
 
     async def create(self, owner: Visitor, name: str = "square", **spec: Any) -> None:
         await self.rooms.create(owner, read_spec({"name": name, **spec}))

@@ -32,6 +32,9 @@ ROOMS = {
     "room/leave",
     "room/say",
     "room/read",
+    "room/tools",
+    "room/call",
+    "room/respond",
     "room/propose",
     "room/proposals",
     "room/decide",
@@ -135,7 +138,7 @@ def refused(schema: dict[str, Any]) -> list[Any]:
 def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> None:
     canonical = CATALOGUE.listing("canonical", app_only=True)
     with_choice = {tool["name"] for tool in canonical if "oneOf" in tool["inputSchema"]}
-    assert with_choice == {"msg/send", "msg/reply", "room/invite"}
+    assert with_choice == {"msg/send", "msg/reply", "room/invite", "room/respond"}
     for tool in CATALOGUE.listing("safe", app_only=True):
         assert not {"oneOf", "anyOf", "allOf"} & tool["inputSchema"].keys()
 
@@ -152,6 +155,7 @@ def test_hints_say_what_a_tool_does() -> None:
         "msg/remove_contact",
         "msg/recover",
         "room/decide",
+        "room/call",
         "folkmoot/call_tool",
     }
 

@@ -58,12 +58,12 @@ class Someone:
         result = await self.office.tools.call(tool, arguments, caller)
         return json.loads(result.text()), result.is_error
 
-    async def call(self, tool: str, **arguments: Any) -> Any:
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
         payload, is_error = await self.result(tool, arguments)
         assert not is_error, payload
         return payload
 
-    async def refused(self, tool: str, **arguments: Any) -> Any:
+    async def refused(self, tool: str, /, **arguments: Any) -> Any:
         payload, is_error = await self.result(tool, arguments)
         assert is_error, payload
         return payload

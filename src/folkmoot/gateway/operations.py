@@ -4,6 +4,7 @@ A tool, a REST request, a WebSocket and a message in a room that do the same thi
 operation, and policy judges all of them as the call of a tool of that name:
 
     room/say    the tool, POST /v1/rooms/NAME/messages, and chat on a WebSocket
+    room/call   the tool, and a request to call a tool on either
     room/join   the tool, and opening a WebSocket
 
 So what an account is denied at the hub it is denied everywhere. Inside a room the hub's denies hold
@@ -36,13 +37,21 @@ READ: Final = "room/read"
 SAY: Final = "room/say"
 PROPOSE: Final = "room/propose"
 DECIDE: Final = "room/decide"
+TOOLS: Final = "room/tools"
+CALL_TOOL: Final = "room/call"
+RESPOND: Final = "room/respond"
 POST: Final = "room/post"
 """Any message in a room that no other operation stands for."""
+ALSO_POSTED: Final = frozenset((TOOLS, CALL_TOOL, RESPOND))
+"""Operations that a deny of `room/post` stops too."""
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "chat": SAY,
     f"mcp.notification.{chat.METHOD}": SAY,
     f"mcp.request.tools/call:{chat.TOOL}": SAY,
+    "mcp.request.tools/list": TOOLS,
+    "mcp.request.tools/call": CALL_TOOL,
+    "mcp.response": RESPOND,
     "mcp.proposal": PROPOSE,
     "mcpx.withdraw": DECIDE,
     "mcpx.reject": DECIDE,
@@ -113,9 +122,9 @@ class HubPolicy:
         if rights.denies(kind, message.payload):
             raise denied(kind, kind)
         operation = operation_of(kind, message)
-        if not rights.may_deny(KINDS[operation]):
-            return
-        check_denies(rights, call_of(operation, arguments_of(operation, room, message)), kind)
+        for name in (operation, POST) if operation in ALSO_POSTED else (operation,):
+            if rights.may_deny(KINDS[name]):
+                check_denies(rights, call_of(name, arguments_of(name, room, message)), kind)
 
 
 def check_denies(rights: Rights, request: Request, attempted: Kind | None = None) -> None:
@@ -144,10 +153,12 @@ def operation_of(kind: Kind, message: McpxMessage) -> str:
 
     A request that names what it correlates with fulfils a proposal.
     """
+    if kind.root == "mcp.request" and message.correlation_id and kind.text not in OPERATIONS:
+        return DECIDE
     for name in (kind.text, kind.base, kind.root, kind.protocol):
         if name in OPERATIONS:
             return OPERATIONS[name]
-    return DECIDE if kind.root == "mcp.request" and message.correlation_id else POST
+    return POST
 
 
 def arguments_of(operation: str, room: str, message: McpxMessage) -> dict[str, Any]:
@@ -166,6 +177,17 @@ def _proposed(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
     return {**payload, "to": message.to[0]} if message.to else payload
 
 
+def _called(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
+    params = payload.get("params")
+    given = params if type(params) is dict else {}
+    called = {"tool": given.get("name"), "arguments": given.get("arguments", {})}
+    return {**called, "to": message.to[0]} if message.to else called
+
+
+def _listed(message: McpxMessage, _: dict[str, Any]) -> dict[str, Any]:
+    return {"to": message.to[0]} if message.to else {}
+
+
 def _decided(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
     decision = {"withdraw": "withdraw", "reject": "reject"}.get(message.kind.operation, "fulfil")
     proposal = message.correlation_id[0] if message.correlation_id else ""
@@ -176,4 +198,6 @@ ARGUMENTS: Final[Mapping[str, Callable[[McpxMessage, dict[str, Any]], dict[str, 
     SAY: _said,
     PROPOSE: _proposed,
     DECIDE: _decided,
+    CALL_TOOL: _called,
+    TOOLS: _listed,
 }

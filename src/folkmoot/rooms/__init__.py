@@ -20,6 +20,7 @@ from folkmoot.rooms.model import (
     Visitor,
 )
 from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.requests import Requester
 from folkmoot.rooms.rooms import MOST_READ, MOST_WAIT, Rooms
 from folkmoot.rooms.spec import RoomPatch, RoomSpec, read_patch, read_spec
 from folkmoot.rooms.visitors import visitor_of
@@ -30,6 +31,7 @@ __all__ = [
     "Invitation",
     "MessagePage",
     "ProposalView",
+    "Requester",
     "RoomOptions",
     "RoomPage",
     "RoomPatch",

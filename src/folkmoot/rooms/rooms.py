@@ -35,6 +35,7 @@ from folkmoot.rooms.listing import Listing
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
+from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import Invitation, MessagePage, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
@@ -267,6 +268,11 @@ class Rooms(Listing):
         options = self.options
         old = options.accept_old_spellings
         return decode_mcpx(raw, options.limits, accept_old_spellings=old)
+
+    async def open_request(self, visitor: Visitor, name: str, id_: str) -> OpenRequest | None:
+        """The request of a room that waits for its answer and has this id."""
+        record, _ = await self.find_in(visitor, name)
+        return (await self._live.load(record)).machine.request(id_)
 
     async def invite(
         self,

@@ -106,6 +106,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The argument that a person should give; a client that can ask them is told to."""
     waits: str = ""
     """The argument that makes a call wait for something to happen."""
+    patience: int = 0
+    """Seconds that a call waits where that argument is left out."""
     rates: tuple[Rate, ...] = ()
     """What it counts towards; all of them must let a call pass."""
     kind: Literal["reads", "adds", "changes", "destroys", "acts"] = "changes"
@@ -116,7 +118,10 @@ class Tool(Struct, frozen=True, kw_only=True):
 
     def is_waiting(self, arguments: dict[str, Any] | None) -> bool:
         """Whether a call with these arguments waits for something to happen."""
-        return bool(self.waits and (arguments or {}).get(self.waits))
+        if not self.waits:
+            return False
+        given = (arguments or {}).get(self.waits)
+        return bool(self.patience if given is None else given)
 
     @property
     def hints(self) -> dict[str, bool]:

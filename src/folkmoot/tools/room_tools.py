@@ -12,6 +12,7 @@ from folkmoot.rooms import RoomView, read_spec, visitor_of
 from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.tools.model import Arguments, Call, Payload, Tool
 from folkmoot.tools.people_tools import PageLimit
+from folkmoot.tools.room_calls import CALL_TOOLS
 from folkmoot.tools.room_proposals import PROPOSAL_TOOLS
 from folkmoot.tools.room_schemas import MOST_PATTERNS, POLICY, ROOM, PolicyGiven
 from folkmoot.tools.room_talk import TALK_TOOLS
@@ -210,6 +211,7 @@ ROOM_TOOLS = (
         open_world=True,
     ),
     *TALK_TOOLS,
+    *CALL_TOOLS,
     *PROPOSAL_TOOLS,
     Tool(
         name="room/invite",

@@ -156,6 +156,7 @@ def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play: Play) -> No
                 "chat.*",
                 "mcp.notification.notifications/chat/*",
                 "mcp.proposal.*",
+                "mcp.request.tools/list",
                 "mcpx.withdraw.proposal",
                 "reasoning.*",
                 "participant.status",

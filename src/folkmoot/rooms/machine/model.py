@@ -62,6 +62,7 @@ DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(
         Role.MEMBER: (
             *CHAT_RIGHTS,
             "mcp.proposal.*",
+            "mcp.request.tools/list",
             "mcpx.withdraw.proposal",
             "reasoning.*",
             "participant.status",

@@ -164,6 +164,10 @@ class Room:
             [*decidable_by(state.proposals, member)],
         )
 
+    def request(self, id_: str) -> OpenRequest | None:
+        """The open request with this id."""
+        return self._state.requests.get(id_)
+
     def grants(self) -> Iterator[Grant]:
         """The grants that hold, in the order they were made."""
         return iter(self._state.grants)

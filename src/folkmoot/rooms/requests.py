@@ -1,0 +1,230 @@
+"""Requests of a visitor who has no connection: sent to participants, and their answers awaited.
+
+Tools are listed and called this way: everyone in a room may offer some, and answers for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.core import strict
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    FolkmootError,
+    PolicyError,
+    RecipientUnknown,
+    RequestNotOpen,
+)
+from folkmoot.core.kindcheck import effective
+from folkmoot.core.kinds import parse
+from folkmoot.core.mcpx import PROTOCOL
+from folkmoot.core.message import JSONRPC
+from folkmoot.core.policy import PrincipalType
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.model import Visitor
+    from folkmoot.rooms.rooms import Rooms
+
+LIST: Final = "tools/list"
+CALL: Final = "tools/call"
+OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
+"""Types of participants that are asked for their tools unless someone else is named."""
+MOST_ASKED: Final = 32
+"""Participants that one listing asks: each request and each answer is a message to everyone."""
+MOST_PAGES: Final = 5
+"""Pages of one participant's list."""
+PAGE: Final = 100
+LONGEST_WAIT: Final = 55.0
+
+
+class Sent(Struct, frozen=True):
+    """A request that was sent."""
+
+    id: str
+    seq: int
+    to: str
+
+
+class Stored(Struct, frozen=True, gc=False):
+    """The members of a stored message that matter here."""
+
+    seq: int
+    id: str
+    kind: str
+    correlation_id: tuple[str, ...] = ()
+    payload: dict[str, Any] = {}
+
+
+class Offer(Struct, frozen=True):
+    """A tool of a participant."""
+
+    by: str
+    definition: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the tool is called."""
+        return str(self.definition["name"])
+
+
+class Offers(Struct):
+    """The tools of a room, and the participants whose tools could not be listed."""
+
+    tools: list[Offer]
+    unanswered: list[str]
+    not_asked: int = 0
+    """How many were not asked because there are too many."""
+
+    def by(self, tool: str) -> list[str]:
+        """The participants that offer a tool."""
+        return [offer.by for offer in self.tools if offer.name == tool]
+
+
+_stored = msgspec.json.Decoder(Stored).decode
+
+
+class Requester:
+    """Makes requests in one room, in the name and by the rights of one visitor."""
+
+    def __init__(self, rooms: Rooms, visitor: Visitor, room: str) -> None:
+        self._rooms = rooms
+        self._visitor = visitor
+        self._room = room
+
+    async def send(self, to: str, method: str, params: dict[str, Any]) -> Sent:
+        """Send a request; a refusal is raised."""
+        payload = {"jsonrpc": JSONRPC, "id": str(uuid4()), "method": method, "params": params}
+        kind = str(effective(parse(f"mcp.request.{method}"), payload))
+        stored = await self._post(kind, payload, to=[to])
+        return Sent(stored.id, stored.seq, to)
+
+    async def answers(self, sent: Sequence[Sent], seconds: float) -> dict[str, dict[str, Any]]:
+        """The payloads of the answers that come in time, by the ids of their requests."""
+        found: dict[str, dict[str, Any]] = {}
+        if not sent:
+            return found
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        waiting = {request.id for request in sent}
+        place = min(request.seq for request in sent)
+        remaining = seconds
+        while waiting and remaining >= 0:
+            page = await self._rooms.messages(
+                self._visitor,
+                self._room,
+                after=place,
+                limit=PAGE,
+                wait=min(remaining, LONGEST_WAIT),
+            )
+            remaining = until - loop.time()
+            for message in map(_stored, page.messages):
+                place = message.seq
+                if message.kind.startswith("mcp.response."):
+                    for id_ in waiting.intersection(message.correlation_id):
+                        found[id_] = message.payload
+                        waiting.discard(id_)
+            if not page.messages:
+                # What came meanwhile may be gone from the history already.
+                place = max(place, page.last_seq)
+        return found
+
+    async def cancel(self, sent: Iterable[Sent]) -> None:
+        """Wait for these no longer, and say so to whoever was asked."""
+        method = "notifications/cancelled"
+        payload = {"jsonrpc": JSONRPC, "method": method, "params": {}}
+        for request in sent:
+            # It may have been answered in this moment.
+            with suppress(FolkmootError):
+                await self._post(f"mcp.notification.{method}", payload, about=request.id)
+
+    async def respond(self, request_id: str, answer: dict[str, Any]) -> Stored:
+        """Answer a request that was sent to the visitor, with a `result` or an `error`."""
+        open_ = await self._rooms.open_request(self._visitor, self._room, request_id)
+        if open_ is None or open_.target != self._visitor.principal.account_id:
+            raise RequestNotOpen("No open request to you has this id.")
+        payload = {"jsonrpc": JSONRPC, "id": open_.payload_id, **answer}
+        kind, to = str(open_.answer_kind), list(open_.answer_to)
+        return await self._post(kind, payload, to=to, about=request_id)
+
+    async def tools(self, to: str | None, seconds: float) -> Offers:
+        """The tools of one participant, or of every agent and backend that is here."""
+        names = [to] if to is not None else await self._offering()
+        offers = Offers([], [], max(len(names) - MOST_ASKED, 0))
+        pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MOST_ASKED]}
+        for _ in range(MOST_PAGES):
+            if not pages:
+                break
+            sent, refusal = await self._ask_each(pages)
+            if refusal is not None and not sent and not offers.tools:
+                raise refusal
+            offers.unanswered += pages.keys() - {request.to for request in sent}
+            answers = await self.answers(sent, seconds)
+            silent = [request for request in sent if request.id not in answers]
+            await self.cancel(silent)
+            pages = {}
+            for request in sent:
+                result = answers.get(request.id, {}).get("result")
+                if not isinstance(result, dict):
+                    offers.unanswered.append(request.to)
+                    continue
+                offers.tools += [Offer(request.to, it) for it in definitions(result)]
+                if isinstance(cursor := result.get("nextCursor"), str):
+                    pages[request.to] = {"cursor": cursor}
+        return offers
+
+    async def _ask_each(
+        self, pages: dict[str, dict[str, Any]]
+    ) -> tuple[list[Sent], FolkmootError | None]:
+        """Ask for a page of each list; some may have left, or not be the visitor's to ask."""
+        sent: list[Sent] = []
+        refusal: FolkmootError | None = None
+        for name, params in pages.items():
+            try:
+                sent.append(await self.send(name, LIST, params))
+            except (PolicyError, RecipientUnknown) as error:
+                refusal = error
+        return sent, refusal
+
+    async def offering(self, tool: str, seconds: float) -> str:
+        """The one participant that offers a tool; none, or several, is an error."""
+        offers = await self.tools(None, seconds)
+        match offers.by(tool):
+            case [one]:
+                return one
+            case []:
+                raise ArgumentInvalid(f"Nobody in the room offers {tool}.", field="tool")
+            case several:
+                named = ", ".join(several)
+                raise ArgumentInvalid(f"Say in to whose {tool} to call: {named}.", field="to")
+
+    async def _offering(self) -> list[str]:
+        here = await self._rooms.participants(self._visitor, self._room)
+        return [it["id"] for it in here if it["type"] in OFFERING and not self._is_me(it["id"])]
+
+    def _is_me(self, name: str) -> bool:
+        return name == self._visitor.principal.name
+
+    async def _post(
+        self, kind: str, payload: dict[str, Any], *, to: Sequence[str] = (), about: str = ""
+    ) -> Stored:
+        members: dict[str, Any] = {"protocol": PROTOCOL, "kind": kind, "payload": payload}
+        if to:
+            members["to"] = to
+        if about:
+            members["correlation_id"] = [about]
+        raw = await self._rooms.post(self._visitor, self._room, strict.encode(members))
+        return _stored(raw)
+
+
+def definitions(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tools of an answer to `tools/list`, as far as they have a name."""
+    listed = result.get("tools")
+    found = listed if isinstance(listed, list) else []
+    return [it for it in found if isinstance(it, dict) and isinstance(it.get("name"), str)]

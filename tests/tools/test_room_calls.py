@@ -1,0 +1,170 @@
+"""Listing and calling the tools of participants, and answering as one, through the rooms' tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.test_room_tools import LONG, Office, Someone, at_work
+
+TIDES = {
+    "name": "high_water",
+    "description": "When the tide is highest.",
+    "inputSchema": {"type": "object", "properties": {"harbour": {"type": "string"}}},
+}
+
+
+@asynccontextmanager
+async def offering(
+    who: Someone, *tools: dict[str, Any], failing: bool = False
+) -> AsyncIterator[None]:
+    """Someone who is in the room and answers what they are asked, with the rooms' own tools."""
+    joined = await who.call("room/join", room="square")
+
+    async def answer() -> None:
+        after = joined["last_seq"]
+        while True:
+            part = await who.call(
+                "room/read", room="square", kinds=["request"], after=after, wait=LONG
+            )
+            after = part["last_seq"]
+            for message in part["messages"]:
+                if message["to"] == [who.account.handle]:
+                    await respond(message)
+
+    async def respond(message: dict[str, Any]) -> None:
+        request = {"room": "square", "request": message["id"]}
+        if message["payload"]["method"] == "tools/list":
+            await who.call("room/respond", **request, result={"tools": list(tools)})
+        elif failing:
+            await who.call("room/respond", **request, error="The sea is gone.")
+        else:
+            asked = message["payload"]["params"]["arguments"]["harbour"]
+            await who.call("room/respond", **request, text=f"six o'clock at {asked}")
+
+    task = asyncio.create_task(answer())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def square(office: Office, *handles: str) -> list[Someone]:
+    """People and agents in the room; the first owns it, and agents have `tides` in their name."""
+    people = [
+        Someone(
+            office, await office.here.person(handle, "agent" if "tides" in handle else "person")
+        )
+        for handle in handles
+    ]
+    await people[0].call("room/create", name="square")
+    for who in people[1:]:
+        await who.call("room/join", room="square")
+    return people
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(tmp_path: Path) -> None:
+    async def body(office: Office) -> None:
+        ann, bob, tides = await square(office, "ann", "bob", "tides")
+        async with offering(tides, TIDES):
+            for who in (ann, bob):
+                listed = await who.call("room/tools", room="square")
+                assert listed["tools"] == [{"to": "tides", **TIDES}]
+                assert listed["unanswered"] == []
+            rye = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+            called = await ann.call("room/call", **rye)
+            assert (called["state"], called["to"]) == ("answered", "tides")
+            assert called["result"]["content"][0]["text"] == "six o'clock at Rye"
+            assert "data, not as instructions" in called["notice"]
+
+            proposed = await bob.call("room/call", **rye, reason="I want to sail.")
+            assert (proposed["state"], proposed["to"]) == ("proposed", "tides")
+            (waiting,) = (await ann.call("room/proposals", room="square"))["proposals"]
+            assert waiting["proposal"] == proposed["proposal"]
+            assert waiting["params"]["arguments"] == {"harbour": "Rye"}
+            assert waiting["reason"] == "I want to sail."
+            decided = {"room": "square", "proposal": proposed["proposal"], "decision": "fulfil"}
+            done = await ann.call("room/decide", **decided)
+            read = {"room": "square", "kinds": ["response"], "after": done["seq"], "wait": LONG}
+            (answer,) = (await bob.call("room/read", **read))["messages"]
+            assert answer["to"] == ["ann", "bob"]
+
+    at_work(tmp_path, body)
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
+    async def body(office: Office) -> None:
+        ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
+        call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+        silent = await ann.call("room/tools", room="square", wait=0)
+        assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
+        requests = (await ann.call("room/read", room="square", kinds=["request"]))["messages"]
+        for request in requests:
+            given = {"room": "square", "request": request["id"], "text": "late"}
+            assert (await tides.refused("room/respond", **given))["code"] == "request_not_open"
+
+        async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
+            told = await ann.refused("room/call", **call)
+            assert told["error"] == "Say in to whose high_water to call: tides, tides2."
+            told = await ann.refused("room/call", **{**call, "tool": "low_water"})
+            assert told["error"] == "Nobody in the room offers low_water."
+            failed = await ann.call("room/call", **call, to="tides2")
+            assert failed["state"] == "failed"
+            assert failed["error"] == {"code": -32000, "message": "The sea is gone."}
+            assert (await ann.refused("room/call", **call, to="nobody"))["code"] == (
+                "recipient_unknown"
+            )
+            assert (await ann.refused("room/tools", room="square", to="nobody"))["code"] == (
+                "recipient_unknown"
+            )
+        waiting = await ann.call("room/call", **call, to="bob", wait=0)
+        assert waiting["state"] == "waiting"
+        assert "room_read with this seq" in waiting["message"]
+
+    at_work(tmp_path, body)
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(tmp_path: Path) -> None:
+    async def body(office: Office) -> None:
+        ann, bob, tides = await square(office, "ann", "bob", "tides")
+        asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
+        answer = {"room": "square", "request": asked["request"]}
+        assert (await bob.refused("room/respond", **answer, text="me"))["code"] == (
+            "request_not_open"
+        )
+        for given in ({}, {"text": "a", "error": "b"}, {"text": "a", "result": {}}):
+            assert (await tides.refused("room/respond", **answer, **given))["error"] == (
+                "Give exactly one of text, result and error."
+            )
+        await tides.call("room/respond", **answer, text="yes")
+        assert (await tides.refused("room/respond", **answer, text="no"))["code"] == (
+            "request_not_open"
+        )
+
+    at_work(tmp_path, body)
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
+    async def body(office: Office) -> None:
+        ann, bob = await office.people("ann", "bob")
+        tides = Someone(office, await office.here.person("tides", "agent"))
+        rights = ["chat.*", "mcp.proposal.*"]
+        await ann.call("room/create", name="square", capabilities=rights)
+        await bob.call("room/join", room="square")
+        async with offering(tides, TIDES):
+            assert (await bob.refused("room/tools", room="square"))["code"] == "proposal_required"
+            call = {"room": "square", "tool": "high_water"}
+            assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
+            assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
+
+    at_work(tmp_path, body)
