@@ -167,7 +167,7 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         listed = ada("room", "proposals", "planning", "--state", "open").out.splitlines()
         assert [line.split()[0] for line in listed] == ["4", "3", "2"]
         assert re.split(" {2,}", listed[-1])[1:] == [
-            "open", "bob", "bob", 'mcp.proposal.tools/call:delete_file path: "one"', first["id"],
+            "open", "bob", "bob", 'delete_file path: "one"', first["id"],
         ]  # fmt: skip
         approved = ada("room", "approve", "planning", "2")
         assert approved.out == "Approved: bob is asked, as message 5.\n"
@@ -250,7 +250,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
             terminal.wait_for("Invitation:").wait_for(lambda it: not it.echoes)
             terminal.type(f"{token}\r")
             terminal.wait_for("live").type("Good morning.\r")
-            terminal.wait_for("grace Good morning.").type("\x03")
+            terminal.wait_for("grace: Good morning.").type("\x03")
             assert terminal.end() == 0
             assert token.encode() not in terminal.raw
 
@@ -364,6 +364,7 @@ def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
 
 
 QUICK = [
+    ["tools", "planning"], ["call", "planning", "f"], ["propose", "planning", "f", "a=1"],
     ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
     ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
     ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
@@ -411,8 +412,8 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
         ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
         assert (arguments, ran.code, ran.out) == (arguments, ExitCode.SIGNED_OUT, "")
         assert ran.err == (
-            "folkmoot: error: The hub does not accept the saved token; 'folkmoot recover HANDLE' "
-            "gets a new one.\n"
+            "folkmoot: error: The hub does not accept the saved token; 'folkmoot account recover "
+            "HANDLE' gets a new one.\n"
         )
 
 

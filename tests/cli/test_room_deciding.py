@@ -6,9 +6,19 @@ from typing import Any
 
 import pytest
 
+from folkmoot.cli.arguments import read_arguments
 from folkmoot.cli.room.deciding import MOST, Deciding
 from folkmoot.cli.room.fulfilment import doer, fulfilment
-from folkmoot.cli.room.slash import SLASHES, Misused, Sending, read, sending
+from folkmoot.cli.room.slash import (
+    SLASHES,
+    Misused,
+    Sending,
+    method_of,
+    proposal,
+    read,
+    read_asked,
+    sending,
+)
 from folkmoot.cli.room.status import Situation, card, status_line
 
 
@@ -138,16 +148,6 @@ def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched() -> N
 @pytest.mark.parametrize(
     ("line", "made"),
     [
-        ("/propose ping",
-         Sending("mcp.proposal.ping", {"jsonrpc": "2.0", "method": "ping", "params": {}})),
-        ('/propose tools/call:f {"a": "x y"} @Files',
-         Sending("mcp.proposal.tools/call:f",
-                 {"jsonrpc": "2.0", "method": "tools/call",
-                  "params": {"name": "f", "arguments": {"a": "x y"}}}, ("files",))),
-        ("/propose resources/read:docs://a/b",
-         Sending("mcp.proposal.resources/read:docs://a/b",
-                 {"jsonrpc": "2.0", "method": "resources/read",
-                  "params": {"uri": "docs://a/b"}})),
         ("/grant @Bob 'a.b' c.*",
          Sending("capability.grant", {"recipient": "bob", "capabilities": ["a.b", "c.*"]})),
         ("/revoke bob", Sending("capability.revoke", {"recipient": "bob"})),
@@ -162,9 +162,39 @@ def test_a_command_is_the_message_it_sends(line: str, made: Sending) -> None:
     assert sending(*read(line)) == made
 
 
+F = {"name": "f", "arguments": {"a": "x y"}}
+
+
+@pytest.mark.parametrize(
+    ("rest", "kind", "params", "to"),
+    [
+        ("ping", "ping", {}, None),
+        ('tools/call:f {"a": "x y"} @Files', "tools/call:f", F, "files"),
+        ('f {"a": "x y"} @Files', "tools/call:f", F, "files"),
+        ('f a="x y" @Files', "tools/call:f", F, "files"),
+        ('f @files a="x y"', "tools/call:f", F, "files"),
+        ("github:f", "tools/call:github:f", {"name": "github:f", "arguments": {}}, None),
+        ("resources/read:docs://a/b", "resources/read:docs://a/b", {"uri": "docs://a/b"}, None),
+    ],
+)
+def test_a_call_is_typed_by_its_tool_or_by_its_method(
+    rest: str, kind: str, params: dict[str, Any], to: str | None
+) -> None:
+    asked = read_asked("propose", rest)
+    made = proposal(*method_of(asked.name), read_arguments(asked.words))
+    assert (made.kind, made.payload["params"]) == (f"mcp.proposal.{kind}", params)
+    assert asked.to == to
+
+
+@pytest.mark.parametrize("rest", ["", "  ", "f @a @b", "f 'a"])
+def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str) -> None:
+    with pytest.raises(Misused, match=r"Usage: /call TOOL"):
+        read_asked("call", rest.strip())
+
+
 @pytest.mark.parametrize(
     "line",
-    ["/propose", "/propose tools/call:f {oops}", "/grant bob", "/grant 'bob", "/revoke", "/kick",
+    ["/grant bob", "/grant 'bob", "/revoke", "/kick",
      "/kick a b", "/invite", "/unknown", "/", "/ who"],
 )  # fmt: skip
 def test_a_command_that_is_written_wrong_is_a_sentence(line: str) -> None:

@@ -17,6 +17,7 @@ from folkmoot.cli.room.look import MAX_TEXT, Looks, Tone, look
 from folkmoot.cli.room.status import Situation, status_line
 from folkmoot.cli.room.status import card as card_of
 from folkmoot.cli.text import SPANS
+from folkmoot.core.kinds import KNOWN_KINDS
 from tests.docs.pages import pages
 
 TS = "2026-11-15T08:12:03.120Z"
@@ -35,7 +36,9 @@ def call(operation: str, seq: int = 4, **arguments: Any) -> Any:
     return said(seq, f"mcp.{operation}.tools/call", payload, to=["tools"])
 
 
-def shown(*envelopes: Any, width: int = 80, me: str = "", colour: bool = False) -> str:
+def shown(
+    *envelopes: Any, width: int = 80, me: str = "", colour: bool = False, raw: bool = False
+) -> str:
     file = StringIO()
     screen = Console(
         file=file, width=width, highlight=False, force_terminal=colour,
@@ -43,7 +46,7 @@ def shown(*envelopes: Any, width: int = 80, me: str = "", colour: bool = False) 
     )  # fmt: skip
     looks = Looks()
     for envelope in envelopes:
-        draw(screen, looks.look(envelope), me)
+        draw(screen, looks.look(envelope), me, raw=raw)
     return file.getvalue()
 
 
@@ -139,12 +142,84 @@ def test_what_is_no_envelope_is_still_shown(envelope: Any) -> None:
     assert shown(envelope)
 
 
+def answer(seq: int, about: int, *texts: str, **more: Any) -> Any:
+    result = {"content": [{"type": "text", "text": text} for text in texts], **more}
+    payload = {"jsonrpc": "2.0", "id": 1, "result": result}
+    return said(seq, "mcp.response.tools/call:high_water", payload, who="tides", to=["ada"],
+                correlation_id=[f"id-{about}"])  # fmt: skip
+
+
+def asked(operation: str, seq: int, who: str = "ada", **more: Any) -> Any:
+    params = {"name": "high_water", "arguments": {"harbour": "Rye", "n": 3, "at": "a b"}}
+    payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return said(seq, f"mcp.{operation}.tools/call", payload, who, to=["tides"], **more)
+
+
+def test_what_happens_is_told_in_sentences() -> None:
+    envelopes = [
+        asked("request", 3),
+        answer(4, 3, "six o'clock"),
+        asked("proposal", 5, "bob"),
+        asked("request", 6, correlation_id=["id-5"]),
+        answer(7, 6, "six o'clock"),
+        answer(8, 6, "one", "two"),
+        answer(9, 6, "no sea", isError=True),
+        said(10, "mcp.proposal.ping", {"method": "ping"}, "bob"),
+        said(11, "mcpx.reject.proposal", {"reason": "Not now."}, correlation_id=["id-5"]),
+        said(12, "mcpx.withdraw.proposal", {}, "bob", correlation_id=["id-10"]),
+        said(13, "system.proposal.expired", {}, "gateway", correlation_id=["id-5"]),
+        said(14, "capability.grant", {"recipient": "bob", "capabilities": ["a.*", "b.*"]}),
+        said(15, "capability.revoke", {"recipient": "bob"}),
+        said(16, "room.invite", {"handle": "cy"}),
+        said(17, "room.kick", {"participant": "cy", "reason": "Spam."}),
+        said(18, "mcp.request.tools/list", {"method": "tools/list", "params": {}}, to=["tides"]),
+        said(19, "reasoning.thought", {"text": "Hm."}, "tides"),
+        said(20, "participant.pause", {}, to=["tides"]),
+        said(21, "mcpx.reject.proposal", {"reason": "No."}, correlation_id=["unknown"]),
+        said(22, "weather.report", {"wind": 3}),
+    ]
+    assert [line[6:] for line in shown(*envelopes).splitlines()] == [
+        'ada asked tides: high_water harbour=Rye n=3 at="a b"  #3',
+        "tides: six o'clock  re #3",
+        "bob proposes #5 to tides: high_water",
+        'harbour: "Rye"',
+        "n: 3",
+        'at: "a b"',
+        "ada approved #5",
+        "tides: six o'clock  re #5",
+        "tides:",
+        "one",
+        "two  re #5",
+        "tides failed: no sea  re #5",
+        "bob proposes #10: ping",
+        "ada rejected #5: Not now.",
+        "bob withdrew #10",
+        "#5 expired: nobody decided in time",
+        "ada granted bob: a.*, b.*",
+        "ada revoked the grants of bob",
+        "ada invited cy",
+        "ada kicked cy: Spam.",
+        "ada asked tides for its tools",
+        "tides thinks: Hm.",
+        "ada pauses tides",
+        "ada rejected an earlier message: No.",
+        'ada  weather report  #22 {"wind": 3}',
+    ]
+
+
+def test_every_kind_we_know_has_its_words() -> None:
+    without = {"mcp.notification", "room.invite-ack", "stream.open"}
+    for kind in {known.kind for known in KNOWN_KINDS} - without:
+        method = {"mcp": ".ping", "system": ".expired"}.get(kind.partition(".")[0], "")
+        assert look(said(1, f"{kind}{method}")).words is not None, kind
+
+
 def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together() -> None:
     asked = call("request", 4, path="a.txt")
     payload = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "x\ny"}]}}
     answer = said(5, "mcp.response.tools/call:read_file", payload, who="tools", to=["ada"],
                   correlation_id=["id-4"])  # fmt: skip
-    first, *rest = shown(asked, answer).splitlines()
+    first, *rest = shown(asked, answer, raw=True).splitlines()
     assert first[5:] == ' ada → tools  request tools/call:read_file  #4 {"path": "a.txt"}'
     assert [line[5:] for line in rest] == [
         " tools → ada  response tools/call:read_file  re #4 #5", " x", " y",
@@ -207,8 +282,8 @@ def test_a_mention_of_the_reader_stands_out(text: str, marked: bool) -> None:
 
 def test_one_who_is_meant_is_told_so_though_the_text_does_not_name_them() -> None:
     envelope = said(1, "chat.message", {"text": "Your turn.", "mentions": ["bob", 7]})
-    assert shown(envelope, me="bob").rstrip().endswith("ada @bob Your turn.")
-    assert shown(envelope, me="cy").rstrip().endswith("ada Your turn.")
+    assert shown(envelope, me="bob").rstrip().endswith("ada: @bob Your turn.")
+    assert shown(envelope, me="cy").rstrip().endswith("ada: Your turn.")
 
 
 def test_presence_is_dim_and_names_who_is_no_person() -> None:

@@ -52,15 +52,15 @@ def test_what_was_said_before_is_shown_once_and_what_is_said_appears(both: Peopl
     with ada.at_terminal(*JOIN) as terminal:
         terminal.wait_for("live").type("Good morning, @bob.")
         terminal.wait_for("ada> Good morning, @bob.").type("\r")
-        terminal.wait_for(is_said("ada Good morning, @bob."))
+        terminal.wait_for(is_said("ada: Good morning, @bob."))
         post(bob, "planning", "chat.message", {"text": "Hello @ada!"})
-        terminal.wait_for("bob Hello @ada!")
+        terminal.wait_for("bob: Hello @ada!")
         rows = [row[6:] for row in terminal.rows if row]
-        assert rows.count("bob Earlier.") == 1
+        assert rows.count("bob: Earlier.") == 1
         assert rows.count("ada joined") == 1
         assert terminal.style_of("@ada!").reverse
         assert not terminal.style_of("@bob.").reverse
-        assert terminal.style_of("bob Hello").fg != terminal.style_of("ada Good").fg
+        assert terminal.style_of("bob: Hello").fg != terminal.style_of("ada: Good").fg
         terminal.type("\x03")
         assert terminal.end() == 0
 
@@ -83,11 +83,11 @@ def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
         assert present.stdout
         present.stdout.readline()
         proposed = propose(bob, "planning", "report.txt", to=["bob"])
-        screen.wait_for("proposal tools/call:delete_file").wait_for("1 proposal: Tab")
+        screen.wait_for("bob proposes #3 to bob: delete_file").wait_for("1 proposal: Tab")
         assert 'path: "report.txt"' in screen.text
-        screen.type("\t").wait_for("Proposal #3, 1 of 1: bob asks bob for tools/call:delete_file")
-        screen.wait_for("a approve · r reject · n next · Esc back")
-        screen.type("a").wait_for("ada → bob  request tools/call:delete_file  re #3 #4")
+        screen.type("\t").wait_for("Proposal #3, 1 of 1: bob asks bob for delete_file")
+        screen.wait_for("a approve · r reject · Esc back")
+        screen.type("a").wait_for("ada approved #3")
         screen.wait_for(lambda it: "Tab" not in bottom(it)[1] and "Esc" not in it.text)
         requests = [line for line in (present.stdout.readline() for _ in range(2)) if line]
         assert 'mcp.request.tools/call:delete_file {"path": "report.txt"}' in requests[1]
@@ -109,14 +109,14 @@ def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_
 def test_a_letter_that_is_typed_decides_nothing(both: People, screen: Terminal) -> None:
     _, bob = both
     propose(bob, "planning", "a", to=["bob"])
-    screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada answer"))
+    screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada: answer"))
     screen.type("\t").wait_for("Esc back").type("x")
     screen.wait_for(lambda it: "Esc back" not in it.text).type("\x7fapprove?\r")
-    screen.wait_for(is_said("ada approve?")).type("\t").wait_for("Esc back")
+    screen.wait_for(is_said("ada: approve?")).type("\t").wait_for("Esc back")
     screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text).type("and\r")
-    screen.wait_for(is_said("ada and"))
+    screen.wait_for(is_said("ada: and"))
     assert "1 proposal: Tab" in screen.text
-    assert "request" not in screen.text
+    assert "approved" not in screen.text
 
 
 def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
@@ -128,11 +128,11 @@ def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
     screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("r")
     screen.wait_for("Why not #3?").type("\x1b").wait_for(lambda it: "Why" not in it.text)
     screen.type("r").wait_for("Why not #3?").type("Keep it.\r")
-    screen.wait_for("ada  rejected  re #3").wait_for("Keep it.").wait_for("1 proposal: Tab")
-    screen.type("/reject 2\r").wait_for("It is written /reject NUMBER REASON")
+    screen.wait_for("ada rejected #3: Keep it.").wait_for("1 proposal: Tab")
+    screen.type("/reject 2\r").wait_for("Usage: /reject NUMBER REASON")
     screen.type("/reject #2 That too.\r").wait_for("That too.")
     screen.wait_for(lambda it: "Tab" not in bottom(it)[1])
-    screen.type("/approve 2\r").wait_for("No proposal #2 waits for your decision.")
+    screen.type("/approve 2\r").wait_for("There is no open proposal #2.")
 
 
 def test_proposals_that_were_open_before_are_found(both: People) -> None:
@@ -144,7 +144,7 @@ def test_proposals_that_were_open_before_are_found(both: People) -> None:
         terminal.wait_for("1 proposal: Tab").type("\t").wait_for('path: "first"')
         withdrawn = {"correlation_id": [last_proposal(ada)]}
         post(bob, "planning", "mcpx.withdraw.proposal", {}, **withdrawn)
-        terminal.wait_for("withdrawn").wait_for(lambda it: "Esc back" not in it.text)
+        terminal.wait_for("bob withdrew").wait_for(lambda it: "Esc back" not in it.text)
         terminal.wait_for(lambda it: "Tab" not in bottom(it)[1])
 
 
@@ -162,7 +162,7 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
     propose(bob, "planning", "y" * 70_000, to=["bob"])
     screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("a")
-    screen.wait_for("Proposal #3 is too long to be shown whole.")
+    screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
 def test_what_is_refused_is_shown_with_what_is_allowed(both: People) -> None:
@@ -175,34 +175,34 @@ def test_what_is_refused_is_shown_with_what_is_allowed(both: People) -> None:
 
 def test_the_commands_of_the_input_line(both: People, screen: Terminal) -> None:
     ada, bob = both
-    screen.type("/help\r").wait_for("/quit").wait_for("Tab looks at what was proposed")
+    screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
-    screen.type("/nonsense\r").wait_for("There is no /nonsense; /help lists what there is.")
-    screen.type("//slash\r").wait_for(is_said("ada /slash"))
+    screen.type("/nonsense\r").wait_for("There is no command /nonsense. /help lists the commands.")
+    screen.type("//slash\r").wait_for(is_said("ada: /slash"))
     screen.type("/propose tools/call:f {oops}\r").wait_for("What is in the braces is not JSON.")
-    screen.type("/propose\r").wait_for("It is written /propose METHOD[:NAME]")
+    screen.type("/propose\r").wait_for("Usage: /propose TOOL")
     screen.type('/propose tools/call:f {"a": [1, 2]} @Bob\r')
-    screen.wait_for("ada → bob  proposal tools/call:f").wait_for("a: [1, 2]")
+    screen.wait_for("ada proposes #3 to bob: f").wait_for("a: [1, 2]")
     assert "Tab" not in bottom(screen)[1]
-    screen.type("/withdraw\r").wait_for("It is written /withdraw NUMBER")
-    screen.type("/withdraw 99\r").wait_for("No proposal #99 of yours waits for a decision.")
-    screen.type("/propose ping\r").wait_for("proposal ping  #4")
-    screen.type("/withdraw #4\r").wait_for("withdrawn  re #4")
+    screen.type("/withdraw\r").wait_for("Usage: /withdraw NUMBER")
+    screen.type("/withdraw 99\r").wait_for("You have no open proposal #99.")
+    screen.type("/propose ping\r").wait_for("ada proposes #4: ping")
+    screen.type("/withdraw #4\r").wait_for("ada withdrew #4")
     with bob.at_terminal(*JOIN) as other:
-        other.wait_for("1 proposal: Tab")
+        other.wait_for("live")
         screen.wait_for("2 here").type("@bob, are you there?\r")
-        screen.wait_for(is_said("ada @bob, are you there?"))
+        screen.wait_for(is_said("ada: @bob, are you there?"))
         latest = ada.json("room", "history", "planning", "--limit", "1")["messages"][0]
         assert latest["payload"]["mentions"] == ["bob"]
         screen.wait_for("2 here").type("/grant @bob capability.grant reasoning.*\r")
         other.wait_for("You may now: chat.*")
-        screen.type("/revoke bob reasoning.*\r").wait_for("revoke")
+        screen.type("/revoke bob reasoning.*\r").wait_for("ada revoked from bob")
         other.wait_for(lambda it: it.text.count("You may now") == 2)
         screen.type("/kick bob\r").wait_for("bob left").wait_for("1 here")
         assert other.end() == ExitCode.FAILED
         assert "folkmoot: error: " in other.text
         assert other.attributes == other.before
-    screen.type("/invite bob\r").wait_for("invited")
+    screen.type("/invite bob\r").wait_for("ada invited bob")
     screen.type("/invite nobody-here\r").wait_for("User not found")
     screen.type("/quit\r")
     assert screen.end() == 0
@@ -211,7 +211,7 @@ def test_the_commands_of_the_input_line(both: People, screen: Terminal) -> None:
 def test_tab_completes_names_and_commands(screen: Terminal) -> None:
     screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You may: *")
     screen.type("hello @a\t").wait_for("ada> hello @ada").type("\r")
-    screen.wait_for(is_said("ada hello @ada"))
+    screen.wait_for(is_said("ada: hello @ada"))
 
 
 @pytest.mark.requirement("room.resume")
@@ -223,10 +223,10 @@ def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
     screen.wait_for("reconnecting…").wait_for("The connection is lost.")
     screen.type("Still there?\r").wait_for("1 to be sent")
     start_hub("--port", hub.url.rpartition(":")[2], FOLKMOOT_RATE_LIMITS="off")
-    screen.wait_for("The connection is back.").wait_for("ada Still there?").wait_for("live")
+    screen.wait_for("The connection is back.").wait_for("ada: Still there?").wait_for("live")
     said = [it["payload"].get("text") for it in ada.json("room", "history", "planning")["messages"]]
     assert said.count("Still there?") == 1
-    assert screen.text.count("ada Still there?") == 1
+    assert screen.text.count("ada: Still there?") == 1
 
 
 @pytest.mark.parametrize("columns", [30, 40])
@@ -246,13 +246,13 @@ def test_a_narrow_terminal_shows_what_matters(both: People, columns: int) -> Non
         assert terminal.end() == 0
 
 
-def test_a_window_that_changes_its_size_is_drawn_anew(screen: Terminal) -> None:
-    screen.type("one\r").wait_for(is_said("ada one"))
+def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal) -> None:
+    screen.type("one\r").wait_for(is_said("ada: one"))
     screen.resize(50, 24)
     screen.type("two words").wait_for("ada> two words").type("\r")
     screen.wait_for(lambda it: "  two words" in it.text and bottom(it)[0] == "ada>")
     screen.resize(100, 30)
-    screen.type("three\r").wait_for(is_said("ada three"))
+    screen.type("three\r").wait_for(is_said("ada: three"))
     assert screen.text.count("here · live") == 1
     assert screen.text.count("ada>") == 1
 
@@ -265,10 +265,10 @@ def test_without_colour_there_is_none_and_everything_is_still_told_apart(both: P
         terminal.wait_for("1 proposal: Tab")
         assert b"38;5" not in terminal.raw
         assert b"\x1b[3" not in terminal.raw
-        assert terminal.style_of(" proposal tools").reverse
-        assert terminal.style_of("bob  proposal").bold
+        assert terminal.style_of("bob proposes").bold
+        assert terminal.style_of("#2: delete_file").bold
     with ada.at_terminal(*JOIN) as terminal:
-        terminal.wait_for("proposal tools")
+        terminal.wait_for("bob proposes")
         assert b"38;5" in terminal.raw
 
 
@@ -306,12 +306,12 @@ def test_a_flood_is_shown_in_order_and_typing_goes_on(both: People, screen: Term
         talking.stdin.write(lines)
         talking.stdin.close()
         screen.type("typed in between")
-        screen.wait_for("bob number 149").wait_for("bob left").wait_for("ada> typed in between")
+        screen.wait_for("bob: number 149").wait_for("bob left").wait_for("ada> typed in between")
         assert talking.stdout
         talking.stdout.read()
         assert talking.wait(60) == 0
     shown = CONTROLS.sub("", screen.raw.decode())
-    places = [shown.index(f"bob number {number}\n") for number in range(150)]
+    places = [shown.index(f"bob: number {number}\n") for number in range(150)]
     assert places == sorted(places)
 
 

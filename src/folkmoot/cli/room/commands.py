@@ -8,7 +8,7 @@ import typer
 
 from folkmoot.cli.asking import AsOption, UrlOption
 from folkmoot.cli.options import JsonOption, check_place
-from folkmoot.cli.room import decide, manage, present, talk
+from folkmoot.cli.room import calls, decide, manage, present, talk
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "list": manage.list_rooms,
@@ -18,6 +18,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "say": talk.say_in,
     "tail": present.tail,
     "history": talk.history,
+    "tools": calls.tools,
+    "call": calls.call,
+    "propose": calls.propose,
     "invite": manage.invite,
     "grant": decide.grant,
     "revoke": decide.revoke,

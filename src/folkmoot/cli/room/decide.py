@@ -97,8 +97,8 @@ def proposals(
 def row(proposal: dict[str, Any]) -> tuple[str, ...]:
     """One proposal in a line."""
     message = proposal.get("message")
-    asked = "; ".join(look(message).text) if isinstance(message, dict) else ""
-    what = f"{proposal.get('kind', '')} {asked}".strip()
+    seen = look(message if isinstance(message, dict) else proposal)
+    what = f"{seen.what} {'; '.join(seen.text)}".strip()
     return (
         word(proposal.get("seq")),
         word(proposal.get("state")),

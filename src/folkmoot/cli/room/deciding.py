@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from folkmoot.cli.room.fulfilment import doer, fulfilment
 from folkmoot.cli.room.look import Look, look, words
+from folkmoot.cli.room.rights import Holder
 
 MOST: Final = 1_000
 PROPOSAL: Final = "mcp.proposal."
@@ -33,10 +35,14 @@ class Waiting(Struct, frozen=True):
 
 
 class Deciding:
-    """The proposals of others that wait, in the order they came, and the one that is shown."""
+    """The proposals of others that wait, in the order they came, and the one that is shown.
 
-    def __init__(self, me: str, quorum: int = 1) -> None:
+    Only those that one may approve or reject count, as `holder` holds rights at the moment.
+    """
+
+    def __init__(self, me: str, quorum: int = 1, holder: Holder | None = None) -> None:
         self.me = me
+        self._holder = holder or Holder(lambda: ("*",))
         self.quorum = quorum
         self.shown: Waiting | None = None
         self._waiting: dict[str, Waiting] = {}
@@ -44,10 +50,24 @@ class Deciding:
         self._rejected: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Waiting]:
-        return iter(self._waiting.values())
+        return (it for it in self._waiting.values() if self.may_approve(it) or self.may_reject())
+
+    @property
+    def all(self) -> Iterable[Waiting]:
+        """All proposals of others that wait, whoever may decide on them."""
+        return self._waiting.values()
+
+    def may_approve(self, proposal: Waiting) -> bool:
+        """Whether one may send the request that was proposed."""
+        made = fulfilment(proposal.envelope, doer(proposal.envelope, None) or "", "")
+        return self._holder.may(made["kind"], made["payload"])
+
+    def may_reject(self) -> bool:
+        """Whether one may say no to proposals."""
+        return self._holder.may(REJECT, {"reason": "…"})
 
     @property
     def mine(self) -> Iterable[Waiting]:
@@ -67,7 +87,7 @@ class Deciding:
 
     def next(self) -> Waiting | None:
         """Show the one after the one that is shown; after the last, the first."""
-        ids = list(self._waiting)
+        ids = [it.id for it in self]
         if not ids:
             self.shown = None
             return None
@@ -77,7 +97,7 @@ class Deciding:
 
     def place(self) -> int:
         """Which of those that wait is shown, counted from 1."""
-        ids = list(self._waiting)
+        ids = [it.id for it in self]
         return ids.index(self.shown.id) + 1 if self.shown and self.shown.id in ids else 0
 
     def hide(self) -> None:

@@ -6,9 +6,11 @@ refuses is shown with what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -16,6 +18,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
+from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.deciding import Deciding, Waiting, numbered
@@ -23,12 +26,15 @@ from folkmoot.cli.room.draw import DIM, draw, participant
 from folkmoot.cli.room.fulfilment import doer, fulfilment
 from folkmoot.cli.room.look import Look, look, note
 from folkmoot.cli.room.mentions import mentioned
+from folkmoot.cli.room.rights import Holder
 from folkmoot.cli.room.screen import Screen
-from folkmoot.cli.room.status import Situation, fitting
+from folkmoot.cli.room.status import Situation, fitting, offered_keys
 from folkmoot.cli.room.stay import Company
 from folkmoot.cli.room.tellers import allowed
+from folkmoot.cli.room.toolbox import Offer, Toolbox
+from folkmoot.cli.text import one_line
 from folkmoot.client import Room
-from folkmoot.core.errors import FolkmootError, RoomLeft
+from folkmoot.core.errors import FolkmootError, ProposalRequired, RoomLeft, ToolRefused
 
 Sending: TypeAlias = Callable[[], Awaitable[Any]]
 
@@ -49,17 +55,22 @@ class Question(Struct, frozen=True):
 class Doing:
     """The hands of someone in a room."""
 
-    def __init__(self, room: Room, screen: Screen, company: Company, now: Situation) -> None:
+    def __init__(
+        self, room: Room, screen: Screen, company: Company, now: Situation, holder: Holder
+    ) -> None:
         self._room = room
         self._screen = screen
         self._company = company
         self._now = now
-        self.deciding = Deciding(room.me.id)
+        self._holder = holder
+        self._raw = False
+        self.deciding = Deciding(room.me.id, holder=holder)
+        self.toolbox = Toolbox(room)
         self.question: Question | None = None
 
     def show(self, seen: Look) -> None:
         """Let the transcript go on with a message."""
-        self._screen.print(lambda screen: draw(screen, seen, self._room.me.id))
+        self._screen.print(lambda screen: draw(screen, seen, self._room.me.id, raw=self._raw))
 
     def note(self, text: str) -> None:
         """Let it go on with something nobody said."""
@@ -102,6 +113,8 @@ class Doing:
             return True
         if self.deciding.shown is None:
             return False
+        if key not in offered_keys(self.deciding, self.deciding.shown):
+            return True
         CHOICES[key](self, self.deciding.shown)
         return True
 
@@ -125,7 +138,7 @@ class Doing:
         number = shown.look.seq
         if shown.look.cut:
             self.note(
-                f"Proposal #{number} is too long to be shown whole. 'folkmoot room proposals "
+                f"Proposal #{number} is too long to be shown in full. 'folkmoot room proposals "
                 f"{self._room.name} --json' shows it, and 'folkmoot room approve' approves it."
             )
             return
@@ -163,22 +176,72 @@ class Doing:
         number = slash.proposal_number("withdraw", rest)
         mine = numbered(self.deciding.mine, number)
         if mine is None:
-            raise slash.Misused(f"No proposal #{number} of yours waits for a decision.")
+            raise slash.Misused(f"You have no open proposal #{number}.")
         self._send(partial(self._room.withdraw, mine.id))
 
     def _waiting(self, command: str, which: str) -> Waiting:
         number = slash.proposal_number(command, which)
-        waiting = numbered(self.deciding, number)
+        waiting = numbered(self.deciding.all, number)
         if waiting is None:
-            raise slash.Misused(f"No proposal #{number} waits for your decision.")
+            raise slash.Misused(f"There is no open proposal #{number}.")
         return waiting
 
+    def _tools_typed(self, rest: str) -> None:
+        self._send(partial(self._list_tools, checked_handle(rest) or None))
+
+    async def _list_tools(self, who: str | None) -> None:
+        listing = await self.toolbox.tools(who)
+        if listing.refusal is not None and not listing.offers:
+            raise listing.refusal
+        if listing.offers:
+            self._screen.print(lambda screen: draw_tools(screen, listing.offers))
+        elif not listing.silent:
+            self.note("Nobody here offers tools.")
+        if listing.silent:
+            self.note(f"No answer from {', '.join(map(one_line, listing.silent))}.")
+
+    def _call_typed(self, rest: str) -> None:
+        self._send(partial(self._call, slash.read_asked("call", rest)))
+
+    async def _call(self, asked: slash.Asked) -> None:
+        """Call a tool; whoever may only propose it proposes it."""
+        to, schema = await self.toolbox.find(asked.name, asked.to)
+        arguments = read_arguments(asked.words, schema)
+        made = slash.as_message("mcp.request", "tools/call", asked.name, arguments)
+        try:
+            await self._room.send(made.kind, {**made.payload, "id": uuid4().hex}, to=to)
+        except ProposalRequired:
+            await self._propose_call(asked.name, arguments, to)
+
+    async def _propose_call(self, tool: str, arguments: dict[str, Any], to: str) -> None:
+        made = slash.proposal("tools/call", tool, arguments)
+        sent = await self._room.send(made.kind, made.payload, to=to)
+        self.note(f"You may not call {one_line(tool)} yourself, so it was proposed as #{sent.seq}.")
+
+    def _propose_typed(self, rest: str) -> None:
+        self._send(partial(self._propose, slash.read_asked("propose", rest)))
+
+    async def _propose(self, asked: slash.Asked) -> None:
+        method, context = slash.method_of(asked.name)
+        schema = None
+        if method == "tools/call" and asked.words and not asked.words[0].startswith("{"):
+            with suppress(ToolRefused):
+                schema = (await self.toolbox.find(context or "", asked.to))[1]
+        made = slash.proposal(method, context, read_arguments(asked.words, schema))
+        await self._room.send(made.kind, made.payload, to=asked.to or ())
+
+    def _raw_typed(self, _: str) -> None:
+        self._raw = not self._raw
+        how = "with their kinds" if self._raw else "in words"
+        self.note(f"Messages are shown {how} from now on.")
+
     def _help(self, _: str) -> None:
-        width = max(len(it.usage) for it in slash.SLASHES.values())
+        offered = slash.offered(self._holder)
+        width = max(len(it.usage) for it in offered.values())
         wide = self._screen.width >= width + BESIDE
 
         def commands(screen: Console) -> None:
-            for it in slash.SLASHES.values():
+            for it in offered.values():
                 usage = it.usage.ljust(width + 2) if wide else f"{it.usage}\n  "
                 screen.print(Text.assemble(usage, (it.what, DIM)))
             screen.print(Text(slash.ABOUT_TAB, DIM))
@@ -198,7 +261,7 @@ class Doing:
 
     def _send(self, send: Sending) -> None:
         if self._now.waiting >= AT_ONCE:
-            self.note("Too much waits to be sent; try again in a moment.")
+            self.note("Too many messages are waiting to be sent. Try again in a moment.")
             return
         self._now.waiting += 1
         self._company.also(self._sent(send))
@@ -208,6 +271,10 @@ class Doing:
             await send()
         except RoomLeft:
             pass
+        except ArgumentMistake as error:
+            self.note(str(error))
+        except ToolRefused as error:
+            self.note(error.message)
         except FolkmootError as error:
             self.show(look(refusal(error)))
         finally:
@@ -218,6 +285,10 @@ class Doing:
 LOCAL: Final[dict[str, Callable[[Doing, str], None]]] = {
     "help": Doing._help,
     "who": Doing._who,
+    "tools": Doing._tools_typed,
+    "call": Doing._call_typed,
+    "propose": Doing._propose_typed,
+    "raw": Doing._raw_typed,
     "approve": Doing._approve_typed,
     "reject": Doing._reject_typed,
     "withdraw": Doing._withdraw_typed,
@@ -231,6 +302,22 @@ CHOICES: Final[dict[str, Callable[[Doing, Waiting], None]]] = {
     "n": Doing._next,
 }
 """What the letters do with the proposal that is shown."""
+
+
+def draw_tools(screen: Console, offers: Sequence[Offer]) -> None:
+    """Tools by whose they are, each as it is called and with what it does."""
+    for by, each in groupby(offers, key=lambda offer: offer.by):
+        screen.print(participant(by))
+        for offer in each:
+            usage = Text(f"  {one_line(signature(offer.definition))}")
+            about = one_line(purpose(offer.definition))
+            screen.print(Text.assemble(usage, (f"  {about}" if about else "", DIM)))
+
+
+def purpose(definition: Mapping[str, Any]) -> str:
+    """The first line of what a tool says of itself."""
+    told = definition.get("description")
+    return told.strip().partition("\n")[0] if isinstance(told, str) else ""
 
 
 def present_moment() -> str:

@@ -1,8 +1,12 @@
-"""Messages on a terminal, wide or narrow: colours by participant, kinds as chips."""
+"""Messages on a terminal, wide or narrow, in sentences or with their kinds.
+
+Each participant has a colour. Where kinds are shown they are chips, small tags in a colour.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -19,22 +23,37 @@ NARROW: Final = 60
 """Columns below which the time has no column of its own."""
 DIM: Final = Style(dim=True)
 MENTION: Final = Style(bold=True, reverse=True)
+BOLD: Final = Style(bold=True)
 INDENT: Final = Text("  ")
+UNKNOWN: Final = {"about": "an earlier message"}
+"""What is said where a place in a sentence cannot be filled in."""
 
 
-def draw(screen: Console, look: Look, me: str) -> None:
-    """One message, as wide as the screen is now."""
-    screen.print(drawn(screen, look, me), soft_wrap=True)
+PLACE: Final = re.compile(r"\[([^\[\]]*)\]|\{(\w+)\}")
+"""What is filled in in a sentence, and what stands in brackets with it."""
 
 
-def drawn(screen: Console, look: Look, me: str) -> Text:
+def draw(screen: Console, look: Look, me: str, *, raw: bool = False) -> None:
+    """One message, as wide as the screen is now; with its kind if `raw`."""
+    screen.print(drawn(screen, look, me, raw=raw), soft_wrap=True)
+
+
+def drawn(screen: Console, look: Look, me: str, *, raw: bool = False) -> Text:
     """One message in lines; all but its first are indented, so that nobody writes another's."""
-    when, head, body = Text(clock(look.ts), style=DIM), heading(look), said(look, me)
+    raw = raw or look.words is None
+    lines = look.text if raw else look.brief
+    head = heading(look) if raw else sentence(look)
+    when, body = Text(clock(look.ts), style=DIM), said(look, lines, me)
+    if not raw:
+        body.append_text(reference(look, body))
     if look.tone is Tone.ASIDE:
         head.stylize(DIM)
         body.stylize(DIM)
     if screen.width >= NARROW:
-        between = "\n" if len(look.text) > 1 and look.chip else " "
+        below = len(lines) > 1 and bool(look.chip) if raw else is_below(look)
+        between = "\n" if below else " "
+        if not raw and head.plain and body.plain and ": " not in (look.words or ""):
+            head.append(":")
         margin = Text.assemble(when, " ")
         return hung(screen, joined(head, body, between), margin, first=margin)
     if not head.plain or not body.plain:
@@ -80,6 +99,54 @@ def heading(look: Look) -> Text:
     return head
 
 
+def sentence(look: Look) -> Text:
+    """Who does what, in words."""
+    head = Text() if look.nameless or not look.who else participant(look.who)
+    words = filled(look.words or "", look)
+    if look.tone is Tone.FAILED:
+        words.stylize(Style(color=f"color({RED})"))
+    return joined(head, words, " ")
+
+
+def filled(words: str, look: Look) -> Text:
+    """A sentence with its places filled in."""
+    values: dict[str, Text] = {
+        "to": Text(", ").join(map(participant, look.to)),
+        "about": Text(" ").join(Text(f"#{seq}", BOLD) for seq in look.about),
+        "number": Text("" if look.seq is None else f"#{look.seq}", BOLD),
+        "what": Text(look.what, BOLD),
+    }
+    text, place = Text(), 0
+    for match in PLACE.finditer(words):
+        text.append(words[place : match.start()])
+        place = match.end()
+        optional, name = match.groups()
+        if optional is None:
+            value = values[name]
+            text.append_text(value if value.plain else Text(UNKNOWN.get(name, "")))
+        elif all(values[inner].plain for inner in re.findall(r"\{(\w+)\}", optional)):
+            text.append_text(filled(optional, look))
+    text.append(words[place:])
+    return text
+
+
+def reference(look: Look, body: Text) -> Text:
+    """The number others refer to a request by, or the one an answer is about."""
+    number = ""
+    if look.kind.startswith("mcp.request.") and look.brief and look.seq is not None:
+        number = f"#{look.seq}"
+    elif look.kind.startswith("mcp.response.") and look.origin:
+        number = f"re #{look.origin[0]}"
+    return Text(f"{'  ' if body.plain else ''}{number}" if number else "", DIM)
+
+
+def is_below(look: Look) -> bool:
+    """Whether what a message says begins on a line of its own: arguments, and long answers."""
+    if look.kind.startswith("mcp.proposal."):
+        return bool(look.brief)
+    return look.kind.startswith("mcp.response.") and len(look.brief) > 1
+
+
 def participant(name: str) -> Text:
     """A name in its colour."""
     return Text(name, style=Style(bold=True, color=f"color({colour_of(name)})"))
@@ -91,9 +158,9 @@ def chip(look: Look) -> Text:
     return Text(f" {look.chip} ", style=Style(reverse=True, color=f"color({colour})"))
 
 
-def said(look: Look, me: str) -> Text:
+def said(look: Look, lines: Sequence[str], me: str) -> Text:
     """What it says, with every mention of the reader marked."""
-    text = Text("\n".join(look.text))
+    text = Text("\n".join(lines))
     if look.cut:
         text.append("\n… there is more than is shown here", style=DIM)
     if me and not text.highlight_regex(mention_of(me), MENTION) and me in look.mentions:

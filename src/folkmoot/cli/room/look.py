@@ -48,32 +48,47 @@ class Look(Struct, frozen=True):
     cut: bool = False
     """Whether there is more text than is shown."""
     mentions: tuple[str, ...] = ()
+    words: str | None = None
+    """The sentence that says what it is, with `{…}` for what is filled in; None for none."""
+    what: str = ""
+    brief: tuple[str, ...] = ()
+    """What comes after the sentence."""
+    origin: tuple[int, ...] = ()
+    """As `about`; for the answer to an approved proposal, the proposal's number."""
+    nameless: bool = False
 
 
 class Looks:
     """Turns envelopes into looks, and remembers the numbers of the latest by their ids."""
 
     def __init__(self) -> None:
-        self._seqs: dict[str, int] = {}
+        self._seqs: dict[str, tuple[int, int]] = {}
+        """The number of each message, and that of the proposal it approves or else its own."""
 
     def look(self, envelope: Mapping[str, Any]) -> Look:
         """The look of the next envelope."""
-        about = [self._seqs[id_] for id_ in words(envelope.get("correlation_id"))
+        known = [self._seqs[id_] for id_ in words(envelope.get("correlation_id"))
                  if id_ in self._seqs]  # fmt: skip
+        about, origin = [seq for seq, _ in known], [seq for _, seq in known]
         seq, id_ = envelope.get("seq"), envelope.get("id")
         if type(seq) is int and type(id_) is str:
-            self._seqs[id_] = seq
+            asked = str(envelope.get("kind")).startswith("mcp.request.")
+            self._seqs[id_] = (seq, origin[0] if asked and origin else seq)
             if len(self._seqs) > REMEMBERED:
                 del self._seqs[next(iter(self._seqs))]
-        return look(envelope, about)
+        return look(envelope, about, origin)
 
 
-def look(envelope: Mapping[str, Any], about: Iterable[int] = ()) -> Look:
+def look(
+    envelope: Mapping[str, Any], about: Iterable[int] = (), origin: Iterable[int] = ()
+) -> Look:
     """How an envelope is shown."""
     payload = envelope.get("payload")
     payload = payload if type(payload) is dict else {}
     kind = kind_of(envelope.get("kind"), payload)
     told = tellers.tell(kind, payload)
+    if kind is not None and kind.root == "mcp.request" and envelope.get("correlation_id"):
+        told = told._replace(words="approved {about}", brief="")
     text = told.text if len(told.text) <= MAX_TEXT else told.text[:MAX_TEXT]
     seq = envelope.get("seq")
     return Look(
@@ -85,11 +100,21 @@ def look(envelope: Mapping[str, Any], about: Iterable[int] = ()) -> Look:
         chip=one_line(told.chip),
         colour=chip_colour(kind.protocol, kind.operation) if kind else chip_colour("", ""),
         tone=Tone.FAILED if told.failed else Tone.ASIDE if told.aside else Tone.SAID,
-        text=tuple(line.expandtabs(4) for line in lines(text)) if text else (),
+        text=shown_lines(text),
         about=tuple(about),
         cut=len(told.text) > MAX_TEXT,
         mentions=tuple(words(told.mentions)),
+        words=told.words,
+        what=one_line(told.what),
+        brief=shown_lines(text if told.brief is None else told.brief[:MAX_TEXT]),
+        origin=tuple(origin),
+        nameless=told.nameless,
     )
+
+
+def shown_lines(text: str) -> tuple[str, ...]:
+    """A text in lines that are safe to show."""
+    return tuple(line.expandtabs(4) for line in lines(text)) if text else ()
 
 
 def note(text: str, ts: str) -> Look:
@@ -104,6 +129,9 @@ def note(text: str, ts: str) -> Look:
         colour=0,
         tone=Tone.ASIDE,
         text=tuple(lines(text)),
+        words="",
+        brief=tuple(lines(text)),
+        nameless=True,
     )
 
 

@@ -146,8 +146,46 @@ WithWhomOption = Annotated[
         help="Who is to do it, where the proposal leaves it open.",
     ),
 ]  # fmt: skip
+WhoseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="PARTICIPANT", callback=checked_handle, show_default=False,
+        help="Whose tool, where several participants have one of this name.",
+    ),
+]  # fmt: skip
+WhyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", metavar="TEXT", show_default=False,
+        help="Why; everyone reads it with the proposal.",
+    ),
+]  # fmt: skip
+WaitOption = Annotated[
+    int, number("--wait", 0, 55, "Seconds to wait for the answer (at most 55).  [default: 30]")
+]
+ToolArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOOL", help="The tool, as 'folkmoot room tools' lists it.", show_default=False
+    ),
+]
+ArgumentsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME=VALUE", show_default=False,
+        help="The tool's arguments, or one JSON object with all of them.",
+    ),
+]  # fmt: skip
+ProposedArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOOL|METHOD[:NAME]", show_default=False,
+        help="A tool, or any MCP method, such as 'resources/read:docs://intro'.",
+    ),
+]  # fmt: skip
 MarkdownOption = Annotated[bool, flag("--markdown", "The text is Markdown.")]
 YesOption = Annotated[bool, flag("--yes", "Do not ask whether you mean it.")]
+RawOption = Annotated[bool, flag("--raw", "On a terminal, show each message with its kind.")]
 HistoryLimitOption = Annotated[
     int, number("--limit", 1, 10_000, "How many at most.  [default: 50]")
 ]

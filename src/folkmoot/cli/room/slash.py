@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable
@@ -11,11 +10,17 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.cli.asking import checked_handle
+from folkmoot.cli.room.rights import Holder
+from folkmoot.core.message import JSONRPC
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-PROPOSED: Final = re.compile(r"(\S+?)(?::(\S+))?(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
+ASKED: Final = re.compile(r"(\S+)(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
+"""A call with its arguments as one JSON object."""
 NAMED: Final = frozenset(("tools/call", "prompts/get"))
 """Methods whose context is a name, with arguments beside it."""
+METHODS: Final = frozenset(("ping",))
+"""Methods that have no slash in their name."""
+NAME: Final = re.compile(r"@[\w-]+")
 LOCATED: Final = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
 """Methods whose context is a URI."""
 
@@ -38,6 +43,16 @@ class Slash(Struct, frozen=True):
     usage: str
     what: str
     sends: Callable[[str], Sending | None] | None = None
+    needs: str = ""
+    """The kind of what it sends; one who may not send that is not offered the command."""
+
+
+class Asked(Struct, frozen=True):
+    """A call as it was typed: a tool or a method, what is given to it, and whom it is for."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    to: str | None = None
 
 
 Read: TypeAlias = tuple[str, str]
@@ -54,7 +69,7 @@ def read(line: str) -> Read:
         return "", line[1:]
     name, _, rest = line[1:].partition(" ")
     if name not in SLASHES:
-        raise Misused(f"There is no /{name}; /help lists what there is.")
+        raise Misused(f"There is no command /{name}. /help lists the commands.")
     return name, rest.strip()
 
 
@@ -69,7 +84,7 @@ def sending(name: str, rest: str) -> Sending:
 
 def misused(name: str) -> Misused:
     """How a command is written."""
-    return Misused(f"It is written {SLASHES[name].usage}")
+    return Misused(f"Usage: {SLASHES[name].usage}")
 
 
 def proposal_number(name: str, which: str) -> str:
@@ -88,23 +103,44 @@ def words(rest: str) -> list[str]:
         return []
 
 
-def _propose(rest: str) -> Sending | None:
-    match = PROPOSED.fullmatch(rest)
-    if match is None:
-        return None
-    method, context, given, to = match.groups()
-    try:
-        arguments = json.loads(given) if given else {}
-    except ValueError:
-        raise Misused("What is in the braces is not JSON.") from None
+def read_asked(name: str, rest: str) -> Asked:
+    """A call from the rest of a line; arguments are `name=value` or one JSON object."""
+    match = ASKED.fullmatch(rest)
+    if match is not None:
+        called, given, to = match.groups()
+        return Asked(called, (given,) if given else (), checked_handle(to))
+    given_words = words(rest)
+    meant = [word for word in given_words[1:] if NAME.fullmatch(word)]
+    if not given_words or len(meant) > 1:
+        raise misused(name)
+    others = tuple(word for word in given_words[1:] if word not in meant)
+    return Asked(given_words[0], others, checked_handle(meant[0]) if meant else None)
+
+
+def proposal(method: str, context: str | None, arguments: dict[str, Any]) -> Sending:
+    """A proposal of a request."""
+    return as_message("mcp.proposal", method, context, arguments)
+
+
+def as_message(
+    operation: str, method: str, context: str | None, arguments: dict[str, Any]
+) -> Sending:
+    """A request or a proposal, with its params as the method has them."""
     params = arguments
     if method in NAMED and context:
         params = {"name": context, "arguments": arguments}
     elif method in LOCATED and context:
         params = {"uri": context, **arguments}
-    kind = f"mcp.proposal.{method}" + (f":{context}" if context else "")
-    payload = {"jsonrpc": "2.0", "method": method, "params": params}
-    return Sending(kind, payload, (checked_handle(to),) if to else ())
+    kind = f"{operation}.{method}" + (f":{context}" if context else "")
+    return Sending(kind, {"jsonrpc": JSONRPC, "method": method, "params": params})
+
+
+def method_of(called: str) -> tuple[str, str | None]:
+    """The method and the context of what was typed: a tool's name alone means calling it."""
+    method, _, context = called.partition(":")
+    if method in METHODS or "/" in method:
+        return method, context or None
+    return "tools/call", called
 
 
 def _grant(rest: str) -> Sending | None:
@@ -141,18 +177,44 @@ def _about(kind: str, member: str) -> Callable[[str], Sending | None]:
 SLASHES: Final[dict[str, Slash]] = {
     "help": Slash("/help", "Show this list."),
     "who": Slash("/who", "Show who is here, and what you may do."),
-    "propose": Slash(
-        "/propose METHOD[:NAME] [{JSON}] [@WHO]", "Ask that something be done.", _propose
+    "tools": Slash("/tools [@WHO]", "List the tools that you can call."),
+    "call": Slash(
+        "/call TOOL [NAME=VALUE…] [@WHO]", "Call a tool, or propose it if you may only do that."
     ),
-    "approve": Slash("/approve NUMBER [@WHO]", "Have what was proposed done."),
-    "reject": Slash("/reject NUMBER REASON", "Say no to a proposal."),
-    "withdraw": Slash("/withdraw NUMBER", "Take back what you proposed."),
-    "grant": Slash("/grant WHO PATTERN…", "Let someone do more.", _grant),
-    "revoke": Slash("/revoke WHO|GRANT [PATTERN…]", "Take back what was granted.", _revoke),
-    "invite": Slash("/invite HANDLE", "Ask someone in.", _about("room.invite", "handle")),
-    "kick": Slash("/kick WHO", "Put someone out.", _about("room.kick", "participant")),
+    "propose": Slash(
+        "/propose TOOL [NAME=VALUE…] [@WHO]",
+        "Propose a call; METHOD[:NAME] {JSON} proposes any request.",
+        needs="mcp.proposal.tools/call",
+    ),
+    "approve": Slash("/approve NUMBER [@WHO]", "Approve a proposal: what it asks for is done."),
+    "reject": Slash(
+        "/reject NUMBER REASON", "Reject a proposal.", needs="mcpx.reject.proposal"
+    ),
+    "withdraw": Slash(
+        "/withdraw NUMBER", "Withdraw a proposal of yours.", needs="mcpx.withdraw.proposal"
+    ),
+    "grant": Slash(
+        "/grant WHO PATTERN…", "Let someone do more.", _grant, needs="capability.grant"
+    ),
+    "revoke": Slash(
+        "/revoke WHO|GRANT [PATTERN…]", "Take back what you granted.", _revoke,
+        needs="capability.revoke",
+    ),
+    "invite": Slash(
+        "/invite HANDLE", "Invite someone.", _about("room.invite", "handle"), needs="room.invite"
+    ),
+    "kick": Slash(
+        "/kick WHO", "Remove someone from the room.", _about("room.kick", "participant"),
+        needs="room.kick",
+    ),
+    "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),
-}
+}  # fmt: skip
 """Every command of the input line."""
 
-ABOUT_TAB: Final = "Tab looks at what was proposed; then a approves, r rejects, n goes on."
+ABOUT_TAB: Final = "Tab shows the proposals that you can decide on."
+
+
+def offered(holder: Holder) -> dict[str, Slash]:
+    """The commands that someone may use."""
+    return {name: it for name, it in SLASHES.items() if not it.needs or holder.may(it.needs)}

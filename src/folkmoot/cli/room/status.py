@@ -12,8 +12,9 @@ from prompt_toolkit.utils import get_cwidth
 from folkmoot.cli.room.deciding import Deciding, Waiting
 
 SEPARATOR: Final = " · "
-KEYS: Final = "a approve · r reject · n next · Esc back"
-SHORT_KEYS: Final = "a yes · r no · n next · Esc"
+KEYS: Final = {"a": "a approve", "r": "r reject", "n": "n next", "esc": "Esc back"}
+SHORT_KEYS: Final = {"a": "a yes", "r": "r no", "n": "n next", "esc": "Esc"}
+"""What the card offers, by key."""
 ABOVE: Final = "… all of it is printed above"
 LEAST_ROWS: Final = 4
 
@@ -66,18 +67,36 @@ def card(deciding: Deciding, width: int, height: int) -> StyleAndTextTuples:
     lines, whole = fitting(shown, width, height)
     if not whole:
         lines = [*lines, ABOVE]
-    keys = KEYS if get_cwidth(KEYS) <= width else SHORT_KEYS
+    keys = key_line(deciding, shown, width)
     title = f"Proposal #{shown.look.seq}, {deciding.place()} of {len(deciding)}: {asked(shown)}"
     text: StyleAndTextTuples = [("bold", f"{title}\n")]
     text += [("", f"  {line}\n") for line in lines]
     return [*text, ("class:card.keys", keys)]
 
 
+def key_line(deciding: Deciding, shown: Waiting, width: int) -> str:
+    """The keys that do something with the proposal that is shown."""
+    offered = offered_keys(deciding, shown)
+    whole, short = (SEPARATOR.join(each[key] for key in offered) for each in (KEYS, SHORT_KEYS))
+    return whole if get_cwidth(whole) <= width else short
+
+
+def offered_keys(deciding: Deciding, shown: Waiting) -> list[str]:
+    """The keys that one may use on a proposal."""
+    usable = {
+        "a": deciding.may_approve(shown),
+        "r": deciding.may_reject(),
+        "n": len(deciding) > 1,
+        "esc": True,
+    }
+    return [key for key, may in usable.items() if may]
+
+
 def asked(shown: Waiting) -> str:
     """Who asks whom for what."""
     look = shown.look
     whom = f" asks {', '.join(look.to)}" if look.to else " asks"
-    return f"{look.who}{whom} for {look.chip.removeprefix('proposal ')}"
+    return f"{look.who}{whom} for {look.what}"
 
 
 def fitting(shown: Waiting, width: int, height: int) -> tuple[Sequence[str], bool]:

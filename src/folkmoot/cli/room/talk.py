@@ -59,6 +59,7 @@ def history(
     url: UrlOption = None,
     handle: AsOption = None,
     *,
+    raw: given.RawOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what was said, the latest last."""
@@ -69,7 +70,7 @@ def history(
     if as_json:
         say_data(found)
     else:
-        tell(found, who, forward=after is not None)
+        tell(found, who, forward=after is not None, raw=raw)
 
 
 def read(
@@ -103,7 +104,7 @@ def oldest(found: dict[str, Any]) -> int:
     return number({"seq": found.get("oldest_seq", found.get("first_seq"))})
 
 
-def tell(found: dict[str, Any], who: Entrance, *, forward: bool) -> None:
+def tell(found: dict[str, Any], who: Entrance, *, forward: bool, raw: bool = False) -> None:
     """Messages, and how to see those before or after them."""
     looks = Looks()
     messages = found["messages"]
@@ -112,7 +113,7 @@ def tell(found: dict[str, Any], who: Entrance, *, forward: bool) -> None:
 
         screen = console()
         for message in messages:
-            draw(screen, looks.look(message), who.name)
+            draw(screen, looks.look(message), who.name, raw=raw)
     else:
         for message in messages:
             say(plain(looks.look(message)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,16 +19,31 @@ LACKING: Final = frozenset(
 """Refusals for want of a right: what one holds explains them."""
 CONTEXT_MEMBERS: Final = ("name", "uri")
 """The members of `params` that a kind's context repeats."""
+BARE: Final = re.compile(r"[\w./@+-]+")
+"""Strings that are shown without quotes."""
+LITERAL: Final = re.compile(r"true|false|null|[-+]?[\d.]+(?:[eE][-+]?\d+)?")
+"""Those that would then look like another value."""
 
 
 class Told(NamedTuple):
-    """What a message says; `chip` is empty for talk, which needs no label."""
+    """What a message says; `chip` is empty for talk, which needs no label.
+
+    `words` say it as a sentence that begins with the sender's name, and `brief` is what comes after
+    the sentence; where they are None, the chip and the text are shown. In `words`, `{to}`,
+    `{about}`, `{number}` and `{what}` are filled in; what is in brackets is left out where there is
+    nothing to fill in.
+    """
 
     text: str
     chip: str = ""
     aside: bool = False
     failed: bool = False
     mentions: Any = None
+    words: str | None = None
+    what: str = ""
+    brief: str | None = None
+    nameless: bool = False
+    """Whether the sentence does not begin with the sender's name."""
 
 
 Teller: TypeAlias = Callable[[Kind, Payload], Told]
@@ -69,8 +85,31 @@ def details(kind: Kind, payload: Payload) -> Any:
     return rest["arguments"] if list(rest) == ["arguments"] else rest
 
 
+def call_name(kind: Kind) -> str:
+    """What is called: a tool by its name alone, anything else by its method."""
+    if kind.method == "tools/call" and kind.context is not None:
+        return kind.context
+    method = kind.method or kind.operation
+    return method if kind.context is None else f"{method}:{kind.context}"
+
+
+def called(kind: Kind, payload: Payload) -> str:
+    """A call in one line: `high_water harbour=Rye`."""
+    given = details(kind, payload)
+    if type(given) is not dict:
+        return f"{call_name(kind)} {spelled(given)}".strip()
+    parts = (f"{_name(name)}={_bare(value)}" for name, value in given.items())
+    return " ".join([call_name(kind), *parts])
+
+
+def _bare(value: Any) -> str:
+    plain = type(value) is str and BARE.fullmatch(value) and not LITERAL.fullmatch(value)
+    return str(value) if plain else _value(value)
+
+
 def _chat(_: Kind, payload: Payload) -> Told:
-    return Told(str(payload.get("text", "")), mentions=payload.get("mentions"))
+    text, mentions = str(payload.get("text", "")), payload.get("mentions")
+    return Told(text, mentions=mentions, words="")
 
 
 def _notified_chat(kind: Kind, payload: Payload) -> Told:
@@ -80,6 +119,18 @@ def _notified_chat(kind: Kind, payload: Payload) -> Told:
 
 def _call(kind: Kind, payload: Payload) -> Told:
     return Told(spelled(details(kind, payload)), named(kind))
+
+
+def _request(kind: Kind, payload: Payload) -> Told:
+    if kind.method == "tools/list":
+        text = spelled(details(kind, payload))
+        return Told(text, named(kind), aside=True, words="asked {to} for its tools", brief="")
+    return Told(
+        spelled(details(kind, payload)),
+        named(kind),
+        words="asked {to}",
+        brief=called(kind, payload),
+    )
 
 
 def _name(name: str) -> str:
@@ -97,19 +148,25 @@ def _proposal(kind: Kind, payload: Payload) -> Told:
         text = "\n".join(f"{_name(name)}: {_value(it)}" for name, it in asked.items())
     else:
         text = spelled(asked)
-    return Told(text, named(kind))
+    words = "proposes {number}[ to {to}]: {what}"
+    return Told(text, named(kind), words=words, what=call_name(kind))
 
 
 def _response(kind: Kind, payload: Payload) -> Told:
     error = payload.get("error")
     if type(error) is dict:
-        return Told(str(error.get("message") or spelled(error)), named(kind), failed=True)
+        text = str(error.get("message") or spelled(error))
+        return Told(text, named(kind), failed=True, words=FAILED)
     result = payload.get("result")
     if type(result) is not dict:
-        return Told(spelled(result), named(kind))
-    return Told(
-        content_of(result) or spelled(result), named(kind), failed=bool(result.get("isError"))
-    )
+        return Told(spelled(result), named(kind), words="")
+    if kind.method == "tools/list" and type(listed := result.get("tools")) is list:
+        names = [str(it.get("name")) for it in listed if type(it) is dict]
+        text, brief = spelled(result), ", ".join(names) or "no tools"
+        return Told(text, named(kind), aside=True, words="offers", brief=brief)
+    failed = bool(result.get("isError"))
+    text = content_of(result) or spelled(result)
+    return Told(text, named(kind), failed=failed, words=FAILED if failed else "")
 
 
 def content_of(result: Payload) -> str:
@@ -122,25 +179,29 @@ def content_of(result: Payload) -> str:
     return "\n".join(map(str, texts)) if whole else ""
 
 
+FAILED: Final = "failed"
+
+
 def _progress(_: Kind, payload: Payload) -> Told:
     params = payload.get("params")
     params = params if type(params) is dict else {}
     done = "/".join(str(params[name]) for name in ("progress", "total") if name in params)
-    return Told(f"{done} {params.get('message', '')}".strip(), "progress", aside=True)
+    text = f"{done} {params.get('message', '')}".strip()
+    return Told(text, "progress", aside=True, words="")
 
 
 def _cancelled(_: Kind, payload: Payload) -> Told:
     params = payload.get("params")
     reason = params.get("reason", "") if type(params) is dict else ""
-    return Told(str(reason), "cancelled", aside=True)
+    return Told(str(reason), "cancelled", aside=True, words="cancelled {about}")
 
 
 def _begun(_: Kind, __: Payload) -> Told:
-    return Told("", "began", aside=True)
+    return Told("", "began", aside=True, words="began {about}")
 
 
-def _reasoned(chip: str) -> Teller:
-    return lambda _, payload: Told(str(payload.get("reason", "")), chip)
+def _reasoned(chip: str, words: str) -> Teller:
+    return lambda _, payload: Told(str(payload.get("reason", "")), chip, words=words)
 
 
 def _presence(kind: Kind, payload: Payload) -> Told:
@@ -149,7 +210,8 @@ def _presence(kind: Kind, payload: Payload) -> Told:
     type_ = who.get("type")
     what = f" ({type_})" if type_ not in (None, "person") else ""
     happened = {"join": "joined", "leave": "left"}.get(kind.method or "", kind.method)
-    return Told(f"{who.get('id', 'someone')}{what} {happened}", aside=True)
+    text = f"{who.get('id', 'someone')}{what} {happened}"
+    return Told(text, aside=True, words="", nameless=True)
 
 
 def _error(_: Kind, payload: Payload) -> Told:
@@ -159,7 +221,7 @@ def _error(_: Kind, payload: Payload) -> Told:
     said += may_instead(payload.get("error"), payload)
     if type(after := payload.get("retry_after")) in (int, float):
         said.append(f"try again in {after:g} seconds")
-    return Told("\n".join(said), "refused", failed=True)
+    return Told("\n".join(said), "refused", failed=True, words="refused", nameless=True)
 
 
 def may_instead(code: Any, told: Mapping[str, Any]) -> list[str]:
@@ -179,37 +241,80 @@ def allowed(capabilities: Any) -> str:
 def _welcome(_: Kind, payload: Payload) -> Told:
     you = payload.get("you")
     you = you if type(you) is dict else {}
-    return Told(f"you may: {allowed(you.get('capabilities'))}", aside=True)
+    text = f"you may: {allowed(you.get('capabilities'))}"
+    return Told(text, aside=True, words="", nameless=True)
 
 
-def _rights(chip: str) -> Teller:
+def _rights(chip: str, some: str, everything: str) -> Teller:
     def told(_: Kind, payload: Payload) -> Told:
-        what = f": {allowed(payload['capabilities'])}" if payload.get("capabilities") else ""
+        what = allowed(payload["capabilities"]) if payload.get("capabilities") else ""
         whom = payload.get("recipient") or payload.get("grant_id") or ""
-        return Told(f"{whom}{what}", chip)
+        text = f"{whom}: {what}" if what else f"{whom}"
+        words = some if what else everything
+        return Told(text, chip, words=words, what=str(whom), brief=what)
 
     return told
 
 
 def _granted(_: Kind, payload: Payload) -> Told:
     whom = payload.get("recipient", "")
-    return Told(f"{whom} may now: {allowed(payload.get('capabilities'))}", aside=True)
+    text = f"{whom} may now: {allowed(payload.get('capabilities'))}"
+    return Told(text, aside=True, words="", nameless=True)
 
 
 def _about(chip: str, *members: str) -> Teller:
     def told(_: Kind, payload: Payload) -> Told:
-        return Told(next((str(payload[it]) for it in members if payload.get(it)), ""), chip)
+        whom = next((str(payload[it]) for it in members if payload.get(it)), "")
+        reason = payload.get("reason")
+        brief = reason if type(reason) is str else ""
+        return Told(whom, chip, words=f"{chip} {{what}}", what=whom, brief=brief)
 
     return told
 
 
 def _expired(_: Kind, __: Payload) -> Told:
-    return Told("nobody decided in time", "expired", aside=True)
+    text = "nobody decided in time"
+    return Told(text, "expired", aside=True, words="{about} expired", nameless=True)
 
 
 def _thinking(kind: Kind, payload: Payload) -> Told:
     said = next((payload[it] for it in ("text", "thought", "message") if it in payload), payload)
-    return Told(said if type(said) is str else spelled(said), named(kind), aside=True)
+    text = said if type(said) is str else spelled(said)
+    return Told(text, named(kind), aside=True, words=THOUGHTS.get(kind.operation))
+
+
+THOUGHTS: Final[dict[str, str]] = {
+    "start": "starts thinking",
+    "thought": "thinks",
+    "conclusion": "concludes",
+    "cancel": "stops thinking",
+}
+
+
+def _to_participant(kind: Kind, payload: Payload) -> Told:
+    words = CONTROLS.get(kind.operation)
+    return Told(spelled(payload), named(kind), aside=True, words=words)
+
+
+CONTROLS: Final[dict[str, str]] = {
+    "pause": "pauses {to}",
+    "resume": "resumes {to}",
+    "request-status": "asks {to} for its status",
+    "status": "reports its status",
+    "forget": "asks {to} to forget",
+    "compact": "asks {to} to compact its memory",
+    "compact-done": "compacted its memory",
+    "clear": "asks {to} to clear its memory",
+    "restart": "asks {to} to restart",
+    "shutdown": "asks {to} to shut down",
+}
+"""What the messages that steer participants say."""
+
+
+def _marked(chip: str) -> Teller:
+    return lambda _, payload: Told(
+        spelled(payload), chip, aside=True, words=f"{chip} {{about}}", brief=""
+    )
 
 
 def _other(kind: Kind, payload: Payload) -> Told:
@@ -222,21 +327,24 @@ TELLERS: Final[dict[str, Teller]] = {
     "mcp.notification.notifications/progress": _progress,
     "mcp.notification.notifications/cancelled": _cancelled,
     "mcp.notification": _call,
-    "mcp.request": _call,
+    "mcp.request": _request,
     "mcp.proposal": _proposal,
     "mcp.response": _response,
     "mcpx.begin": _begun,
-    "mcpx.reject": _reasoned("rejected"),
-    "mcpx.withdraw": _reasoned("withdrawn"),
+    "mcpx.reject": _reasoned("rejected", "rejected {about}"),
+    "mcpx.withdraw": _reasoned("withdrawn", "withdrew {about}"),
     "system.proposal.expired": _expired,
     "system.presence": _presence,
     "system.error": _error,
     "system.welcome": _welcome,
-    "capability.grant": _rights("grant"),
-    "capability.revoke": _rights("revoke"),
+    "capability.grant": _rights("grant", "granted {what}", "granted {what}"),
+    "capability.revoke": _rights("revoke", "revoked from {what}", "revoked the grants of {what}"),
     "capability.grant-ack": _granted,
     "room.invite": _about("invited", "handle", "guest"),
     "room.kick": _about("kicked", "participant"),
+    "chat.acknowledge": _marked("acknowledged"),
+    "chat.cancel": _marked("cancelled"),
+    "participant": _to_participant,
     "reasoning": _thinking,
 }
 """By the whole kind without its context, by protocol and operation, or by protocol."""

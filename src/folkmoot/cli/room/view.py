@@ -14,6 +14,7 @@ from folkmoot.cli.room.deciding import Deciding
 from folkmoot.cli.room.doing import Doing
 from folkmoot.cli.room.look import Looks
 from folkmoot.cli.room.rest import Entrance, RoomsClient, listed
+from folkmoot.cli.room.rights import Holder
 from folkmoot.cli.room.screen import Screen
 from folkmoot.cli.room.status import Situation, card, status_line
 from folkmoot.cli.room.stay import Company, aside, envelope_of, inside, missing
@@ -43,8 +44,9 @@ class View:
         self._looks = Looks()
         self._now = Situation(room.name, room.me.id, len(room.participants))
         self._company = Company()
-        self._screen = Screen(self, Names(lambda: room.participants))
-        self._doing = Doing(room, self._screen, self._company, self._now)
+        self._holder = Holder(lambda: room.me.capabilities)
+        self._screen = Screen(self, Names(lambda: room.participants, self._holder))
+        self._doing = Doing(room, self._screen, self._company, self._now, self._holder)
         self._rights = room.me.capabilities
         self._shown = 0
         """The last message from before that was shown; it may come again as one of the first."""
@@ -82,7 +84,7 @@ class View:
     async def _find_waiting(self) -> None:
         found = await aside(lambda: self._rest.proposals(self._room.name, "open"))
         room = await aside(lambda: self._rest.get(self._room.name))
-        self._doing.deciding = deciding = Deciding(self._room.me.id, quorum_of(room))
+        self._doing.deciding = deciding = Deciding(self._room.me.id, quorum_of(room), self._holder)
         for proposal in reversed(found):
             if isinstance(message := proposal.get("message"), dict):
                 deciding.see(message)
@@ -95,7 +97,7 @@ class View:
         if isinstance(message, Gap):
             lost = missing(message)
             self._doing.note(f"{lost[0].upper()}{lost[1:]}.")
-            # After a gap the numbers may begin anew.
+            # After a gap the numbers may start again.
             self._shown = 0
             with suppress(FolkmootError):
                 await self._find_waiting()
@@ -103,6 +105,7 @@ class View:
             envelope = envelope_of(message)
             self._doing.show(self._looks.look(envelope))
             self._doing.deciding.see(envelope)
+            self._doing.toolbox.see(envelope)
         self._now.here = len(self._room.participants)
         self._screen.refresh()
 

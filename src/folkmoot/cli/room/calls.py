@@ -1,0 +1,189 @@
+"""Tools in a room from the command line: list them, call one, propose something."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import typer
+
+from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature
+from folkmoot.cli.asking import AsOption, UrlOption
+from folkmoot.cli.client import HubClient
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import say
+from folkmoot.cli.room import options as given
+from folkmoot.cli.room import slash
+from folkmoot.cli.room.rest import Entrance, RoomsClient, entrance, listed
+from folkmoot.cli.room.tellers import content_of, spelled
+from folkmoot.cli.show import Column, tell_table, word
+from folkmoot.cli.text import lines, one_line, say_data
+from folkmoot.core.errors import ToolRefused
+
+LIST_SECONDS: Final = 5
+CALL_SECONDS: Final = 30
+COLUMNS: Final = (
+    Column("Of", "bold"), Column("Tool", wide=True), Column("What it does", "dim", wide=True),
+)  # fmt: skip
+
+
+def tools(
+    name: given.RoomArgument,
+    to: given.WhoseOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tools that the participants of a room offer.
+
+    Arguments in brackets can be left out. Needs the right mcp.request.tools/list, which members
+    have unless the room says otherwise.
+    """
+    found = list_tools(account(name, url, handle), name, to)
+    if as_json:
+        say_data(found)
+        return
+    tell_table(COLUMNS, map(row, listed(found.get("tools"))), "Nobody in the room offers tools.")
+    silent = found.get("unanswered")
+    if isinstance(silent, list) and silent:
+        say(f"No answer from {', '.join(map(word, silent))}.", err=True)
+    for member, why in (("left_out", "the list is too long"), ("not_asked", "there are too many")):
+        if isinstance(count := found.get(member), int) and count:
+            say(f"{count} more are not shown: {why}. --to NAME shows those of one.", err=True)
+
+
+def row(tool: dict[str, Any]) -> tuple[str, ...]:
+    """One tool in a line."""
+    about = tool.get("description")
+    first = about.strip().partition("\n")[0] if isinstance(about, str) else ""
+    return word(tool.get("to")), one_line(signature(tool)), one_line(first)
+
+
+def call(
+    name: given.RoomArgument,
+    tool: given.ToolArgument,
+    arguments: given.ArgumentsArgument = None,
+    to: given.WhoseOption = None,
+    reason: given.WhyOption = None,
+    wait: given.WaitOption = CALL_SECONDS,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Call a tool of a participant, and print its answer.
+
+    Where you may only propose the call, it is proposed: someone who may can approve it.
+    """
+    who = account(name, url, handle)
+    to, schema = whose(who, name, tool, to)
+    wanted = {
+        "room": name, "tool": tool, "arguments": typed(arguments, schema), "to": to,
+        "reason": reason, "wait": wait,
+    }  # fmt: skip
+    answer = who.call("room/call", wanted, wait=wait)
+    if as_json:
+        say_data(answer)
+        return
+    tell_answer(answer, tool)
+
+
+def tell_answer(answer: dict[str, Any], tool: str) -> None:
+    """What came of a call."""
+    by = word(answer.get("to"))
+    match answer.get("state"):
+        case "proposed":
+            number = word(answer.get("seq"))
+            say(f"You may not call {tool} yourself, so it was proposed as #{number}.", err=True)
+        case "waiting":
+            raise ToolRefused(
+                f"{by} has not answered yet; 'folkmoot room history' shows the answer when it "
+                "comes."
+            )
+        case "failed":
+            error = answer.get("error")
+            told = error.get("message") if isinstance(error, dict) else None
+            raise ToolRefused(f"{by}: {one_line(str(told or 'the call failed'))}")
+        case _:
+            result = answer.get("result")
+            result = result if isinstance(result, dict) else {}
+            text = content_of(result) or spelled(result)
+            if result.get("isError"):
+                raise ToolRefused(f"{by}: {one_line(text)}")
+            for line in lines(text):
+                say(line)
+
+
+def propose(
+    name: given.RoomArgument,
+    what: given.ProposedArgument,
+    arguments: given.ArgumentsArgument = None,
+    to: given.WhoseOption = None,
+    reason: given.WhyOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Propose that a tool be called, or that another request be made.
+
+    Someone who may make the request can approve it.
+    """
+    who = entrance(name, url, handle)
+    method, context = slash.method_of(what)
+    schema = None
+    if method == "tools/call" and arguments and not who.guest:
+        try:
+            to_ask, schema = whose(HubClient(who.hub, who.token), name, context or "", to)
+        except ToolRefused:
+            # Whoever approves it may know better who offers it.
+            to_ask = None
+        to = to or to_ask
+    made = slash.proposal(method, context, typed(arguments, schema))
+    payload = {**made.payload, "reason": reason} if reason else made.payload
+    answer = RoomsClient(who).post(name, made.kind, payload, to=[to] if to else None)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Proposed as #{word(answer.get('seq'))}.")
+
+
+def account(room: str, url: str | None, handle: str | None) -> HubClient:
+    """The hub, as an account; a guest uses tools where they are."""
+    who: Entrance = entrance(room, url, handle)
+    if who.guest:
+        raise ToolRefused(
+            f"As a guest, use /tools and /call in the room: 'folkmoot room join {room}'."
+        )
+    return HubClient(who.hub, who.token)
+
+
+def list_tools(hub: HubClient, room: str, to: str | None) -> dict[str, Any]:
+    """The tools of a room as the hub lists them."""
+    arguments = {"room": room, "to": to, "wait": LIST_SECONDS}
+    return hub.call("room/tools", arguments, wait=LIST_SECONDS)
+
+
+def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | None, Any]:
+    """Who offers a tool, and the schema of its arguments where that is known."""
+    try:
+        found = listed(list_tools(hub, room, to).get("tools"))
+    except ToolRefused:
+        if to is None:
+            raise
+        return to, None
+    offers = [it for it in found if it.get("name") == tool]
+    if to is not None or len(offers) == 1:
+        return to or str(offers[0].get("to")), offers[0].get("inputSchema") if offers else None
+    if not offers:
+        raise ToolRefused(f"Nobody in the room offers {one_line(tool)}.")
+    named = " and ".join(word(it.get("to")) for it in offers)
+    raise ToolRefused(f"{named} offer {one_line(tool)}; say whose with --to.")
+
+
+def typed(arguments: list[str] | None, schema: Any) -> dict[str, Any]:
+    """The arguments as the tool takes them."""
+    try:
+        return read_arguments(arguments or (), schema)
+    except ArgumentMistake as error:
+        raise typer.BadParameter(str(error).rstrip(".")) from None

@@ -1,0 +1,188 @@
+"""Tools in a room, from the command line and in the live view: real hub, real agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from folkmoot.cli.exits import ExitCode
+from folkmoot.client import Room
+from tests.cli.conftest import Hub, Person
+from tests.cli.roomers import post, token_of
+from tests.cli.terminal import Terminal
+
+JOIN = ("room", "join", "planning")
+
+
+class Harbour(NamedTuple):
+    """A room with its owner, a member, and an agent that knows the tides."""
+
+    ada: Person
+    bob: Person
+    called: list[dict[str, Any]]
+
+
+@contextmanager
+def agent(hub: str, token: str, called: list[dict[str, Any]]) -> Iterator[None]:
+    """An agent in the room until the end."""
+    ready: Future[Callable[[], None]] = Future()
+
+    async def serve() -> None:
+        done = asyncio.Event()
+        async with Room(hub, room="planning", token=token) as room:
+
+            @room.tool
+            def high_water(harbour: str, days: int = 1) -> str:
+                """When the tide is highest.
+
+                In local time.
+                """
+                called.append({"harbour": harbour, "days": days})
+                if harbour == "Atlantis":
+                    raise ValueError
+                return "six o'clock"
+
+            loop = asyncio.get_running_loop()
+            ready.set_result(lambda: loop.call_soon_threadsafe(done.set))
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    stop = ready.result(30)
+    try:
+        yield
+    finally:
+        stop()
+        thread.join(30)
+
+
+@pytest.fixture
+def harbour(start_hub: Callable[..., Hub], person: Callable[..., Person]) -> Iterator[Harbour]:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+    ada, bob, tides = person(hub, "ada"), person(hub, "bob"), person(hub, "tides", "--agent")
+    assert ada("room", "create", "planning").code == 0
+    called: list[dict[str, Any]] = []
+    with agent(hub.url, token_of(tides), called):
+        yield Harbour(ada, bob, called)
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
+    harbour: Harbour,
+) -> None:
+    ada, bob, called = harbour
+    for who in (ada, bob):
+        ran = who("room", "tools", "planning")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.split("  ") == [
+            "tides", "high_water harbour [days]", "When the tide is highest.\n",
+        ]  # fmt: skip
+    assert ada.json("room", "tools", "planning", "--to", "tides")["tools"][0]["to"] == "tides"
+    ran = ada("room", "call", "planning", "high_water", "harbour=12", "days=2")
+    assert ran == (0, "six o'clock\n", "")
+    assert called == [{"harbour": "12", "days": 2}]
+    answer = ada.json("room", "call", "planning", "high_water", '{"harbour": "Rye"}')
+    assert answer["state"] == "answered"
+
+    ran = bob("room", "call", "planning", "high_water", "harbour=Rye", "--reason", "I sail.")
+    (proposal,) = ada.json("room", "proposals", "planning")["proposals"]
+    number = proposal["seq"]
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == f"You may not call high_water yourself, so it was proposed as #{number}.\n"
+    assert proposal["message"]["payload"]["reason"] == "I sail."
+    assert 'high_water harbour: "Rye"' in ada("room", "proposals", "planning").out
+    assert ada("room", "approve", "planning", str(number)).code == 0
+
+    ran = ada("room", "propose", "planning", "high_water", "days=3")
+    assert ran.out.startswith("Proposed as #")
+    latest = ada.json("room", "proposals", "planning")["proposals"][0]
+    assert (latest["kind"], latest["to"]) == ("mcp.proposal.tools/call:high_water", ["tides"])
+    assert latest["message"]["payload"]["params"]["arguments"] == {"days": 3}
+    ran = bob("room", "propose", "planning", "resources/read:docs://intro")
+    latest = ada.json("room", "proposals", "planning")["proposals"][0]
+    assert latest["message"]["payload"]["params"] == {"uri": "docs://intro"}
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour) -> None:
+    ada, _, called = harbour
+    call = ("room", "call", "planning")
+    for arguments, code, sentence in (
+        (("low_water",), ExitCode.FAILED, "Nobody in the room offers low_water."),
+        (("high_water", "days=soon"), ExitCode.USAGE, "days must be an integer, not 'soon'"),
+        (("high_water", "Rye"), ExitCode.USAGE, "Arguments are written name=value, not 'Rye'"),
+        (("high_water",), ExitCode.FAILED, "tides: Object missing required field `harbour`."),
+        (("high_water", "harbour=Atlantis"), ExitCode.FAILED, "tides: The tool high_water failed."),
+        (("high_water", "harbour=x", "--to", "zoe"), ExitCode.FAILED, "zoe is not in the room."),
+    ):
+        ran = ada(*call, *arguments)
+        assert (ran.code, ran.out) == (code, "")
+        assert sentence.lower() in ran.err.lower()
+    assert len(called) == 1
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
+    harbour: Harbour,
+) -> None:
+    ada, bob, _ = harbour
+    with ada.at_terminal(*JOIN, rows=40) as hers, bob.at_terminal(*JOIN, rows=40) as his:
+        hers.wait_for("live").type("/tools\r")
+        hers.wait_for("  high_water harbour [days]  When the tide is highest.")
+        hers.type("/call high_water harbour=Rye\r")
+        hers.wait_for("ada asked tides: high_water harbour=Rye").wait_for("tides: six o'clock")
+        his.wait_for("tides: six o'clock").type("/call high_water harbour=Rye @tides\r")
+        his.wait_for("You may not call high_water yourself, so it was proposed as #")
+        hers.wait_for("1 proposal: Tab")
+        assert 'harbour: "Rye"' in hers.text
+        number = json.loads(ada("room", "proposals", "planning", "--json").out)["proposals"][0][
+            "seq"
+        ]
+        assert f"bob proposes #{number} to tides: high_water" in hers.text
+        hers.type("\t").wait_for("bob asks tides for high_water").type("a")
+        his.wait_for(f"ada approved #{number}").wait_for(f"six o'clock  re #{number}")
+        assert "mcp." not in his.text
+        assert "tools/call" not in his.text
+        his.type("/call high_water Rye\r").wait_for("Arguments are written name=value, not 'Rye'.")
+        his.type("/call low_water\r").wait_for("Nobody here offers low_water.")
+        his.type("/call\r").wait_for("Usage: /call TOOL [NAME=VALUE…] [@WHO]")
+        his.type("/raw\r").wait_for("Messages are shown with their kinds from now on.")
+        hers.type("/call high_water harbour=Rye\r")
+        his.wait_for("request tools/call:high_water").wait_for("response tools/call:high_water")
+
+
+@pytest.mark.requirement("room.keys-by-right")
+def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(
+    harbour: Harbour,
+) -> None:
+    ada, bob, _ = harbour
+    call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
+    with bob.at_terminal(*JOIN, rows=40) as his:
+        his.wait_for("live")
+        proposed = post(ada, "planning", "mcp.proposal.tools/call", call, to=["tides"])
+        his.wait_for(f"ada proposes #{proposed['seq']}").type("\t/help\r").wait_for("/propose TOOL")
+        his.wait_for(lambda it: "planning · bob" in status(it))
+        assert "Tab" not in status(his)
+        for command in ("/kick", "/grant", "/invite", "/reject"):
+            assert command not in his.text
+        ada("room", "grant", "planning", "bob", "mcpx.reject.proposal")
+        his.wait_for("1 proposal: Tab").type("\t").wait_for("r reject · Esc back")
+        assert "approve ·" not in his.text
+        his.type("a").type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
+        ada("room", "grant", "planning", "bob", "mcp.request.tools/call:high_water")
+        his.wait_for("You may now: ").type("\t").wait_for("a approve · r reject · Esc back")
+        his.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
+        states = [it["state"] for it in ada.json("room", "proposals", "planning")["proposals"]]
+        assert states == ["open"]
+
+
+def status(terminal: Terminal) -> str:
+    """The status line."""
+    return terminal.text.splitlines()[-1]
