@@ -10,7 +10,7 @@ from typer.main import get_command
 from docs.pages.markdown import document, table
 from folkmoot.cli.exits import MEANINGS
 from folkmoot.cli.output import PROGRAM
-from folkmoot.cli.program import app
+from folkmoot.cli.program import COMMANDS, OLD_NAMES, app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ is one line, `folkmoot: error: …`, and an exit code of the table below. On a t
 some colour unless `NO_COLOR` is set; in a pipe it is plain text. Completion for your shell is set
 up by `folkmoot --install-completion`."""
 
+OLDER = """\
+## Earlier names
+
+These still work, and print the present name on stderr:"""
+
 EXIT_CODES = """\
 ## Exit codes
 
@@ -29,11 +34,19 @@ What a script may rely on:"""
 
 def page() -> str:
     """The whole page."""
+    sections = (
+        [heading, ", ".join(f"[`{name}`](#folkmoot-{name})" for name in section)]
+        for heading, section in COMMANDS.items()
+    )
+    older = ([f"`{old}`", f"`{PROGRAM} {' '.join(now)}`"] for old, now in OLD_NAMES.items())
     codes = ([str(code.value), meaning] for code, meaning in MEANINGS.items())
     return document(
         "# Commands",
         INTRODUCTION,
+        table(["For", "Commands"], sections),
         *described(get_command(app), PROGRAM),
+        OLDER,
+        table(["Earlier", "Now"], older),
         EXIT_CODES,
         table(["Code", "Meaning"], codes),
     )
@@ -47,7 +60,8 @@ def described(command: Any, path: str) -> Iterator[str]:
     if rows:
         yield table(["Option", "Meaning"], rows)
     for name, inner in getattr(command, "commands", {}).items():
-        yield from described(inner, f"{path} {name}")
+        if not inner.hidden:
+            yield from described(inner, f"{path} {name}")
 
 
 def row(param: Any) -> list[str]:

@@ -140,8 +140,8 @@ def test_long_lists_are_shown_page_by_page(both: tuple[Person, Person]) -> None:
 
 def test_people_are_found_kept_and_kept_away(both: tuple[Person, Person]) -> None:
     ada, bob = both
-    assert bob("profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
-        "Your profile is changed.\n"
+    assert bob("account", "profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
+        "Profile updated.\n"
     )
     assert ada("search", "bo").out == "@bob  Bob B  Builds\\x0aboats\n"
     assert "Bob B" in ada("lookup", "bob").out
@@ -195,16 +195,16 @@ def test_a_lost_token_is_replaced_and_the_old_one_ends(
     copied = tmp_path / "thief.json"
     copied.touch(0o600)
     copied.write_text((tmp_path / "ada.json").read_text())
-    assert stolen("whoami").code == 0
-    assert "connect CLIENT --force" in ada("recover", "ada").out
-    assert ada("whoami").code == 0
-    assert stolen("whoami").code == ExitCode.SIGNED_OUT
+    assert stolen("account", "whoami").code == 0
+    assert "connect CLIENT --force" in ada("account", "recover", "ada").out
+    assert ada("account", "whoami").code == 0
+    assert stolen("account", "whoami").code == ExitCode.SIGNED_OUT
 
 
 def test_a_handle_is_changed_and_an_account_left(both: tuple[Person, Person]) -> None:
     ada, bob = both
-    assert ada("change-handle", "countess").code == 0
-    assert "@countess" in ada("whoami").out
+    assert ada("account", "change-handle", "countess").code == 0
+    assert "@countess" in ada("account", "whoami").out
     assert bob("send", "ada", "Still you?").code == 0
     assert "Still you?" in ada("inbox").out
     assert "Still you?" in bob("thread", "ada").out
@@ -212,8 +212,8 @@ def test_a_handle_is_changed_and_an_account_left(both: tuple[Person, Person]) ->
     assert bob("contacts", "remove", "ada").out == "@countess is no longer a contact of yours.\n"
     assert bob("block", "ada").out == "@countess can no longer write to you.\n"
     assert bob("unblock", "ada").out == "@countess can write to you again.\n"
-    assert ada("change-handle", "bob").err == "folkmoot: error: Handle already taken.\n"
-    assert ada("delete-account", "--yes").code == 0
+    assert ada("account", "change-handle", "bob").err == "folkmoot: error: Handle already taken.\n"
+    assert ada("account", "delete", "--yes").code == 0
     assert ada("inbox").code == ExitCode.SIGNED_OUT
     assert bob("send", "countess", "Gone?").err == "folkmoot: error: User not found.\n"
 

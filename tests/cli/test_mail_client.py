@@ -98,8 +98,8 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
     assert json.loads(keys.read_text()) == {
         "accounts": [{"hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE}]
     }
-    for command in (["whoami"], ["accounts"], ["accounts", "--json"], ["whoami", "--json"]):
-        later = cli(*command)
+    for command in (["whoami"], ["list"], ["list", "--json"], ["whoami", "--json"]):
+        later = cli("account", *command)
         assert later.code == 0
         assert TOKEN not in later.out + later.err
         assert CODE not in later.out + later.err
@@ -126,23 +126,23 @@ def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_to
 def test_recover_uses_the_code_that_was_kept(
     ada: Callable[..., Ran], hub: Scripted, keys: Path
 ) -> None:
-    ran = ada("recover", "ada")
+    ran = ada("account", "recover", "ada")
     assert ran.code == 0
     assert NEW_TOKEN in ran.out
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
     kept = json.loads(keys.read_text())["accounts"]
     assert kept == [{"hub": hub.url, "handle": "ada", "token": NEW_TOKEN, "recovery_code": CODE}]
-    ada("whoami")
+    ada("account", "whoami")
     assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
 
 
 def test_recover_reads_the_code_from_the_standard_input(
     cli: Callable[..., Ran], hub: Scripted
 ) -> None:
-    ran = cli("recover", "ada", "--url", hub.url, stdin=f"{CODE}\n")
+    ran = cli("account", "recover", "ada", "--url", hub.url, stdin=f"{CODE}\n")
     assert ran.code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
-    nothing = cli("recover", "bob", "--url", hub.url, stdin="")
+    nothing = cli("account", "recover", "bob", "--url", hub.url, stdin="")
     assert nothing.code == ExitCode.USAGE
     assert "no recovery code" in nothing.err
 
@@ -188,7 +188,7 @@ def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub
         ran = ada(*command)
         assert ran.code == 0, ran
         assert hub.asked == [(tool, arguments, f"Bearer {TOKEN}")]
-    assert ada("whoami").code == ExitCode.SIGNED_OUT
+    assert ada("account", "whoami").code == ExitCode.SIGNED_OUT
 
 
 @pytest.mark.requirement("crypto.mode-shown")
@@ -390,7 +390,7 @@ def test_a_token_the_hub_does_not_know_has_an_exit_code_of_its_own(
     hub.refusals["msg/inbox"] = "Authentication required."
     ran = ada("inbox")
     assert ran.code == ExitCode.SIGNED_OUT
-    assert "folkmoot recover" in ran.err
+    assert "folkmoot account recover" in ran.err
 
 
 def test_someone_without_an_account_is_told_how_to_get_one(
@@ -442,7 +442,7 @@ def test_an_address_that_is_none_is_a_mistake(cli: Callable[..., Ran], url: str)
 def test_an_account_is_deleted_only_by_someone_who_means_it(
     ada: Callable[..., Ran], hub: Scripted, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    ran = ada("delete-account")
+    ran = ada("account", "delete")
     assert ran.code == ExitCode.USAGE
     assert "--yes" in ran.err
     assert hub.asked == []
@@ -453,28 +453,28 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
 ) -> None:
     hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
     second = ada("register", "bob")
-    assert f"Commands go on as @ada on {hub.url}" in second.out
+    assert f"Commands still run as @ada on {hub.url}" in second.out
     assert "Next: 'folkmoot connect CLIENT --as bob' adds" in second.out
     assert "Next: give the token to the program" in ada("register", "bob", "--agent").out
     hub.asked.clear()
-    ada("whoami")
-    ada("whoami", "--as", "@Bob")
-    ada("accounts", "use", "bob")
-    ada("whoami")
+    ada("account", "whoami")
+    ada("account", "whoami", "--as", "@Bob")
+    ada("account", "use", "bob")
+    ada("account", "whoami")
     assert [asked.authorization for asked in hub.asked] == [
         f"Bearer {TOKEN}", f"Bearer {NEW_TOKEN}", f"Bearer {NEW_TOKEN}",
     ]  # fmt: skip
-    assert [it["handle"] for it in json.loads(ada("accounts", "--json").out)] == ["bob", "ada"]
-    assert ada("accounts", "forget", "bob").code == 0
-    assert ada("whoami", "--as", "bob").code == ExitCode.SIGNED_OUT
-    assert ada("whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
+    assert [it["handle"] for it in json.loads(ada("account", "--json").out)] == ["bob", "ada"]
+    assert ada("account", "forget", "bob").code == 0
+    assert ada("account", "whoami", "--as", "bob").code == ExitCode.SIGNED_OUT
+    assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
 
 
 def test_credentials_that_others_can_read_are_not_used(
     ada: Callable[..., Ran], keys: Path, hub: Scripted
 ) -> None:
     keys.chmod(0o644)
-    ran = ada("whoami")
+    ran = ada("account", "whoami")
     assert ran.code == ExitCode.FAILED
     assert "others can read it" in ran.err
     assert hub.asked == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     [], ["serve"], ["status"], ["doctor"], ["backup"], ["config"], ["config", "show"],
-    ["config", "check"], ["config", "schema"], ["export"], ["register"], ["recover"], ["whoami"],
-    ["accounts"], ["accounts", "use"], ["accounts", "forget"], ["profile"], ["change-handle"],
-    ["delete-account"], ["connect"], ["inbox"], ["send"], ["reply"], ["threads"], ["thread"],
+    ["config", "check"], ["config", "schema"], ["export"], ["register"], ["account"],
+    ["account", "recover"], ["account", "whoami"], ["account", "list"], ["account", "use"],
+    ["account", "forget"], ["account", "profile"], ["account", "change-handle"],
+    ["account", "delete"], ["room", "tools"], ["room", "call"], ["room", "propose"], ["connect"],
+    ["inbox"], ["send"], ["reply"], ["threads"], ["thread"],
     ["contacts"], ["contacts", "list"], ["contacts", "add"], ["contacts", "remove"], ["lookup"],
     ["search"], ["block"], ["unblock"], ["invite"],
 ]  # fmt: skip
@@ -42,19 +45,46 @@ def test_every_command_explains_itself_within_eighty_columns(
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: {' '.join(['folkmoot', *command])} ")
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert "..." not in ran.out.replace("[ARGS]...", "")
+    assert "..." not in re.sub(r"\[[A-Z=]+\]\.\.\.", "", ran.out)
 
 
-def test_the_commands_are_listed_in_the_order_of_the_table(folkmoot: Callable[..., Any]) -> None:
-    _, _, listed = folkmoot("--help").out.partition("Commands:\n")
-    names = [line.split()[0] for line in listed.partition("\n\n")[0].splitlines()]
-    assert names == list(program.COMMANDS)
+def test_the_help_lists_every_command_once_under_six_headings(
+    folkmoot: Callable[..., Any],
+) -> None:
+    shown = folkmoot("--help").out
+    assert len(program.COMMANDS) == 6
+    place = -1
+    for heading, section in program.COMMANDS.items():
+        place = shown.index(f"\n{heading}:\n", place + 1)
+        rows = shown[place:].partition(":\n")[2].partition("\n\n")[0].splitlines()
+        assert [row.split()[0] for row in rows] == list(section)
+
+
+@pytest.mark.parametrize(("old", "now"), list(program.OLD_NAMES.items()), ids=lambda it: str(it))
+def test_an_earlier_name_of_a_command_works_and_says_what_it_is_called_now(
+    folkmoot: Callable[..., Any], old: str, now: tuple[str, ...]
+) -> None:
+    before, after = folkmoot(old, "--help"), folkmoot(*now, "--help")
+    assert (before.code, before.out) == (0, after.out)
+    assert before.err == f"folkmoot: hint: 'folkmoot {old}' is now 'folkmoot {' '.join(now)}'.\n"
+    assert after.err == ""
+    assert not re.search(rf"^  {old} ", folkmoot("--help").out, re.MULTILINE)
+
+
+def test_the_earlier_group_of_accounts_takes_its_commands_along(
+    folkmoot: Callable[..., Any], tmp_path: Path
+) -> None:
+    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "credentials.json")}
+    assert json.loads(folkmoot("accounts", "--json", **mine).out) == []
+    used = folkmoot("accounts", "use", "bob", **mine)
+    assert used.code == ExitCode.SIGNED_OUT
+    assert used.err.startswith("folkmoot: hint: 'folkmoot accounts' is now 'folkmoot account'.\n")
 
 
 @pytest.mark.parametrize(
     "command",
     [["contacts", "--as", "bob", "add", "cy"], ["contacts", "--json", "list"],
-     ["accounts", "--json", "use", "bob"]],
+     ["account", "--json", "use", "bob"]],
     ids=" ".join,
 )  # fmt: skip
 def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
@@ -93,8 +123,9 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
          "--wait must be a whole number from 0 to 55, not '100'", "folkmoot inbox"),
         (["inbox", "--limit", "x"],
          "--limit must be a whole number from 1 to 100, not 'x'", "folkmoot inbox"),
-        (["profile", "--privacy", "secret"],
-         "--privacy must be public, contacts_only or private, not 'secret'", "folkmoot profile"),
+        (["account", "profile", "--privacy", "secret"],
+         "--privacy must be public, contacts_only or private, not 'secret'",
+         "folkmoot account profile"),
         (["send", "bob", "Hi", "--priority", "high"],
          "--priority must be urgent, normal, low or fyi, not 'high'", "folkmoot send"),
         (["connect", "emacs"],

@@ -59,7 +59,8 @@ def test_every_command_and_option_is_documented() -> None:
             if param.param_type_name == "option" and not param.hidden:
                 assert any(word.split()[0] == param.opts[0] for word in said), param.opts
         for inner_name, inner in getattr(command, "commands", {}).items():
-            check(inner, f"{path} {inner_name}")
+            if not inner.hidden:
+                check(inner, f"{path} {inner_name}")
 
     check(get_command(app), "folkmoot")
 
@@ -105,9 +106,9 @@ def test_every_decision_is_listed_under_its_number_and_title() -> None:
     index = pages()["docs/decisions/README.md"]
     files = sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
     assert index.links == files
-    for number, file in enumerate(files, start=1):
+    for file in files:
         title = pages()[f"docs/decisions/{file}"].text.splitlines()[0]
-        assert file.startswith(f"{number:04}-")
+        number = int(file[:4])
         assert title.startswith(f"# {number}. ")
         assert f"{number}. [{title.removeprefix(f'# {number}. ')}]({file})" in index.text
 

@@ -130,7 +130,7 @@ def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSign
     """The hub's reason as an error."""
     if unauthorised or reason.startswith(NO_ACCOUNT):
         return NotSignedIn(
-            f"{NO_ACCOUNT} The hub does not accept the saved token; 'folkmoot recover HANDLE' gets "
-            "a new one."
+            f"{NO_ACCOUNT} The hub does not accept the saved token; 'folkmoot account recover "
+            "HANDLE' gets a new one."
         )
     return ToolRefused(reason[:MOST_REASON])

@@ -1,9 +1,10 @@
-"""Your accounts: make one, get one back, show and change it, leave."""
+"""Your accounts: create one, recover one, show, change and delete it, choose which to use."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -38,7 +39,7 @@ InviteOption = Annotated[
     ),
 ]  # fmt: skip
 AgentOption = Annotated[
-    bool, typer.Option("--agent", help="The account of a program.", show_default=False)
+    bool, typer.Option("--agent", help="The account is for a program.", show_default=False)
 ]
 WantedArgument = Annotated[
     str, handle_argument("The handle you want: 3 to 20 letters, digits and underscores.")
@@ -52,7 +53,7 @@ PrivacyOption = Annotated[
     ),
 ]  # fmt: skip
 YesOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
+    bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
 ]
 NewHandleArgument = Annotated[
     str, typer.Argument(metavar="NEW", help="The new handle.", show_default=False)
@@ -72,7 +73,7 @@ def register(
     agent: AgentOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an account on a hub, and keep its token here.
+    """Create an account on a hub, and save its token here.
 
     The token and the recovery code are shown once. Keep them in a safe place.
     """
@@ -101,10 +102,10 @@ def invite_of(given: str, url: str | None) -> tuple[str, str | None]:
 
 
 def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption = False) -> None:
-    """Get a new token with the recovery code; the old one ends.
+    """Get a new token with the recovery code.
 
-    The code that was kept here is used; where none was, it is asked for, or read from the standard
-    input.
+    The old token stops working. Uses the recovery code saved here; if none is saved, asks for it,
+    or reads it from the standard input.
     """
     keyring = read_keyring()
     hub = hub_for(keyring, url)
@@ -119,7 +120,7 @@ def ask_code() -> str:
         return str(typer.prompt("Recovery code", hide_input=True, err=True)).strip()
     code = sys.stdin.readline(100).strip() if sys.stdin else ""
     if not code:
-        raise typer.BadParameter("no recovery code came from the standard input")
+        raise typer.BadParameter("the standard input has no recovery code")
     return code
 
 
@@ -148,7 +149,7 @@ def what_next(tool: str, arguments: dict[str, Any], keyring: Keyring, login: Log
     chosen = "" if keyring.accounts[0] == login else f" --as {login.handle}"
     if tool == "msg/recover":
         return (
-            "The old token ended. Next: "
+            "The old token no longer works. Next: "
             f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
         )
     if arguments.get("account_type") == "agent":
@@ -176,15 +177,18 @@ def show_secrets(login: Login, *, as_json: bool) -> None:
     for line in aligned([(name, value) for name, value in rows if value]):
         say(f"  {line}")
     say()
-    say("Keep both in a safe place: they are not shown again, and whoever has one is you.")
+    say("Keep both in a safe place. They are not shown again; anyone who has one can act as you.")
 
 
 def tell_kept(keyring: Keyring, login: Login) -> None:
     """Where the account is kept, and how to use it."""
-    say(f"They are also kept in {credentials_path()}, which only you can read.")
+    say(f"They are also saved in {credentials_path()}, which only you can read.")
     first = keyring.accounts[0]
     if first != login:
-        say(f"Commands go on as {first.name}; 'folkmoot accounts use {login.handle}' changes that.")
+        say(
+            f"Commands still run as {first.name}. 'folkmoot account use {login.handle}' changes "
+            "the default."
+        )
 
 
 def whoami(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
@@ -226,7 +230,7 @@ def profile(
     if as_json:
         say_data(answer)
     else:
-        say("Your profile is changed.")
+        say("Profile updated.")
 
 
 def change_handle(
@@ -236,7 +240,10 @@ def change_handle(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take another handle; the old one leads to you for 30 days."""
+    """Change your handle.
+
+    The old one redirects to you for 30 days.
+    """
     with changing() as keyring:
         login = keyring.find(url, handle)
         answer = HubClient(login.hub, login.token).call("msg/change_handle", {"new_handle": new})
@@ -245,16 +252,16 @@ def change_handle(
     if as_json:
         say_data(answer)
     else:
-        say(f"You are @{changed.handle} now; @{login.handle} leads to you for 30 days.")
+        say(f"You are now @{changed.handle}. @{login.handle} redirects to you for 30 days.")
 
 
 def delete_account(
     url: UrlOption = None, handle: AsOption = None, *, yes: YesOption = False
 ) -> None:
-    """Delete your account and all its mail, for good.
+    """Delete your account and all its mail permanently.
 
-    What you said in rooms stays there, and backups of the hub that were made before keep what they
-    held. Asks for your handle first, unless --yes is given.
+    What you said in rooms stays there, and older backups of the hub still contain your mail. Asks
+    for your handle first, unless --yes is given.
     """
     login = read_keyring().find(url, handle)
     if not yes:
@@ -262,56 +269,77 @@ def delete_account(
     with changing() as keyring:
         HubClient(login.hub, login.token).call("msg/delete_account", {"confirm": login.handle})
         keyring.drop(login)
-    say(f"{login.name} is deleted. Backups of the hub that were made before keep what they held.")
+    say(f"Deleted {login.name}. Older backups of the hub still contain your mail.")
 
 
 def confirm(login: Login) -> None:
     """Let only someone go on who types the handle."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("--yes is needed where nobody can be asked")
-    complain(f"this deletes {login.name} and all its mail, for good.", kind="warning")
-    typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
+        raise typer.BadParameter("--yes is needed when there is no terminal to ask on")
+    complain(f"this deletes {login.name} and all its mail permanently.", kind="warning")
+    typed = str(
+        typer.prompt("Type the handle to confirm", default="", show_default=False, err=True)
+    )
     if typed.strip().removeprefix("@").lower() != login.handle:
         say("Nothing was deleted.", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 
-accounts = typer.Typer(
-    help="Show the accounts kept here, and choose the one to use.", rich_markup_mode=None
-)
+app = typer.Typer(help="Show, change, recover or delete your accounts.", rich_markup_mode=None)
 
 
-@accounts.callback(invoke_without_command=True)
-def list_accounts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """Show the accounts kept here, and choose the one to use."""
-    if ctx.invoked_subcommand is not None:
+@app.callback(invoke_without_command=True)
+def root(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
+    """Show, change, recover or delete your accounts. Without a command, list them."""
+    if ctx.invoked_subcommand is None:
+        list_accounts(as_json=as_json)
+    else:
         check_place(ctx, as_json)
-        return
+
+
+def list_accounts(*, as_json: JsonOption = False) -> None:
+    """List the accounts saved on this computer."""
     kept = read_keyring().accounts
     if as_json:
         say_data([{"handle": login.handle, "hub": login.hub} for login in kept])
         return
     rows = [
-        (f"@{login.handle}", login.hub, "" if number else "used when none is named")
+        (f"@{login.handle}", login.hub, "" if number else "default")
         for number, login in enumerate(kept)
     ]
     columns = (Column("Handle", "bold"), Column("Hub"), Column(""))
-    tell_table(columns, rows, "No account is kept here.")
+    tell_table(columns, rows, "No account is saved here. 'folkmoot register HANDLE' creates one.")
 
 
-@accounts.command()
 def use(handle: HandleArgument, url: UrlOption = None) -> None:
-    """Use this account when none is named."""
+    """Make an account the default."""
     with changing() as keyring:
         login = keyring.find(url, handle)
         keyring.prefer(login)
-    say(f"Commands are as {login.name} now.")
+    say(f"Commands now run as {login.name}.")
 
 
-@accounts.command()
 def forget(handle: HandleArgument, url: UrlOption = None) -> None:
-    """Keep nothing of an account here; on its hub it stays."""
+    """Remove an account from this computer; it stays on its hub."""
     with changing() as keyring:
         login = keyring.find(url, handle)
         keyring.drop(login)
-    say(f"{login.name} is no longer kept here.")
+    say(f"{login.name} is no longer saved here.")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_accounts,
+    "use": use,
+    "forget": forget,
+    "whoami": whoami,
+    "profile": profile,
+    "change-handle": change_handle,
+    "recover": recover,
+    "delete": delete_account,
+}
+"""Every command of the group by its name."""
+
+for name, what in COMMANDS.items():
+    app.command(name)(what)
+# Whoever looks for the earlier name inside the group finds it.
+app.command("delete-account", hidden=True)(delete_account)

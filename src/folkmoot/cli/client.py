@@ -170,6 +170,7 @@ def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSign
     """The hub's reason as an error: it may be anyone's text, so it is made safe to show."""
     if unauthorised or reason.startswith(NO_ACCOUNT):
         return NotSignedIn(
-            "The hub does not accept the saved token; 'folkmoot recover HANDLE' gets a new one."
+            "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new "
+            "one."
         )
     return ToolRefused(one_line(reason[:MAX_REASON]))

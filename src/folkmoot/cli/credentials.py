@@ -108,7 +108,7 @@ def nobody(hub: str | None, handle: str | None) -> str:
     where = f" on {hub}" if hub else ""
     return (
         f"You are not signed in{who}{where}. 'folkmoot register HANDLE' makes an account; "
-        "'folkmoot recover HANDLE' gets back one you have."
+        "'folkmoot account recover HANDLE' gets back one you have."
     )
 
 
@@ -131,7 +131,7 @@ def read_keyring() -> Keyring:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise CredentialsUnusable(
                     f"{path}: others can read it; 'chmod 600' it, and if they may have read it, "
-                    "'folkmoot recover' makes its tokens worthless."
+                    "'folkmoot account recover' makes its tokens worthless."
                 )
             return msgspec.json.decode(file.read(MAX_BYTES), type=Keyring)
     except msgspec.DecodeError:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -48,17 +48,105 @@ DEBUG = "FOLKMOOT_DEBUG"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class InOrder(TyperGroup):
-    """Lists commands in the order of the table, groups among them."""
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Your account": {
+        "register": account.register,
+        "account": account.app,
+        "connect": connect.connect,
+        "bridge": bridge.app,
+    },
+    "Mail and people": {
+        "inbox": mail.inbox,
+        "send": mail.send,
+        "reply": mail.reply,
+        "threads": mail.threads,
+        "thread": mail.thread,
+        "archive": mail_changes.archive,
+        "star": mail_changes.star,
+        "mute": mail_changes.mute,
+        "delete": mail_changes.delete,
+        "delete-thread": mail_changes.delete_thread,
+        "contacts": people.contacts,
+        "lookup": people.lookup,
+        "search": people.search,
+        "block": people.block,
+        "unblock": people.unblock,
+        "blocks": people.blocks,
+        "invite": people.invite,
+    },
+    "Rooms": {
+        "room": room.app,
+    },
+    "Run a hub": {
+        "serve": serve.serve,
+        "status": status.status,
+        "doctor": doctor.doctor,
+        "config": config.app,
+        "backup": backup.backup,
+        "export": export.export,
+        "keys": keys.app,
+    },
+    "Tool servers and rights": {
+        "backends": backends.app,
+        "grant": grants.grant,
+        "revoke": grants.revoke,
+        "grants": grants.grants,
+    },
+    "Debug and build MCP servers": {
+        "proxy": proxy.app,
+        "tape": tape.app,
+        "names": names.app,
+        "new": new.app,
+    },
+}
+"""Every command and group of commands by its name, under the heading where the help lists it."""
+
+OLD_NAMES: dict[str, tuple[str, ...]] = {
+    "whoami": ("account", "whoami"),
+    "profile": ("account", "profile"),
+    "recover": ("account", "recover"),
+    "change-handle": ("account", "change-handle"),
+    "delete-account": ("account", "delete"),
+    "accounts": ("account",),
+}
+"""Earlier names of commands, which still work, and what they are called now."""
+
+
+class Grouped(TyperGroup):
+    """Lists commands under headings, and knows their earlier names."""
 
     def list_commands(self, _: object) -> list[str]:
         """The names of all commands."""
-        return list(COMMANDS)
+        return [name for section in COMMANDS.values() for name in section]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of each heading, in columns that are aligned throughout."""
+        width = max(map(len, self.list_commands(ctx)))
+        limit = formatter.width - 6 - width
+        for heading, section in COMMANDS.items():
+            found = ((name, self.get_command(ctx, name)) for name in section)
+            rows = [
+                (name.ljust(width), command.get_short_help_str(limit))
+                for name, command in found
+                if command is not None
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was meant; an earlier name is taken for the present one."""
+        present = OLD_NAMES.get(args[0]) if args else None
+        if present is not None:
+            if not ctx.resilient_parsing:
+                old, new_name = args[0], " ".join(present)
+                complain(f"'{PROGRAM} {old}' is now '{PROGRAM} {new_name}'.", kind="hint")
+            args = [*present, *args[1:]]
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
     name=PROGRAM,
-    cls=InOrder,
+    cls=Grouped,
     help="One place where people, their AI assistants, agents and MCP tools meet.",
     epilog="Settings come from a TOML file, FOLKMOOT_… variables and options: see "
     "'folkmoot config show'.",
@@ -66,57 +154,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
-    "serve": serve.serve,
-    "status": status.status,
-    "doctor": doctor.doctor,
-    "backup": backup.backup,
-    "export": export.export,
-    "keys": keys.app,
-    "config": config.app,
-    "backends": backends.app,
-    "grant": grants.grant,
-    "revoke": grants.revoke,
-    "grants": grants.grants,
-    "register": account.register,
-    "recover": account.recover,
-    "whoami": account.whoami,
-    "accounts": account.accounts,
-    "profile": account.profile,
-    "change-handle": account.change_handle,
-    "delete-account": account.delete_account,
-    "connect": connect.connect,
-    "bridge": bridge.app,
-    "inbox": mail.inbox,
-    "send": mail.send,
-    "reply": mail.reply,
-    "threads": mail.threads,
-    "thread": mail.thread,
-    "archive": mail_changes.archive,
-    "star": mail_changes.star,
-    "mute": mail_changes.mute,
-    "delete": mail_changes.delete,
-    "delete-thread": mail_changes.delete_thread,
-    "room": room.app,
-    "contacts": people.contacts,
-    "lookup": people.lookup,
-    "search": people.search,
-    "block": people.block,
-    "unblock": people.unblock,
-    "blocks": people.blocks,
-    "invite": people.invite,
-    "proxy": proxy.app,
-    "tape": tape.app,
-    "names": names.app,
-    "new": new.app,
-}
-"""Every command and group of commands by its name."""
 
-for name, what in COMMANDS.items():
-    if isinstance(what, typer.Typer):
-        app.add_typer(what, name=name)
-    else:
-        app.command(name)(what)
+for section in COMMANDS.values():
+    for name, what in section.items():
+        if isinstance(what, typer.Typer):
+            app.add_typer(what, name=name)
+        else:
+            app.command(name)(what)
 
 
 def show_version(wanted: bool) -> None:  # noqa: FBT001

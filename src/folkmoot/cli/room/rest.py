@@ -21,7 +21,7 @@ GUEST_UNKNOWN: Final = (
     "The hub no longer lets this guest in; whoever invited you can invite you again."
 )
 ACCOUNT_UNKNOWN: Final = (
-    "The hub does not accept the saved token; 'folkmoot recover HANDLE' gets a new one."
+    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
 )
 
 
