@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import closing
+from collections import deque
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -12,7 +13,7 @@ import pytest
 
 from folkmoot.store import find_faults
 from tests.faults.doomed import doomed
-from tests.faults.letters import Ledger
+from tests.faults.letters import GONE, Ledger, line
 from tests.forge import forked
 from tests.harness import run
 from tests.mail.support import BOOKS
@@ -76,3 +77,55 @@ def test_every_acknowledged_message_is_there_once_after_twenty_kills(tmp_path: P
 @pytest.mark.timeout(900)
 def test_every_acknowledged_message_is_there_once_after_hundreds_of_kills(tmp_path: Path) -> None:
     check_rounds(tmp_path, 300, 40)
+
+
+async def send_until_killed(hub: Process, token: str, waiting: deque[int], answers: int) -> None:
+    """Send what waits, each letter under its own key; what was not answered goes on waiting."""
+    answered = 0
+
+    async def sender() -> None:
+        nonlocal answered
+        with suppress(*GONE):
+            async with line(hub.port, token) as mine:
+                while waiting:
+                    waiting.append(number := waiting.popleft())
+                    key, body = f"key {number}", f"letter {number}"
+                    await mine.call("msg_send", to="ben", body=body, idempotency_key=key)
+                    if number in waiting:  # several may send the last ones at once
+                        waiting.remove(number)
+                    answered += 1
+                    if answered == answers:
+                        hub.child.kill()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(4):
+            tasks.create_task(sender())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("message.idempotency-key", "durable.answered-is-kept")
+def test_what_is_sent_again_after_each_kill_is_there_once(tmp_path: Path) -> None:
+    letters, folder, ledger = 200, tmp_path / "data", Ledger()
+    waiting, moments = deque(range(letters)), random.Random(9)
+    while waiting:
+        with doomed(folder, []) as hub:
+            if not ledger.tokens:
+                run(ledger.register(hub.port, "ann", "ben"))
+            run(send_until_killed(hub, ledger.tokens["ann"], waiting, moments.randint(5, 30)))
+            hub.child.kill()
+        check_books(folder / "folkmoot.db")
+
+    async def read(port: int) -> list[str]:
+        found: list[str] = []
+        more: dict[str, str] = {}
+        async with line(port, ledger.tokens["ben"]) as mine:
+            while True:
+                page = await mine.call("msg_inbox", limit=100, **more)
+                found += [message["body"] for message in page["messages"]]
+                if page["next_cursor"] is None:
+                    return found
+                more = {"cursor": page["next_cursor"]}
+
+    with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
+        assert sorted(run(read(last.port))) == sorted(f"letter {n}" for n in range(letters))
+        last.stop()
