@@ -88,13 +88,17 @@ def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
 
 
 @pytest.mark.requirement("auth.says-what-next")
-def test_a_session_that_its_own_recovery_ends_is_not_called_signed_in(tmp_path: Path) -> None:
+@both_eras
+def test_a_client_that_goes_on_sending_another_token_is_told_so(era: str, tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path) as there:
+        async with meeting(tmp_path, era) as there:
             alice = await there.person("alice")
+            second = await alice.call("msg/register", handle="alice2")
+            assert second["next"].startswith("This client stays signed in as @alice,")
+            assert (await alice.call("msg/whoami"))["handle"] == "alice"
             given = {"handle": "alice", "recovery_code": alice.recovery_code}
-            answer = await alice.call("msg/recover", **given)
-            assert answer["next"].startswith("You are not signed in yet")
+            recovered = await alice.call("msg/recover", **given)
+            assert recovered["next"].startswith("This client still sends the old token")
             assert await alice.refused("msg/whoami") == INVALID
 
     run(main())

@@ -35,6 +35,11 @@ NOT_SIGNED_IN = (
     "You are not signed in yet: this client does not send the token, and every other tool answers "
     "'Authentication required.' until it does."
 )
+SENDS_OLD_ONE = (
+    "This client still sends the old token: every other tool answers that it is not valid until "
+    "the client sends the new one."
+)
+SENDS_ANOTHERS = "This client stays signed in as @{}, whose token it sends."
 SAVE_SETTINGS = (
     "Ask the user to put the token into the settings of this MCP client: replace the entry of this "
     "server with the one in settings, or, if the client takes no headers, its URL with server_url. "
@@ -99,10 +104,15 @@ async def recover(call: Call[Recover]) -> Payload:
 
 def sign_in(caller: Caller, account: Account, token: str) -> dict[str, Any]:
     """Sign the running session in, where it can be, and say how to stay signed in."""
-    signed_in = caller.on_token is not None and caller.on_token(account, token)
+    before = caller.account
+    if caller.on_token is not None and caller.on_token(account, token):
+        now = SIGNED_IN.format(account.handle)
+    elif before is None:
+        now = NOT_SIGNED_IN
+    else:
+        now = SENDS_OLD_ONE if before.id == account.id else SENDS_ANOTHERS.format(before.handle)
     endpoint = f"{caller.base_url}/mcp"
     entry = {"url": endpoint, "headers": {"Authorization": f"Bearer {token}"}}
-    now = SIGNED_IN.format(account.handle) if signed_in else NOT_SIGNED_IN
     return {
         "server_url": f"{endpoint}?token={token}",
         "settings": {"mcpServers": {"folkmoot": entry}},
