@@ -11,6 +11,7 @@ import pytest
 
 from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
 from folkmoot.bridge.calls import OpenCalls
+from folkmoot.bridge.guarding import HIDDEN, KNOWN, SENDING
 from folkmoot.bridge.letter import VERSION
 from folkmoot.bridge.modes import MODES
 from folkmoot.bridge.opening import MOST_ASKED
@@ -19,6 +20,7 @@ from folkmoot.core.errors import BlockedByInterceptor, TooManyInFlight
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.timing import TimingContext
 from folkmoot.mail import EncryptedPayload
+from folkmoot.tools import CATALOGUE
 from tests.bridge.support import Desk, Town, in_messages, town
 from tests.harness import run
 
@@ -269,7 +271,7 @@ def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
                 shown = (await bob.call("msg/inbox"))["messages"][0]
                 assert shown["body"] == text
                 assert shown["bridge"]["bound"] is False
-                assert "The box does not say" in shown["bridge"]["note"]
+                assert "the box does not say" in shown["bridge"]["note"]
             refused = {
                 b"\xff\xfe": "not text",
                 b'{"v": "folkmoot-mail-2", "body": "x"}': "newer bridge",
@@ -284,7 +286,7 @@ def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
                 page = await ada.call("msg/thread", thread_id=shown["thread_id"])
                 mine = page["messages"][-1]
                 assert mine["body"] == "Hello from the app."
-                assert "which of you" in mine["bridge"]["note"]
+                assert "the box does not say" in mine["bridge"]["note"]
 
     run(main())
 
@@ -371,6 +373,13 @@ def test_a_refusal_of_the_hub_reaches_the_client_as_it_is(tmp_path: Path) -> Non
             assert await ada.refused("msg/send", to="x y", body="x") == {"error": "User not found."}
 
     run(main())
+
+
+def test_the_bridge_knows_every_tool_of_mail_and_what_it_may_send_with() -> None:
+    mail = {tool.name: tool for tool in CATALOGUE.tools if tool.name.startswith("msg/")}
+    assert mail.keys() == KNOWN
+    for name, allowed in SENDING.items():
+        assert set(mail[name].schema["properties"]) - {*HIDDEN[name]} <= allowed
 
 
 def test_the_modes_are_documented_as_they_are() -> None:

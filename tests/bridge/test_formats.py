@@ -13,7 +13,7 @@ from folkmoot.bridge.bridge import Account
 from folkmoot.bridge.hub import SideHub
 from folkmoot.bridge.letter import VERSION
 from folkmoot.proxy.chain import Chain
-from tests.bridge.support import Desk, Town, town
+from tests.bridge.support import Desk, Town, in_messages, town
 from tests.harness import run
 
 
@@ -38,6 +38,18 @@ class App:
         """What is in the boxes of the inbox, the newest first (specification, section 8.4.3)."""
         page = await self.hub.call("msg/inbox")
         return [self.opened(it["encrypted_payload"]) for it in page["messages"]]
+
+    async def send(self, to: str, body: str) -> None:
+        """Send a box (specification, section 8.4.2)."""
+        profile = await self.hub.call("msg/lookup", handle=to)
+        box = Box(self.key, PublicKey(decode(profile["client_public_key"])))
+        sealed = box.encrypt(body.encode())
+        payload = {
+            "ciphertext": encode(sealed.ciphertext),
+            "nonce": encode(sealed.nonce),
+            "sender_public_key": encode(bytes(self.key.public_key)),
+        }
+        await self.hub.call("msg/send", to=to, encrypted_payload=payload)
 
     def opened(self, payload: dict[str, str]) -> str:
         sender = PublicKey(decode(payload["sender_public_key"]))
@@ -71,6 +83,42 @@ def test_any_other_client_reads_what_the_bridge_sends(tmp_path: Path) -> None:
             assert [it["bridge"] for it in page["messages"]] == [
                 {"mode": "e2e", "verified": False, "key": "pinned", "bound": False}
             ] * 2
+
+    run(main())
+
+
+@pytest.mark.requirement("bridge.plain-boxes", "bridge.first-key")
+def test_a_plain_box_is_not_taken_for_more_than_it_proves(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            app = await App.joining(there, "bob")
+            sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
+            me, bob = ada.bridge.device.owner, encode(bytes(app.key.public_key))
+            ada.bridge.ledger.note_verified(me, "bob", bob)
+
+            async def shown() -> dict[str, Any]:
+                page = await ada.call("msg/thread", thread_id=sent["thread_id"])
+                message: dict[str, Any] = page["messages"][0]
+                return message
+
+            # What left from here is known, though the box does not say so.
+            own = await shown()
+            assert (own["bridge"]["verified"], own["bridge"]["bound"]) == (True, False)
+
+            def reflect(message: dict[str, Any]) -> dict[str, Any]:
+                box = {**message["encrypted_payload"], "sender_public_key": bob}
+                both = {"from_handle": "bob", "to_handle": "ada", "id": "reflected"}
+                return {**message, **both, "encrypted_payload": box}
+
+            there.lie = in_messages(reflect)
+            assert "your own words" in (await shown())["error"]
+            there.lie = None
+            await app.send("ada", "Mine.")
+            theirs = await shown()
+            assert (theirs["body"], theirs["bridge"]["key"]) == ("Mine.", "verified")
+            assert theirs["bridge"]["verified"] is False
+            assert "the hub's word" in theirs["bridge"]["note"]
 
     run(main())
 
@@ -188,7 +236,7 @@ def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(tmp_path: P
             lost = await there.desk(account, "lost")
             told = await lost.refused("msg/send", to="bob", body="x")
             assert told["error"].startswith("Authentication required. ")
-            assert "folkmoot recover" in told["error"]
+            assert "folkmoot account recover" in told["error"]
             away = await there.desk(Account("http://127.0.0.1:9", "ada", account.token), "away")
             assert "no hub answers" in (await away.refused("msg_inbox"))["error"]
 

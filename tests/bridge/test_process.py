@@ -129,6 +129,10 @@ def test_two_people_on_bridges_write_and_the_hub_never_has_their_words(tmp_path:
                     words["question"],
                 ]
                 assert (await call(reader, "msg_digest"))["total_unread"] == 0
+                for client in (reader, writer):
+                    refused = await client.call_tool("msg_send", {"to": "nobody", "body": "x"})
+                    assert refused.is_error
+                    assert refused.content[0].text == '{"error":"User not found."}'  # type: ignore[union-attr]
 
         run(main())
         wanted = {

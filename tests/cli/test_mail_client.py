@@ -372,6 +372,13 @@ def test_conversations_are_put_away_and_deleted(ada: Callable[..., Ran], hub: Sc
     assert [it[0] for it in hub.asked] == ["msg/threads"]
     assert ada("delete-thread", "bob", "--yes").out == "Thread deleted.\n"
     assert hub.asked[-1][:2] == ("msg/delete_thread", {"thread_id": name, "confirm": True})
+    hub.asked.clear()
+    for command in (["delete", "bob"], ["delete", name, "1234567"], ["reply", "@bob", "Hi"]):
+        wrong = ada(*command)
+        assert (wrong.code, "ID must be a message's id" in wrong.err) == (ExitCode.USAGE, True), (
+            wrong
+        )
+    assert hub.asked == []
     hub.refusals["msg/delete_message"] = "Message not found."
     gone = ada("delete", "12345678", "--json")
     assert (gone.code, json.loads(gone.out)) == (ExitCode.FAILED, {"deleted": []})

@@ -109,7 +109,7 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
 @pytest.mark.parametrize(
     ("arguments", "message", "command"),
     [
-        (["statu"], "no such command 'statu'. Did you mean 'status'?", "folkmoot"),
+        (["docto"], "no such command 'docto'. Did you mean 'doctor'?", "folkmoot"),
         (["--nope"], "no such option: --nope", "folkmoot"),
         (["serve", "--nope"], "no such option: --nope", "folkmoot serve"),
         (["serve", "--port", "abc"],
@@ -221,7 +221,7 @@ def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], s
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("folkmoot s", {"search", "send", "serve", "status"}),
+        ("folkmoot s", {"search", "send", "serve", "star", "status"}),
         ("folkmoot config ", {"show", "check", "schema"}),
         ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
         ("folkmoot serve --log-f", {"--log-format"}),

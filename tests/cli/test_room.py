@@ -364,8 +364,8 @@ def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
 
 
 QUICK = [
-    ["tools", "planning"], ["call", "planning", "f"], ["propose", "planning", "f", "a=1"],
-    ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
+    ["list"], ["create", "x"], ["tools", "x"], ["call", "x", "f"], ["propose", "x", "f", "a=1"],
+    ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
     ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
     ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
     ["change", "x", "--quorum", "2"], ["delete", "x", "--yes"],

@@ -67,7 +67,7 @@ def test_a_refusal_is_raised_as_the_error_with_the_hubs_code() -> None:
             assert refused.value.data["attempted_kind"] == "reasoning.thought"
             assert refused.value.data["your_capabilities"] == list(kim.me.capabilities)
             with pytest.raises(ProposalRequired):
-                await bob.request("kim", "tools/list")
+                await bob.request("kim", "tools/call", {"name": "any"})
             with pytest.raises(NameRefused):
                 async with enter(there, "alice") as alice:
                     await alice.invite(guest="gateway")

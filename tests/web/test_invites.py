@@ -205,6 +205,8 @@ def test_whoever_was_invited_registers_on_the_page(tmp_path: Path) -> None:
                 assert f'<p class="wrong" role="alert">{why}' in refused.text
                 assert "<b>" not in refused.text.partition("<form")[2].partition("</form>")[0]
             assert 'value="ada"' in (await browser.submit(code, "handle=ada")).text
+            strange = await browser.submit(code, "{}", **{"content-type": "application/json"})
+            assert (strange.status, code in strange.text) == (415, False)
             foreign = await browser.submit(code, "handle=bob", origin="https://evil.example")
             assert foreign.status == 403
             joined = await browser.submit(code, "handle=%40Bob")
@@ -234,7 +236,9 @@ def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_for
         async with Hub(settings(tmp_path, registration="closed")).running() as hub:
             browser = Browser(int(hub.base_url.rpartition(":")[2]))
             plain = await hub.accounts.create_invite(None)
-            assert "<form" not in (await browser.open(plain)).text
+            shown = (await browser.open(plain)).text
+            assert "<form" not in shown
+            assert "Registration is closed on this server" in shown
             assert "<form" not in (await browser.submit(plain, "handle=eve")).text
             made = await hub.accounts.invite_for("gina")
             assert "readonly" in (await browser.open(made.code)).text

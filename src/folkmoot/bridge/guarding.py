@@ -33,7 +33,7 @@ OTHERS: Final = frozenset((
     "msg/register", "msg/recover", "msg/whoami", "msg/set_profile", "msg/change_handle",
     "msg/delete_account", "msg/delete_message", "msg/threads", "msg/digest", "msg/delete_thread",
     "msg/mark_read", "msg/archive", "msg/star", "msg/mute", "msg/contacts", "msg/add_contact",
-    "msg/remove_contact", "msg/lookup", "msg/search_users", "msg/block", "msg/invite",
+    "msg/remove_contact", "msg/lookup", "msg/search_users", "msg/block", "msg/blocks", "msg/invite",
     "msg/open_inbox",
 ))  # fmt: skip
 """What else there is in mail, and neither takes nor shows what was sealed."""
@@ -87,8 +87,8 @@ class Guarding(CallInterceptor):
         return Block(BlockedByInterceptor("Call the tools for mail by themselves on the bridge."))
 
     async def _check_key(self, call: ToolCall) -> None:
-        given = {it: call.arguments[it] for it in HIDDEN[call.tool] if call.arguments.get(it)
-                 is not None}  # fmt: skip
+        told = {name: call.arguments.get(name) for name in HIDDEN[call.tool]}
+        given = {name: value for name, value in told.items() if value is not None}
         if not given:
             return
         await self._device.ready()

@@ -13,8 +13,8 @@ NOT_VERIFIED: Final = "not_verified"
 
 MODES: Final = {
     E2E: "Sealed between this device's key and the one pinned here for the other side. The hub "
-    "could not read it, unless it named a key of its own when you first met: `verified` says "
-    "whether you have compared the key.",
+    "could not read it, unless it named a key of its own when you first met: `key` says whether "
+    "you have compared it.",
     SERVER_ASSISTED: "The hub handed it over as text, so it could read it, and could have written "
     "it.",
     NOT_VERIFIED: "Not shown. It does not open here, or is not what the hub says it is; `error` "

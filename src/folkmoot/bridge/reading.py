@@ -163,7 +163,7 @@ class PageReader:
         self._check_place(found, box)
         opened = self._open_own if found.outgoing else self._open_theirs
         content, pin, notes = opened(found, found.payload, box)
-        known = not found.outgoing or self._ledger.was_sent(self._owner, box)
+        known = found.outgoing and self._ledger.was_sent(self._owner, box)
         try:
             letter = read_letter(content)
         except Unreadable as why:
@@ -171,10 +171,9 @@ class PageReader:
         if bound := isinstance(letter, Letter):
             notes += self._check_letter(letter, found, given)
         elif not known:
-            notes.append(f"You or @{found.peer} sealed this; which of you, the box does not say.")
-        elif not found.outgoing:
             notes.append(
-                "The box does not say to whom, when or as an answer to what it was written."
+                f"You or @{found.peer} sealed this. Which of you, when and as an answer to what, "
+                "the box does not say: that is the hub's word."
             )
         self._boxes[box] = found.id
         self._threads[found.thread_id] = found.peer

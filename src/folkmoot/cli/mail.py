@@ -30,11 +30,26 @@ from folkmoot.core.uuids import is_beginning
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
 
+
+def checked_id(value: Any) -> Any:
+    """The ids of messages, checked before the command begins: a handle is none."""
+    for given in value if isinstance(value, list) else [value]:
+        name = given.strip().lower()
+        if not (UUID.fullmatch(name) or is_beginning(name)):
+            raise typer.BadParameter(
+                f"must be a message's id as it is shown, such as 3f2a9c1d, not {one_line(given)!r}"
+            )
+    return value
+
+
 RecipientArgument = Annotated[str, handle_argument("Whom to write to.")]
 MessageArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="The message to answer: its id as it is shown.", show_default=False
+        metavar="ID",
+        help="The message to answer: its id as it is shown.",
+        callback=checked_id,
+        show_default=False,
     ),
 ]
 ThreadArgument = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm, signed_in
-from folkmoot.cli.mail import ThreadArgument, thread_id_of
+from folkmoot.cli.mail import ThreadArgument, checked_id, thread_id_of
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say
 from folkmoot.cli.show import short, word
@@ -18,8 +18,11 @@ UndoOption = Annotated[
 ]
 MessagesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="ID…", help="The messages: their ids as shown.", show_default=False),
-]
+    typer.Argument(
+        metavar="ID", help="The messages: their ids as they are shown.",
+        callback=checked_id, show_default=False,
+    ),
+]  # fmt: skip
 
 
 def archive(

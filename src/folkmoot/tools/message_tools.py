@@ -203,7 +203,7 @@ MESSAGE_TOOLS = (
         "sets the reply_to reference.",
         schema=obj(
             {
-                "message_id": text("The UUID of the message to reply to, or how it begins"),
+                "message_id": text("The UUID of the message to reply to"),
                 "body": text("Plaintext reply body (server encrypts)"),
                 "encrypted_payload": obj(
                     {

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct
 
 from folkmoot.accounts import Invitation
+from folkmoot.core.errors import MediaTypeUnsupported
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -24,6 +25,7 @@ HEADERS = {"x-robots-tag": "noindex, nofollow"}
 FORM_HEADERS = {**HEADERS, "referrer-policy": "same-origin"}
 """Without a referrer a browser calls the form's origin null, which is nobody's."""
 
+FORM_TYPE = "application/x-www-form-urlencoded"
 FORM_BYTES = 4096
 FORM_FIELDS = 8
 MOST_WORDS = 2_000
@@ -103,6 +105,11 @@ def who_invites(invitation: Invitation) -> str:
     return f"{who} invites you, and would like to write to you here."
 
 
+def closed_note(invitation: Invitation) -> str:
+    """What to say of an invite that opens no account, though it is valid."""
+    return "" if invitation.opens else "Registration is closed on this server at the moment."
+
+
 def words_of(invitation: Invitation) -> str:
     """The inviter's words, as far as the page shows them."""
     words = (invitation.message or "").strip()
@@ -111,6 +118,9 @@ def words_of(invitation: Invitation) -> str:
 
 async def handle_in(request: Request) -> str:
     """The handle that was typed into the form; nothing for what no form of ours sends."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != FORM_TYPE:
+        raise MediaTypeUnsupported(f"The form of an invite is sent as {FORM_TYPE}.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -26,6 +26,7 @@ from folkmoot.web.invites import (
     Invitations,
     Join,
     Joined,
+    closed_note,
     handle_in,
     look_up,
     none_known,
@@ -227,7 +228,8 @@ class Pages:
         invitation = await look_up(self._invitations, code)
         if self._join is None or not invitation.opens:
             return self._invite_page(request, code, invitation)
-        handle = invitation.handle or await handle_in(request)
+        typed = await handle_in(request)
+        handle = invitation.handle or typed
         joined = await self._join(request, self._base(request), handle, code)
         if joined.error:
             # Someone else may have been quicker.
@@ -277,6 +279,7 @@ class Pages:
                 "form": form,
             },
             who=who_invites(invitation),
+            closed=closed_note(invitation),
             endpoint=f"{base}/mcp",
             code=code,
             handle=name,

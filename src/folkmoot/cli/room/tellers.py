@@ -214,6 +214,11 @@ def _presence(kind: Kind, payload: Payload) -> Told:
     return Told(text, aside=True, words="", nameless=True)
 
 
+def _serving(_: Kind, payload: Payload) -> Told:
+    which = "this connection runs" if payload.get("you") else "another connection of yours runs"
+    return Told(f"{which} what you are asked", aside=True, words="", nameless=True)
+
+
 def _error(_: Kind, payload: Payload) -> Told:
     said = [str(payload.get("message") or payload.get("error", ""))]
     if attempted := payload.get("attempted_kind"):
@@ -336,6 +341,7 @@ TELLERS: Final[dict[str, Teller]] = {
     "system.proposal.expired": _expired,
     "system.presence": _presence,
     "system.error": _error,
+    "system.serving": _serving,
     "system.welcome": _welcome,
     "capability.grant": _rights("grant", "granted {what}", "granted {what}"),
     "capability.revoke": _rights("revoke", "revoked from {what}", "revoked the grants of {what}"),
