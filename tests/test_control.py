@@ -145,7 +145,7 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
     path = tmp_path / "control.sock"
 
     async def refused(arguments: dict[str, Any], progress: Progress) -> None:
-        raise BackupFailed("/x: exists already.")
+        raise BackupFailed("/x: already exists.")
 
     async def broken(arguments: dict[str, Any], progress: Progress) -> None:
         raise ZeroDivisionError("secret detail")
@@ -165,7 +165,7 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
 
     async def body() -> None:
         async with serving(path, table):
-            with pytest.raises(BackupFailed, match="exists already"):
+            with pytest.raises(BackupFailed, match="already exists"):
                 await ask(path, "refused")
             for name in ("broken", "unsayable"):
                 with pytest.raises(CommandFailed, match="The hub failed; see its log"):
@@ -407,7 +407,7 @@ def test_the_standard_commands_do_what_they_say(tmp_path: Path) -> None:
             assert "not in the backup" in made["warning"]
             assert told[-1]["copied"] == told[-1]["pages"] > 0
             assert find_faults(target) == []
-            with pytest.raises(BackupFailed, match="exists already"):
+            with pytest.raises(BackupFailed, match="already exists"):
                 await ask(path, "backup", {"path": str(target)})
             await ask(path, "backup", {"path": str(target), "overwrite": True})
             for arguments in ({}, {"path": 1}, {"path": "relative.db"}, {"path": "/x", "y": 1}):

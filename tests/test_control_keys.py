@@ -111,7 +111,7 @@ def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path) -> No
             assert changed.kept == str(tmp_path / "old.key")
             assert read_key(tmp_path / "old.key").id == old.id
             second = hub.key()
-            with pytest.raises(KeyUnusable, match="exists already"):
+            with pytest.raises(KeyUnusable, match="already exists"):
                 await hub.ring.rotate(keep=tmp_path / "old.key")
             assert hub.key().id == second.id
             assert await hub.openers() == (second.id,)

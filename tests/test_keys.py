@@ -170,7 +170,7 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
     put_key(file, MasterKey(SECRET))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert read_key(file).secret() == SECRET
-    with pytest.raises(KeyUnusable, match="exists already"):
+    with pytest.raises(KeyUnusable, match="already exists"):
         put_key(file, MasterKey(SECRET[::-1]))
     assert read_key(file).secret() == SECRET
     with pytest.raises(KeyUnusable, match="cannot be made: No such file"):

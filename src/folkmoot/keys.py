@@ -143,7 +143,7 @@ def put_key(file: Path, key: MasterKey) -> None:
     try:
         write_key(file, key)
     except FileExistsError as error:
-        raise KeyUnusable(f"{file}: exists already.") from error
+        raise KeyUnusable(f"{file}: already exists.") from error
     except OSError as error:
         raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
     try:

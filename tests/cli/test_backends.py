@@ -60,7 +60,10 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     folkmoot("register", "ada", "--url", hub.url)
     taken = folkmoot("backends", "add", "ada", "--data", "data", "--", "no-such-program")
     assert taken.code == ExitCode.SETTINGS
-    assert "No backend can be called ada: that is someone's handle, or was lately." in taken.err
+    assert (
+        "A backend cannot be called ada: it is someone's handle, or was until recently."
+        in taken.err
+    )
     added = folkmoot("backends", "add", "small", "--data", "data", "--everyone", "--", *server)
     assert added.code == 0, added
     assert "small:create_issue  (there: createIssue)" in added.out
@@ -103,7 +106,7 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     assert wrong.err.endswith("config.toml:5: unknown setting 'nope' in [backends.small]\n")
     file.write_text(right)
     removed = folkmoot("backends", "remove", "small", "--data", "data")
-    assert removed.out.endswith("config.toml.\nThe running hub has let it go.\n")
+    assert removed.out.endswith("config.toml.\nThe running hub has removed it.\n")
     assert folkmoot("backends", "list", "--data", "data", "--json").out == (
         '{\n  "running": true,\n  "backends": []\n}\n'
     )
@@ -132,7 +135,7 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     assert tool["findings"] == ["secrecy", "secret-files"]
     shown = folkmoot("backends", "diff", "--data", "data").out
     assert "small:help  new, seen" in shown
-    assert "holds what it should not: secrecy, secret-files." in shown
+    assert "has suspicious content: secrecy, secret-files." in shown
 
     (view,) = json.loads(folkmoot("backends", "list", "--data", "data", "--json").out)["backends"]
     assert (view["tools"], view["held"]) == (2, ["small:help"])
@@ -159,7 +162,7 @@ def test_a_server_that_cannot_be_reached_is_not_added(folkmoot: Run, tmp_path: P
     assert ran.code == ExitCode.FAILED
     assert ran.err.splitlines() == [
         "folkmoot: error: gone: no-such-program cannot be started: it was not found.",
-        "Nothing was written; --no-test adds it all the same.",
+        "Nothing was written. --no-test adds it anyway.",
     ]
     assert not (tmp_path / ".folkmoot").exists()
 
@@ -172,8 +175,8 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
     assert ran.code == 0, ran
     assert ran.out.splitlines() == [
         "Added docs to .folkmoot/config.toml.",
-        "Nobody may use docs yet; to let someone: folkmoot grant HANDLE docs",
-        "No hub is running; it is there from the next start on.",
+        "Nobody may use docs yet. To allow someone: folkmoot grant HANDLE docs",
+        "No hub is running. It will be available at the next start.",
     ]
     assert (tmp_path / ".folkmoot" / "config.toml").read_text() == (
         '[backends.docs]\nurl = "https://h/mcp?key=sesame"\ntrusted = true\nper_user = true\n\n'
@@ -182,7 +185,7 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
     )
     listed = folkmoot("backends", "list")
     assert listed.err == (
-        f"No hub is running on {tmp_path}/.folkmoot; this is what is configured.\n"
+        f"No hub is running on {tmp_path}/.folkmoot. This is what is configured.\n"
     )
     assert listed.out.split() == [
         "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-", "0", "0",
@@ -213,8 +216,8 @@ def test_servers_are_taken_from_a_clients_file(folkmoot: Run, tmp_path: Path) ->
     ran = folkmoot(*take, ROOT="/srv")
     assert ran.code == 0, ran
     assert ran.err.splitlines() == [
-        "folkmoot: warning: My Files: what ${ROOT} stands for now is written down.",
-        "folkmoot: warning: folkmoot is left out: the namespace folkmoot is reserved.",
+        "folkmoot: warning: My Files: wrote the present value of ${ROOT}.",
+        "folkmoot: warning: Skipped folkmoot: the namespace folkmoot is reserved.",
     ]
     assert (tmp_path / "link.toml").is_symlink()
     assert (tmp_path / "hub.toml").read_text() == (
@@ -223,7 +226,7 @@ def test_servers_are_taken_from_a_clients_file(folkmoot: Run, tmp_path: Path) ->
         '[backends.web]\nurl = "http://h/"\nenabled = false\n'
     )
     again = folkmoot(*take, "web")
-    assert again.err == ("folkmoot: error: There is a backend web already, at link.toml:10.\n")
+    assert again.err == ("folkmoot: error: A backend web already exists, at link.toml:10.\n")
     missing = folkmoot(*take, "nope")
     assert missing.code == ExitCode.USAGE
     assert "mcp.json has no server 'nope'; it has My Files, web, folkmoot" in missing.err
@@ -240,8 +243,8 @@ def test_what_another_file_describes_is_removed_there(folkmoot: Run, tmp_path: P
     ran = folkmoot("backends", "remove", "web", "--config", "hub.toml")
     assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
     assert ran.err == (
-        "folkmoot: error: web is from mcp.json:2, which gateway.mcp_servers imports; remove it "
-        "there, or set it to disabled.\n"
+        "folkmoot: error: web is imported from mcp.json:2 by gateway.mcp_servers. "
+        "Remove it there, or disable it.\n"
     )
     take = ("backends", "add", "--no-test", "--from", "mcp.json", "--everyone")
     assert folkmoot(*take, "web", "--config", "hub.toml").code == 0
@@ -257,14 +260,14 @@ def test_what_another_file_describes_is_removed_there(folkmoot: Run, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "abc"], "give one NAME, and either --url URL or a command behind --"),
+        (["add", "abc"], "give one NAME, and either --url URL or a command after --"),
         (["add", "abc", "--url", "http://h", "--", "x"], "give one NAME, and either --url"),
         (["add", "a-b", "--", "x"], 'a-b: "a-b" is no namespace; give it one with --namespace'),
         (["add", "abc", "--env", "sesame", "--", "x"], "--env must be NAME=VALUE, NAME=env:VARI"),
         (["add", "abc", "--url", "http://me:sesame@h"], "abc.url must be an http:// or https://"),
         (["add", "chat", "--", "x"], "chat: the namespace chat is reserved; choose another"),
-        (["add", "--from", "x.json", "--url", "http://h"], "--from takes servers as they are"),
-        (["test"], "give a NAME, or --url URL, or a command behind --"),
+        (["add", "--from", "x.json", "--url", "http://h"], "--from imports servers as they are"),
+        (["test"], "give a NAME, or --url URL, or a command after --"),
         (["test", "abc", "--env", "A=b"], "--namespace, --env and --header are for other servers"),
         (["accept"], "give the tools or backends to accept, or --all"),
     ],

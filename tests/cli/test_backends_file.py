@@ -49,7 +49,7 @@ def test_what_another_program_writes_meanwhile_is_not_undone(
         file.write_text("port = 2\n")
 
     monkeypatch.setattr("os.fsync", fsync)
-    with pytest.raises(SettingsUnwritable, match="has just been changed by another"):
+    with pytest.raises(SettingsUnwritable, match="another program has just changed it"):
         edit(load(file, environ={}), lambda text: text + BACKEND)
     assert file.read_text() == "port = 2\n"
     assert list(file.parent.iterdir()) == [file]

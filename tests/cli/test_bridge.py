@@ -79,7 +79,7 @@ def test_a_key_is_made_shown_taken_elsewhere_and_changed(
         assert WORDS not in terminal.text
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     again = ada("bridge", "key", "export", str(export), FOLKMOOT_PASSPHRASE=WORDS)
-    assert "exists already" in again.err
+    assert "already exists" in again.err
 
     assert calling(bob, "msg_send", to="ada", body="Sealed.")["bridge"]["mode"] == "e2e"
     elsewhere = tmp_path / "elsewhere"

@@ -52,9 +52,9 @@ def test_show_fits_a_terminal(on_terminal: Callable[..., str]) -> None:
 def test_check_says_that_a_file_is_right(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "moot.toml").write_text("port = 1\n")
     ran = folkmoot("config", "check", "moot.toml")
-    assert ran == (0, "moot.toml is right: 1 setting in effect.\n", "")
+    assert ran == (0, "moot.toml is valid: 1 setting in effect.\n", "")
     assert folkmoot("config", "check").out == (
-        "There is no settings file; the environment is right.\n"
+        "There is no settings file. The environment is valid.\n"
     )
 
 

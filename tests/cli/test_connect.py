@@ -94,7 +94,7 @@ def test_any_other_client_is_told_in_the_file_that_is_named(
     assert "--file is needed" in missing.err
     ran = connect("mcpservers", "--file", "mcp.json", "--no-token", "--url", "http://127.0.0.1:1")
     assert ran.code == 0
-    assert ran.out.startswith("The client is told of http://127.0.0.1:1 in ")
+    assert ran.out.startswith("Added http://127.0.0.1:1 to the client, in ")
     assert "No token was written" in ran.out
     assert json.loads((tmp_path / "mcp.json").read_text()) == {
         "mcpServers": {"folkmoot": {"url": "http://127.0.0.1:1/mcp"}}
@@ -111,7 +111,7 @@ def test_what_was_there_stays_and_a_copy_of_it_is_kept(
     ran = connect("cursor")
     assert ran.code == 0
     assert "others can read" in ran.err
-    assert "'chmod 600' keeps it yours" in ran.err
+    assert "Run 'chmod 600' on it" in ran.err
     assert "// mine" in path.read_text()
     assert '"other": {"command": "x"},' in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -131,7 +131,7 @@ def test_an_entry_of_the_same_name_is_replaced_only_by_force(
     again = connect("cursor", "--url", "http://127.0.0.1:1")
     assert again.code == ExitCode.FAILED
     assert again.err == (
-        f'folkmoot: error: {path}: it has an entry "folkmoot" already; --force replaces it.\n'
+        f'folkmoot: error: {path}: it already has an entry "folkmoot". --force replaces it.\n'
     )
     assert path.read_text() == before
     assert connect("cursor", "--url", "http://127.0.0.1:1", "--force").code == 0
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_for_certain_is_left_alone(
         ran = connect("cursor", *options)
         assert ran.code == ExitCode.FAILED
         assert ran.err.startswith(f"folkmoot: error: {path}: ")
-        assert "left alone" in ran.err
+        assert "not changed" in ran.err
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
 

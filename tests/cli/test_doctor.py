@@ -64,7 +64,7 @@ def test_before_the_first_start_all_is_well_and_nothing_is_made(
     code, findings = examined()
     assert code == ExitCode.OK
     assert {finding["level"] for finding in findings.values()} == {"ok"}
-    assert "made at the first start" in findings["data folder"]["text"]
+    assert "created at the first start" in findings["data folder"]["text"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,8 +74,8 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
     before = snapshot(data)
     code, findings = examined()
     assert code == ExitCode.OK
-    assert "fits the database" in findings["master key"]["text"]
-    assert "whole" in findings["database"]["text"]
+    assert "matches the database" in findings["master key"]["text"]
+    assert "intact" in findings["database"]["text"]
     assert findings["hub"]["text"] == "not running"
     assert snapshot(data) == before
 
@@ -87,7 +87,7 @@ def test_a_running_hub_is_asked(
     code, findings = examined("--port", hub.url.rpartition(":")[2])
     assert code == ExitCode.OK
     assert hub.url in findings["control"]["text"]
-    assert findings["port"]["text"].endswith("taken by the running hub")
+    assert findings["port"]["text"].endswith("in use by the running hub")
 
 
 def test_what_is_wrong_is_told_with_what_to_do(folkmoot: Callable[..., Any], data: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_certificate_is_tried_with_its_key(examined: Callable[..., Any], tmp_p
     _, other = certificate(tmp_path / "other")
     chosen = {"FOLKMOOT_TLS_CERTIFICATE": str(cert), "FOLKMOOT_TLS_KEY": str(key)}
     code, findings = examined(**chosen)
-    assert (code, findings["tls"]["text"]) == (ExitCode.OK, f"{cert}: fits its key")
+    assert (code, findings["tls"]["text"]) == (ExitCode.OK, f"{cert}: matches its key")
     for wrong, said in {
         str(other): f"tls.key: {other} is not the key of {cert}",
         str(tmp_path / "none"): f"tls.key: there is no file {tmp_path / 'none'}",
@@ -206,7 +206,7 @@ def test_a_certificate_is_tried_with_its_key(examined: Callable[..., Any], tmp_p
 def test_the_findings_fit_a_terminal(on_terminal: Callable[..., str]) -> None:
     shown = on_terminal("doctor", "--port", "0", NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.endswith("\nAll is well.\n")
+    assert shown.endswith("\nNo problems found.\n")
 
 
 def test_the_packages_looked_for_are_those_of_the_project_itself() -> None:
@@ -295,4 +295,4 @@ def test_a_share_that_was_counted_wrong_is_found(examined: Callable[..., Any], d
         connection.execute("UPDATE mail_shares SET bytes = bytes - 1")
     code, findings = examined()
     assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "warning")
-    assert findings["quotas"]["text"].endswith("counted wrong: mail: 1 of the shares")
+    assert findings["quotas"]["text"].endswith("miscounted: mail: 1 of the shares")

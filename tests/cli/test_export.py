@@ -126,10 +126,10 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(
     ran = folkmoot("export", "@Ada", "-o", "ada.json")
     assert ran.code == 0, ran.err
     assert ran.out == (
-        "Wrote what @ada has here, with 131 messages in 2 conversations and 72 messages in 4 "
-        f"rooms, to {tmp_path / 'ada.json'}.\n"
+        "Exported the data of @ada, with 131 messages in 2 conversations and 72 "
+        f"messages in 4 rooms, to {tmp_path / 'ada.json'}.\n"
     )
-    assert "holds mail that anyone can read" in ran.err
+    assert "holds decrypted mail" in ran.err
     threads = check(tmp_path / "ada.json")
     assert threads["cyd"]["unread_count"] == 1
 
@@ -183,5 +183,5 @@ def test_where_there_is_nothing_there_is_nothing_to_export(
 ) -> None:
     ran = folkmoot("export", "ada", "-o", "ada.json")
     assert ran.code == ExitCode.FAILED
-    assert "there is no database yet" in ran.err
+    assert "no database yet" in ran.err
     assert list(tmp_path.iterdir()) == []

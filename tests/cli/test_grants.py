@@ -59,7 +59,7 @@ def test_rights_are_given_shown_and_taken_while_no_hub_runs(folkmoot: Run, data:
         f"Granted to @alice: {CALL}:weather:*",
     ]
     assert ran.err.splitlines() == [
-        "No hub runs; this holds from its next start on.",
+        "No hub is running. This takes effect at its next start.",
         f"folkmoot: warning: {CALL}:weather:* covers nothing yet: no backend is called weather.",
     ]
     shown = folkmoot("grants", "alice").out.splitlines()
@@ -86,11 +86,11 @@ REFUSED = [
     (("grant", "alice", "system.*"), ExitCode.FAILED, "nobody else can hold it."),
     (("grant", "alice"), ExitCode.USAGE, "missing argument 'PATTERN…'"),
     (("revoke", "alice", "msg/*"), ExitCode.FAILED, "like every account; a deny takes it away."),
-    (("revoke", "alice"), ExitCode.USAGE, "name the patterns to revoke, or give --all"),
+    (("revoke", "alice"), ExitCode.USAGE, "give the patterns to revoke, or --all"),
     (("grants", "nobody"), ExitCode.FAILED, "Nobody has the handle @nobody."),
     (("invite", "--for", "alice"), ExitCode.FAILED, "an account has this handle."),
-    (("invite", "--for", "gina", "--as", "me"), ExitCode.USAGE, "--for goes with"),
-    (("invite", "--days", "2"), ExitCode.USAGE, "go with --for"),
+    (("invite", "--for", "gina", "--as", "me"), ExitCode.USAGE, "--for can only be combined with"),
+    (("invite", "--days", "2"), ExitCode.USAGE, "need --for"),
 ]
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path
 def test_where_no_hub_has_run_nobody_can_be_given_anything(folkmoot: Run, tmp_path: Path) -> None:
     ran = folkmoot("grant", "alice", "msg/send")
     assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("nobody has an account; start the hub first.\n")
+    assert ran.err.endswith("nobody has an account. Start the hub first.\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -76,7 +76,7 @@ def test_whatever_a_file_looks_like_the_entry_looks_the_same(before: str, after:
 
 def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
     before = '{\n  "servers": {\n    "moot": {"url": "old"}, // mine\n    "b": 1\n  }\n}\n'
-    with pytest.raises(ClientFileUnusable, match='entry "moot" already; --force'):
+    with pytest.raises(ClientFileUnusable, match='already has an entry "moot"'):
         put(before)
     assert put(before, force=True) == (
         '{\n  "servers": {\n    "moot": {\n      "type": "http",\n      "url": "http://h/mcp"\n'

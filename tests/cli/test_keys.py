@@ -71,7 +71,7 @@ def test_where_no_hub_has_run_there_is_no_key_and_none_is_made(
 ) -> None:
     ran = folkmoot("keys", command)
     assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("there is no database yet, so it has no key.\n")
+    assert ran.err.endswith("no database yet, so it has no key.\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -83,12 +83,12 @@ def test_the_key_is_changed_while_no_hub_runs(folkmoot: Run, data: Path) -> None
     new = read_key(data / "master.key")
     assert ran.code == 0, ran.err
     assert ran.out.splitlines() == [
-        f"The master key is changed from {old.id} to {new.id}.",
-        "The old key does not open the database any more.",
+        f"The master key was rotated from {old.id} to {new.id}.",
+        "The old key no longer opens the database.",
         f"The old key is kept in {data / f'master.key.{old.id}.old'}.",
     ]
     assert ran.err.startswith(
-        f"folkmoot: warning: backups made until now open only with the old master key ({old.id})."
+        f"folkmoot: warning: earlier backups open only with the old master key ({old.id})."
     )
     assert ran.err.count("\n") == 1
     for key in (old, new):
@@ -154,9 +154,9 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     new = read_key(tmp_path / "new.key")
     assert stat.S_IMODE((tmp_path / "new.key").stat().st_mode) == 0o600
     assert ran.out.splitlines() == [
-        f"The database opens with {old.id} and from now on with {new.id} too.",
-        f"To end the change, start the hub with the new key as {VARIABLE}.",
-        "Until then it may be started with either.",
+        f"The database now opens with {old.id} and with {new.id}.",
+        f"To finish, start the hub with the new key as {VARIABLE}.",
+        "Until then it can be started with either key.",
         f"The new key is in {tmp_path / 'new.key'}.",
     ]
     told = shown(folkmoot)
@@ -167,7 +167,9 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     again = start_hub(**before).stop()
     assert "a new master key is awaited" in again.err
     assert new.id in again.err
-    assert f"and {new.id} is awaited" in folkmoot("doctor", "--port", "0", **before).out
+    assert (
+        f"and a rotation to {new.id} is pending" in folkmoot("doctor", "--port", "0", **before).out
+    )
     after = {VARIABLE: format_key(new)}
     start_hub(**after).stop()
     told = shown(folkmoot, **after)
@@ -186,7 +188,10 @@ def test_an_awaited_key_is_withdrawn_on_request(folkmoot: Run, tmp_path: Path) -
     assert folkmoot("keys", "rotate-master", "--from", "new.key", **environ).code == 0
     assert set(shown(folkmoot, **environ)["opened_by"]) == {old.id, new.id}
     ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
-    assert ran.out == f"The master key {new.id} is awaited no more; only the present one opens.\n"
+    assert (
+        ran.out == f"The rotation to the master key {new.id} is cancelled. Only the present key "
+        "opens the database.\n"
+    )
     assert shown(folkmoot, **environ)["opened_by"] == [old.id]
     ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
     assert ran.code == ExitCode.FAILED
@@ -239,7 +244,7 @@ def test_no_file_is_written_over_and_nothing_is_changed_then(
     (data.parent / "taken").write_text("mine")
     ran = folkmoot("keys", "rotate-master", option, "taken")
     assert ran.code == ExitCode.DATA
-    assert ran.err == f"folkmoot: error: {data.parent / 'taken'}: exists already.\n"
+    assert ran.err == f"folkmoot: error: {data.parent / 'taken'}: already exists.\n"
     assert (data.parent / "taken").read_text() == "mine"
     assert (data / "master.key").read_bytes() == before
     assert shown(folkmoot)["opened_by"] == [read_key(data / "master.key").id]
@@ -300,7 +305,7 @@ def test_on_a_terminal_the_change_is_told_in_lines_that_fit(
 ) -> None:
     old = read_key(data / "master.key")
     seen = on_terminal("keys", "rotate-master", "--discard-old")
-    assert f"The master key is changed from {old.id} to " in seen
+    assert f"The master key was rotated from {old.id} to " in seen
     assert "No copy of it was kept here" in seen
     assert list(data.glob("*.old")) == []
     assert "Awaited" not in on_terminal("keys", "show")

@@ -208,8 +208,8 @@ def test_a_handle_is_changed_and_an_account_left(both: tuple[Person, Person]) ->
     assert bob("send", "ada", "Still you?").code == 0
     assert "Still you?" in ada("inbox").out
     assert "Still you?" in bob("thread", "ada").out
-    assert bob("contacts", "add", "ada").out == "@countess is a contact of yours.\n"
-    assert bob("contacts", "remove", "ada").out == "@countess is no longer a contact of yours.\n"
+    assert bob("contacts", "add", "ada").out == "Added @countess to your contacts.\n"
+    assert bob("contacts", "remove", "ada").out == "Removed @countess from your contacts.\n"
     assert bob("block", "ada").out == "@countess can no longer write to you.\n"
     assert bob("unblock", "ada").out == "@countess can write to you again.\n"
     assert ada("account", "change-handle", "bob").err == "folkmoot: error: Handle already taken.\n"

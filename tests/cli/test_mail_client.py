@@ -216,7 +216,7 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
         f"@ada → @bob  {when}  server-assisted  550e8400",
         "    Hi",
     ]
-    assert ran.err == "\nThere is more: --cursor c9\n"
+    assert ran.err == "\nMore: --cursor c9\n"
     assert json.loads(ada("inbox", "--json").out) == hub.answers["msg/inbox"]
 
 
@@ -305,7 +305,7 @@ def test_a_conversation_is_found_by_the_name_of_the_other(
     assert hub.asked[-1].arguments == {"thread_id": first}
     nobody = ada("thread", "dora")
     assert nobody.code == ExitCode.FAILED
-    assert nobody.err == "folkmoot: error: There is no conversation with @dora.\n"
+    assert nobody.err == "folkmoot: error: You have no conversation with @dora.\n"
 
 
 def test_a_conversation_reads_downward(ada: Callable[..., Ran], hub: Scripted) -> None:
@@ -496,7 +496,7 @@ def test_a_broken_credentials_file_is_left_alone(
     keys.chmod(0o600)
     ran = cli("register", "ada", "--url", hub.url)
     assert ran.code == ExitCode.FAILED
-    assert "is not a credentials file" in ran.err
+    assert "is not a valid credentials file" in ran.err
     assert keys.read_text() == content
     assert hub.asked == []
 

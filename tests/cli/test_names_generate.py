@@ -55,7 +55,7 @@ def test_init_shows_what_it_would_do_then_does_it_then_has_nothing_to_do(
         "",
     )
     assert folkmoot("names", "init").out.startswith(
-        "The namespace is mynotes. Everything is there already:\n"
+        "The namespace is mynotes. Nothing to do, everything exists:\n"
     )
     assert folkmoot("names", "init", "--diff") == Ran(0, "", "")
     assert folkmoot("names", "lint", ".").code == 0
@@ -69,7 +69,7 @@ def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(
     missing = folkmoot("names", "doc", "--check")
     assert (missing.code, missing.err) == (
         1,
-        f"folkmoot: error: {page} is not there; 'folkmoot names doc' writes it.\n",
+        f"folkmoot: error: {page} does not exist. 'folkmoot names doc' writes it.\n",
     )
     assert folkmoot("names", "doc") == Ran(0, f"{page} written.\n", "")
     assert folkmoot("names", "doc") == Ran(0, f"{page} is up to date.\n", "")
@@ -108,12 +108,11 @@ def test_rename_changes_the_project_and_then_the_files_of_clients(
     assert not (project / "UPGRADING.md").exists()
     assert folkmoot("names", "rename", *names) == Ran(
         0,
-        "mynotes:create_note is now mynotes:add_note:\n\n"
-        "  change  NAMESPACES.md\n"
-        "  create  UPGRADING.md\n"
-        "  create  migrations/rename_mynotes_create_note_to_mynotes_add_note.py\n"
-        "  change  src/my_notes/server.py\n\n"
-        "The old name works until 1.2.0, and its use is logged. Remove its function then.\n",
+        "mynotes:create_note is now mynotes:add_note:\n\n  change  NAMESPACES.md\n  "
+        "create  UPGRADING.md\n  create  "
+        "migrations/rename_mynotes_create_note_to_mynotes_add_note.py\n  change  "
+        "src/my_notes/server.py\n\nThe old name works until 1.2.0, and its use is "
+        "logged. Remove its function after that.\n",
         "",
     )
     assert folkmoot("names", "lint", ".").code == 0
@@ -121,8 +120,8 @@ def test_rename_changes_the_project_and_then_the_files_of_clients(
     client.write_text('a = ["mynotes_create_note", "mcp.request.tools/call:mynotes:create_*"]\n')
     done = folkmoot("names", "rename", *names, "--clients", "client.toml")
     assert done.out.endswith(
-        "These patterns took in the old name, and do not take in the new one:\n"
-        "  client.toml:1: mcp.request.tools/call:mynotes:create_*\n"
+        "These patterns matched the old name, but do not match the new one:\n  "
+        "client.toml:1: mcp.request.tools/call:mynotes:create_*\n"
     )
     assert client.read_text().startswith('a = ["mynotes_add_note", ')
 
@@ -145,7 +144,7 @@ def like(text: str, shown: str) -> bool:
 def test_new_server_makes_it_and_says_how_to_go_on(folkmoot: Run, tmp_path: Path) -> None:
     made = folkmoot("new", "server", "my-notes", "--namespace", "memos")
     assert (made.code, made.err) == (0, "")
-    assert made.out.startswith("Made my-notes, an MCP server with the namespace memos:\n")
+    assert made.out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
     assert "  pytest                                        # its own tests\n" in made.out
     assert max(map(len, made.out.splitlines())) <= 80
     assert 'NAMESPACE = "memos"' in (tmp_path / "my-notes/src/my_notes/names.py").read_text()

@@ -32,7 +32,7 @@ server.py:6:5: error: Tool 'buy' has no namespace. Did you mean 'shop:buy'? [mis
 server.py:8:11: warning: Tool 'shop:get' does not say what it is about; add the noun: 'get_…'. \
 [generic-name]
 Found 1 error and 2 warnings in 2 names of 1 file.
-1 of them --fix can mend.
+--fix can fix 1 of them.
 """
 
 
@@ -95,7 +95,7 @@ def test_it_ends_with_1_for_an_error_and_strictly_for_a_warning(
 
 def test_a_project_without_faults_is_told_so(lint: Callable[..., Ran], tmp_path: Path) -> None:
     write(tmp_path, {"server.py": SERVER + "@mcp.tool('shop:buy')\ndef buy(): ...\n"})
-    assert lint("server.py") == (0, "All is well: 1 name of 1 file.\n", "")
+    assert lint("server.py") == (0, "No problems: 1 name of 1 file.\n", "")
     write(tmp_path, {"server.py": "X = 1\n"})
     assert lint() == (0, "No names of an MCP server found in 1 file.\n", "")
 
@@ -151,9 +151,9 @@ WRONG = {
     ("--header", "a=sesame\n", "http://127.0.0.1/mcp"): (
         "--header: the value of a has more than one line"
     ),
-    (".", "http://127.0.0.1/mcp"): "give one URL, and no paths beside it",
-    (".", "--", "server"): "give either paths, or a URL, or a command behind --",
-    ("--",): "the command that starts the server is missing behind --",
+    (".", "http://127.0.0.1/mcp"): "give one URL, and no paths with it",
+    (".", "--", "server"): "give either paths, or a URL, or a command after --",
+    ("--",): "the command that starts the server is missing after --",
 }
 
 
@@ -188,7 +188,7 @@ def test_diff_shows_what_fix_would_do_and_fix_does_it(
     ]  # fmt: skip
     assert (faulty / "server.py").read_text() == FAULTY
     fixed = lint("--fix", "--ignore", "generic-name,register-missing")
-    assert fixed == (0, "All is well: 2 names of 1 file.\n", "Mended server.py.\n")
+    assert fixed == (0, "No problems: 2 names of 1 file.\n", "Mended server.py.\n")
     assert (faulty / "server.py").read_text() == FAULTY.replace(
         "@mcp.tool\n", '@mcp.tool(name="shop:buy")\n'
     )
@@ -212,18 +212,18 @@ def test_every_rule_is_listed_and_explained(lint: Callable[..., Ran]) -> None:
     listed = lint("--list-rules").out.splitlines()
     assert [line.split()[0] for line in listed] == list(RULES)
     assert lint("--explain", "missing-namespace").out == (
-        "missing-namespace: an error, a hint with --standalone; --fix can mend it\n"
+        "missing-namespace: an error, a hint with --standalone; --fix can fix it\n"
         "\n"
         "A name begins with the project's namespace, so that it collides with nobody\n"
         "else's behind a gateway.\n"
         "\n"
-        'Breaks it:  `@mcp.tool(name="create_task")`\n'
-        "Mend it:    Register it as `myproject:create_task`.\n"
+        'Wrong:  `@mcp.tool(name="create_task")`\n'
+        "Fix:    Register it as `myproject:create_task`.\n"
     )
     for rule in RULES:
         told = lint("--explain", rule).out
         assert max(map(len, told.splitlines())) <= 80
-        assert "Mend it:" in told
+        assert "Fix:" in told
 
 
 @pytest.mark.parametrize("columns", [80, 40])
@@ -234,7 +234,7 @@ def test_a_terminal_shows_all_of_it_within_its_width(
     lines = shown.replace("\r", "").splitlines()
     assert max(map(len, lines)) <= columns
     assert "    Tool 'buy' has no namespace. Did you" in shown
-    assert lines[-1] == "1 of them --fix can mend."
+    assert lines[-1] == "--fix can fix 1 of them."
     coloured = on_terminal("names", "lint", COLUMNS=str(columns))
     assert "\x1b[1;31merror\x1b[0m" in coloured
 

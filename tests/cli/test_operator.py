@@ -79,7 +79,7 @@ def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
     again = folkmoot("backup", "one.db")
     assert again.code == ExitCode.FAILED
     assert again.err == (
-        f"folkmoot: error: {tmp_path / 'one.db'}: exists already; --overwrite replaces it.\n"
+        f"folkmoot: error: {tmp_path / 'one.db'}: already exists. --overwrite replaces it.\n"
     )
     assert folkmoot("backup", "--overwrite", "one.db").code == 0
 
@@ -151,19 +151,19 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "lstat", closed)
-    with pytest.raises(DataFolderUnwritable, match="cannot be entered by this user"):
+    with pytest.raises(DataFolderUnwritable, match="this user may not open it"):
         hub_status(Paths(tmp_path))
 
 
 def test_what_cannot_be_backed_up_is_one_line(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
     nothing = folkmoot("backup", "one.db")
     assert nothing.code == ExitCode.FAILED
-    assert "there is no database yet" in nothing.err
+    assert "no database yet" in nothing.err
     assert nothing.err.count("\n") == 1
     own = folkmoot("backup", ".folkmoot/master.key")
     assert "is a file of the data folder's own (master.key)" in own.err
     folder = folkmoot("backup", ".")
-    assert folder.err == f"folkmoot: error: {tmp_path}: is a folder; name a file in it.\n"
+    assert folder.err == f"folkmoot: error: {tmp_path}: is a folder. Give the name of a file.\n"
 
 
 def test_sizes_and_spans_are_told_as_people_say_them() -> None:

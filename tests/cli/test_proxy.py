@@ -83,9 +83,9 @@ def test_every_command_of_the_new_groups_explains_itself_within_eighty_columns(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give either --upstream URL or a command behind --"),
+        ([], "give either --upstream URL or a command after --"),
         (["--upstream", "http://x/mcp", "--", "cat"], "give either --upstream URL or a command"),
-        (["npx", "-y", "server"], "no such command 'npx' (a server's command stands behind --)"),
+        (["npx", "-y", "server"], "no such command 'npx' (put a server's command after --)"),
         (["--upstream", "nowhere"], "--upstream must be a URL such as"),
         (["--upstream", "ftp://x/"], "--upstream must be a URL such as"),
         (["--listen", "here", "--", "cat"], "--listen must be HOST:PORT"),
@@ -219,7 +219,7 @@ def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(
 ) -> None:
     env = {**environment, "TERM": "xterm"}
     with Terminal(["proxy", "--", *ECHO], env=env, cwd=tmp_path) as terminal:
-        terminal.wait_for("An MCP client is to start this command")
+        terminal.wait_for("This command is meant to be started by an MCP client")
         terminal.type("\x04")
         assert terminal.process.wait(60) == ExitCode.OK
 

@@ -48,8 +48,8 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
         "--quorum", "2", "--proposal-seconds", "60", "--keep-days", "7",
     )  # fmt: skip
     assert made.out == (
-        "The room planning is there, for those who are invited.\n"
-        "'folkmoot room join planning' takes you in.\n"
+        "Created the room planning, for invited people only.\nTo enter it: folkmoot "
+        "room join planning\n"
     )
     assert ada("room", "list").out == "planning  invite  owner  0  0  @ada\n"
     assert bob("room").out == "planning  invite  -  0  0  @ada\n"
@@ -67,9 +67,9 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
     assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
 
     changed = ada("room", "change", "planning", "--access", "private", "--ungrant", "bob")
-    assert changed.out == "The room planning is changed.\n"
+    assert changed.out == "Changed the room planning.\n"
     assert ada.json("room", "show", "planning")["grants"] == {}
-    assert ada("room", "delete", "planning", "--yes").out == "The room planning is deleted.\n"
+    assert ada("room", "delete", "planning", "--yes").out == "Deleted the room planning.\n"
     refused(ada("room", "show", "planning"), "There is no such room.")
 
 
@@ -82,7 +82,7 @@ def test_a_room_in_memory_says_so(both: People) -> None:
 def test_something_is_said_and_read_again_page_by_page(both: People) -> None:
     ada, bob = both
     ada("room", "create", "planning")
-    assert ada("room", "say", "planning", "one").out == "Said in planning, as message 1.\n"
+    assert ada("room", "say", "planning", "one").out == "Sent to planning, as message 1.\n"
     assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
     said = ada.json("room", "say", "planning", "**three**", "--markdown", "--to", "bob")
     assert (said["seq"], said["to"], said["payload"]["format"]) == (3, ["bob"], "markdown")
@@ -94,15 +94,15 @@ def test_something_is_said_and_read_again_page_by_page(both: People) -> None:
     assert {line.split(" ")[3] for line in lines} == {"chat.message"}
     latest = ada("room", "history", "planning", "--limit", "2")
     assert latest.out.startswith("2 ")
-    assert latest.err == "There is more: --before 2\n"
+    assert latest.err == "More: --before 2\n"
     assert ada("room", "history", "planning", "--before", "2").out.startswith("1 ")
     first = ada("room", "history", "planning", "--after", "0", "--limit", "1")
-    assert (first.out[0], first.err) == ("1", "There is more: --after 1\n")
+    assert (first.out[0], first.err) == ("1", "More: --after 1\n")
     whole = ada.json("room", "history", "planning")
     assert [it["payload"]["text"] for it in whole["messages"]] == [
         "one", "two\n\x1b[2Jlines", "**three**",
     ]  # fmt: skip
-    assert ada("room", "history", "planning", "--after", "3").err == "Nothing was said.\n"
+    assert ada("room", "history", "planning", "--after", "3").err == "No messages.\n"
 
 
 def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(both: People) -> None:
@@ -132,7 +132,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> N
         assert bob("room", "invite", "planning", "ada").code == 0
         assert ada("room", "revoke", "planning", "bob", "room.invite").code == 0
         assert bob("room", "invite", "planning", "ada").code == ExitCode.FAILED
-        assert ada("room", "revoke", "planning", grant).out == f"Taken back from {grant}.\n"
+        assert ada("room", "revoke", "planning", grant).out == f"Revoked from {grant}.\n"
         assert joined.stdin
         joined.stdin.close()
         assert joined.wait(60) == 0
@@ -170,7 +170,7 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
             "open", "bob", "bob", 'delete_file path: "one"', first["id"],
         ]  # fmt: skip
         approved = ada("room", "approve", "planning", "2")
-        assert approved.out == "Approved: bob is asked, as message 5.\n"
+        assert approved.out == "Approved: sent the request to bob, as message 5.\n"
         which = second["id"]
         needed = ada("room", "approve", "planning", which)
         assert needed.code == ExitCode.USAGE
@@ -277,7 +277,7 @@ def test_someone_is_invited_by_handle(both: People) -> None:
     ada, bob = both
     ada("room", "create", "planning", "--access", "private")
     refused(bob("room", "say", "planning", "hi"), "There is no such room.")
-    assert ada("room", "invite", "planning", "@Bob").out == "@bob may come into planning.\n"
+    assert ada("room", "invite", "planning", "@Bob").out == "Invited @bob to planning.\n"
     assert bob("room", "say", "planning", "hi").code == 0
     refused(ada("room", "invite", "planning", "nobody"), "User not found.")
 
@@ -287,13 +287,13 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(both: People) -> None:
     ada("room", "create", "planning")
     asked = ada("room", "delete", "planning")
     assert asked.code == ExitCode.USAGE
-    assert "--yes is needed where nobody can be asked" in asked.err
+    assert "--yes is needed when there is no terminal to ask on" in asked.err
     with ada.at_terminal("room", "delete", "planning") as terminal:
-        terminal.wait_for("Type its name to go on").type("plannin\r")
+        terminal.wait_for("Type its name to confirm").type("plannin\r")
         assert terminal.end() == ExitCode.FAILED
         assert "Nothing was deleted." in terminal.text
     with ada.at_terminal("room", "delete", "planning") as terminal:
-        terminal.wait_for("Type its name to go on").type("planning\r")
+        terminal.wait_for("Type its name to confirm").type("planning\r")
         assert terminal.end() == 0
     assert ada("room", "list").err.startswith("No rooms.")
 
@@ -332,19 +332,19 @@ def test_every_command_explains_itself_within_eighty_columns(
          "--access must be open, invite or private, not 'secret'"),
         (["create", "x", "--grant", "bob"], "--grant must be HANDLE=PATTERN, not 'bob'"),
         (["create", "x", "--capability", "{"], "'{' is neither a pattern nor JSON"),
-        (["change", "x"], "say what is to change"),
+        (["change", "x"], "give at least one setting to change"),
         (["change", "x", "--grant", "bob=a.b", "--ungrant", "bob"],
          "--grant and --ungrant both name 'bob'"),
         (["history", "x", "--after", "1", "--before", "2"],
-         "--after and --before cannot go together"),
+         "--after and --before cannot be combined"),
         (["history", "x", "--limit", "0"],
          "--limit must be a whole number from 1 to 10000, not '0'"),
-        (["invite", "x"], "name either a HANDLE or a --guest"),
-        (["invite", "x", "bob", "--guest", "grace"], "name either a HANDLE or a --guest"),
-        (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot go together"),
+        (["invite", "x"], "give either a HANDLE or --guest"),
+        (["invite", "x", "bob", "--guest", "grace"], "give either a HANDLE or --guest"),
+        (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot be combined"),
         (["join", "x", "--invitation"],
-         "no invitation came from FOLKMOOT_INVITATION or the standard input"),
-        (["say", "x", " "], "there is nothing to say"),
+         "no invitation in FOLKMOOT_INVITATION or on the standard input"),
+        (["say", "x", " "], "the text is empty"),
         (["--json", "list"], "options come after 'list', not before it"),
         (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
     ],
@@ -364,11 +364,11 @@ def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
 
 
 QUICK = [
-    ["list"], ["create", "x"], ["tools", "x"], ["call", "x", "f"], ["propose", "x", "f", "a=1"],
-    ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
+    ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
     ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
     ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
     ["change", "x", "--quorum", "2"], ["delete", "x", "--yes"],
+    ["tools", "planning"], ["call", "planning", "f"], ["propose", "planning", "f", "a=1"],
 ]  # fmt: skip
 
 
@@ -448,7 +448,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
     ("status", "body", "message"),
     [
         (200, b"[]", "the hub's answer cannot be understood."),
-        (200, b"<html>", "what answers there (200) is not a hub; is the address right?"),
+        (200, b"<html>", "what answers there (200) is not a hub. Is the address right?"),
         (500, b"{}", "the hub's answer cannot be understood."),
         (404, b'{"error": 1}', "the hub's answer cannot be understood."),
         (403, b'{"error": {"message": "No.\\u001b[2J"}}', "No.\\x1b[2J"),

@@ -222,10 +222,9 @@ def test_what_is_no_longer_kept_is_told_and_after_a_gap_the_numbers_may_begin_an
     assert printed == [8, 9, 1, 2, 7]
     assert shown.err.splitlines() == [
         "folkmoot: warning: messages 4 to 7 are no longer kept",
-        ("folkmoot: warning: some messages are missing: the room began anew, and its numbers "
-         "with it"),
-        ("folkmoot: warning: messages 3 to 6 are missing: what was said meanwhile is no longer "
-         "kept"),
+        ("folkmoot: warning: some messages are missing: the room was restarted, and its "
+         "numbering with it"),
+        ("folkmoot: warning: messages 3 to 6 are missing: the history no longer has them"),
     ]  # fmt: skip
 
 

@@ -299,7 +299,7 @@ def test_a_text_beyond_measure_is_cut_and_says_so() -> None:
     seen = look(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
     assert seen.cut
     assert sum(map(len, seen.text)) == MAX_TEXT
-    assert "there is more" in shown(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
+    assert "the message is longer" in shown(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
 
 
 def test_only_the_latest_messages_are_remembered_for_what_is_about_them() -> None:

@@ -101,7 +101,7 @@ def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_
 ) -> None:
     _, bob = both
     propose(bob, "planning", "a")
-    screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who is to do #2?")
+    screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who should do #2?")
     screen.type("@nobody\r").wait_for("refused").wait_for("nobody is not in the room.")
     screen.wait_for("1 proposal: Tab")
 

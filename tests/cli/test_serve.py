@@ -162,4 +162,4 @@ def test_behind_a_proxy_a_client_is_given_the_public_url() -> None:
     loaded = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot/"})
     said = welcome("http://0.0.0.0:8420", loaded)
     assert '"url": "https://hub.example/moot/mcp"' in said
-    assert "http://0.0.0.0:8420 (every network of this machine)" in said
+    assert "http://0.0.0.0:8420 (all network interfaces)" in said

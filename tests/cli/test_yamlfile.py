@@ -75,7 +75,7 @@ def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
     before = (
         "extensions:\n  moot:\n    uri: old\n    env:\n      a: 1\n\n  # next\n  two:\n    b: 2\n"
     )
-    with pytest.raises(ClientFileUnusable, match='entry "moot" already; --force'):
+    with pytest.raises(ClientFileUnusable, match='already has an entry "moot"'):
         put(before)
     assert put(before, force=True) == f"extensions:\n{SHOWN}\n  # next\n  two:\n    b: 2\n"
 

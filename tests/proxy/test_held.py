@@ -232,7 +232,9 @@ def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(fold
             for name in ("10/1", "20/1"):
                 assert (await held("release", name)).exit_code == 0
             assert [await first, await second] == ["released", "released"]
-            assert "No proxy runs as process 99." in str((await held("drop", "99/1")).exception)
+            assert "No proxy is running as process 99." in str(
+                (await held("drop", "99/1")).exception
+            )
             assert (await held("drop", "x")).exit_code == 2
 
     run(main())

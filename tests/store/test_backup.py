@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> Non
 
     async def body() -> None:
         async with opened(tmp_path) as store:
-            with pytest.raises(BackupFailed, match="exists already"):
+            with pytest.raises(BackupFailed, match="already exists"):
                 await store.backup(target)
             assert target.read_text() == "precious"
             await store.backup(target, overwrite=True)

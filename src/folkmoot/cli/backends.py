@@ -20,17 +20,17 @@ from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.text import say_data
 
-NONE = "There are no backends; 'folkmoot backends add' puts one behind the hub."
+NONE = "No backends. 'folkmoot backends add' adds one."
 
 
 def list_backends(
     config: ConfigOption = None, data: DataOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """List the servers behind the hub and how they are.
+    """List the servers behind the hub and their state.
 
-    Without a running hub, what is configured is listed. In a pipe the columns are: namespace,
-    state, transport, tools, resources, prompts, calls, errors, server, target, why, how many
-    tools are held back, and in how many descriptions something suspicious was found.
+    Without a running hub, lists what is configured. In a pipe the columns are: namespace, state,
+    transport, tools, resources, prompts, calls, errors, server, target, reason, number of tools
+    held back, and number of suspicious descriptions.
     """
     loaded = settings_from(config, data=data)
     hub = RunningHub(loaded)
@@ -43,7 +43,7 @@ def list_backends(
         say_data({"running": running is not None, "backends": told})
         return
     if running is None:
-        say(f"No hub is running on {hub.folder}; this is what is configured.", err=True)
+        say(f"No hub is running on {hub.folder}. This is what is configured.", err=True)
     if views:
         tell_views(views, time.time())
     else:
@@ -53,10 +53,10 @@ def list_backends(
 def reload(
     config: ConfigOption = None, data: DataOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """Have the running hub read its settings again.
+    """Reload the settings of the running hub.
 
-    Tells what changed. A hub follows its settings file by itself; this says at once whether it is
-    right. Wrong settings change nothing, and end with exit code 3.
+    Prints what changed. A hub reloads its settings file by itself; this also says whether the file
+    is valid. Invalid settings change nothing, and the exit code is 3.
     """
     done = RunningHub(settings_from(config, data=data)).reload()
     if as_json:
@@ -80,12 +80,12 @@ def tell_reloaded(done: Reloaded) -> None:
     if done.rights:
         say("Groups or grants changed.")
     if not (done.added or done.removed or done.changed or done.rights):
-        say("Nothing has changed since it was read last.")
+        say("Nothing has changed since the last reload.")
     for note in done.notes:
         complain(f"{note}.", kind="warning")
     if done.restart:
         told = ", ".join(done.restart)
-        complain(f"These count from the next start on: {told}.", kind="warning")
+        complain(f"These take effect at the next start: {told}.", kind="warning")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -44,15 +44,15 @@ NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME [-- COMMAND...]", show_default=False,
-        help="What to call it, and the command that starts it; with --from, the servers to take.",
+        help="Its name, and the command that starts it; with --from, the servers to import.",
     ),
 ]  # fmt: skip
 FromOption = Annotated[
     Path | None,
     typer.Option(
         "--from", metavar="FILE", show_default=False,
-        help="Take the servers of a file with mcpServers in it, as MCP clients keep one; all of "
-        "them, or those that are named.",
+        help="Import servers from a file with mcpServers in it, such as an MCP client's: "
+             "all of them, or those you name.",
     ),
 ]  # fmt: skip
 EveryoneOption = Annotated[
@@ -60,14 +60,16 @@ EveryoneOption = Annotated[
 ]
 TrustedOption = Annotated[
     bool,
-    typer.Option("--trusted", help="Let its tools change unasked.", show_default=False),
+    typer.Option("--trusted", help="Do not hold back tools that change.", show_default=False),
 ]
 PerUserOption = Annotated[
     bool,
-    typer.Option("--per-user", help="Have a connection for each person.", show_default=False),
+    typer.Option(
+        "--per-user", help="Keep a separate connection for each person.", show_default=False
+    ),
 ]
 NoTestOption = Annotated[
-    bool, typer.Option("--no-test", help="Do not try to reach it first.", show_default=False)
+    bool, typer.Option("--no-test", help="Do not test the connection first.", show_default=False)
 ]
 
 
@@ -87,11 +89,11 @@ def add(
     per_user: PerUserOption = False,
     no_test: NoTestOption = False,
 ) -> None:
-    """Put an MCP server behind the hub, in the settings file.
+    """Add an MCP server to the hub's settings file.
 
-    It is reached once before, and nothing is written if it cannot be. Everything else in the file
-    stays as it is; without a settings file, config.toml in the data folder is made. A running hub
-    takes it up by itself, and the command waits to see whether it came up.
+    Connects to the server first, and writes nothing if that fails. Everything else in the file
+    stays as it is; without a settings file, config.toml is created in the data folder. A running
+    hub loads the server by itself, and the command waits to see whether it comes up.
     """
     command = command_behind(ctx)
     flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user}
@@ -99,11 +101,13 @@ def add(
     loaded = settings_from(config, runs=True, data=data)
     if source is not None:
         if url or command or namespace or env or header:
-            raise typer.BadParameter("--from takes servers as they are, so nothing describes one")
+            raise typer.BadParameter(
+                "--from imports servers as they are; it takes no options that describe one"
+            )
         tables = imported(source, names or [], common)
     else:
         if len(names or []) != 1 or bool(url) is bool(command):
-            raise typer.BadParameter("give one NAME, and either --url URL or a command behind --")
+            raise typer.BadParameter("give one NAME, and either --url URL or a command after --")
         table = {
             **({"namespace": namespace} if namespace else {}),
             **({"url": url} if url else {"command": list(command)}),
@@ -137,11 +141,11 @@ def imported(
         if server.wrong:
             raise SettingsError(f"{source}:{server.line}: {word(name)}{server.wrong}")
         if server.left_out:
-            complain(f"{word(name)} is left out: {server.left_out}.", kind="warning")
+            complain(f"Skipped {word(name)}: {server.left_out}.", kind="warning")
             continue
         if server.expanded:
             told = ", ".join(map(word, server.expanded))
-            complain(f"{word(name)}: what {told} stands for now is written down.", kind="warning")
+            complain(f"{word(name)}: wrote the present value of {told}.", kind="warning")
         table = {**server.table, **common}
         if "cwd" in table:
             # Relative to that file, and written into another one.
@@ -160,7 +164,7 @@ def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -
             complain(f"{note}.", kind="warning")
         specs.append(spec)
     if not specs:
-        say("There is nothing to add.", err=True)
+        say("Nothing to add.", err=True)
         return
 
     def change(text: str) -> str:
@@ -173,15 +177,15 @@ def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -
     refuse_handles(loaded, [spec.namespace for spec in specs])
     reached = (tells_well(try_backend(spec, loaded)) for spec in specs if spec.enabled)
     if tested and not all(reached):
-        say("Nothing was written; --no-test adds it all the same.", err=True)
+        say("Nothing was written. --no-test adds it anyway.", err=True)
         raise typer.Exit(ExitCode.FAILED)
     edit(loaded, change)
     told = ", ".join(spec.namespace for spec in specs)
     say(f"Added {told} to {loaded.place}.")
     for closed in (spec.namespace for spec in specs if not spec.everyone):
-        say(f"Nobody may use {closed} yet; to let someone: folkmoot grant HANDLE {closed}")
+        say(f"Nobody may use {closed} yet. To allow someone: folkmoot grant HANDLE {closed}")
     if follow(loaded, specs) is None:
-        say("No hub is running; it is there from the next start on.")
+        say("No hub is running. It will be available at the next start.")
 
 
 def refuse_present(loaded: Loaded, name: str) -> None:
@@ -191,7 +195,7 @@ def refuse_present(loaded: Loaded, name: str) -> None:
             where = loaded.gateway_origins[f"backends.{spec.name}"]
             if name == spec.name and not from_settings(loaded, where):
                 continue
-            raise SettingsUnwritable(f"There is a backend {word(name)} already, at {where}.")
+            raise SettingsUnwritable(f"A backend {word(name)} already exists, at {where}.")
 
 
 def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
@@ -206,8 +210,8 @@ def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
     if taken:
         told = ", ".join(taken)
         raise SettingsUnwritable(
-            f"No backend can be called {told}: that is someone's handle, or was lately. "
-            "Choose another namespace with --namespace."
+            f"A backend cannot be called {told}: it is someone's handle, or was until "
+            "recently. Choose another namespace with --namespace."
         )
 
 
@@ -228,11 +232,11 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
     except HubNotRunning:
         return None
     except FolkmootError as error:
-        complain(f"The running hub did not take it up: {error.message}", kind="warning")
+        complain(f"The running hub did not load it: {error.message}", kind="warning")
         return False
     if loaded.place is None or not same_file(done.file, loaded.place):
         read = done.file or "no settings file"
-        complain(f"The running hub reads {read}, and not {loaded.place}.", kind="warning")
+        complain(f"The running hub reads {read}, not {loaded.place}.", kind="warning")
         return False
     patience = max((spec.connect_seconds for spec in specs), default=0) + SETTLE_SECONDS
     views = settled(hub, {spec.namespace for spec in specs if spec.enabled}, patience)
@@ -242,7 +246,7 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
             if view.held:
                 told = f"{counted(len(view.held), 'tool')} held back: the namespace was used before"
                 complain(
-                    f"{told}. Look with: folkmoot backends diff {view.namespace}", kind="warning"
+                    f"{told}. To see it: folkmoot backends diff {view.namespace}", kind="warning"
                 )
         else:
             why = f": {word(view.why)}" if view.why else ""
@@ -280,20 +284,20 @@ def same_file(one: str | None, other: str) -> bool:
 
 
 def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = None) -> None:
-    """Take a backend out of the settings file.
+    """Remove a backend from the settings file.
 
-    Its table goes, with the tables below it and the comments right above it; everything else stays
-    as it is. What is pinned of its tools is kept, should it come back.
+    Removes its table, the tables below it and the comments right above it; everything else stays as
+    it is. The accepted versions of its tools are kept, in case it comes back.
     """
     loaded = settings_from(config, data=data)
     spec = find_spec(loaded, name)
     where = loaded.gateway_origins[f"backends.{spec.name}"]
     if not from_settings(loaded, where):
         raise SettingsUnwritable(
-            f"{word(spec.name)} is from {where}, which gateway.mcp_servers imports; "
-            "remove it there, or set it to disabled."
+            f"{word(spec.name)} is imported from {where} by gateway.mcp_servers. Remove it "
+            "there, or disable it."
         )
     edit(loaded, lambda text: without_backend(text, spec.name))
     say(f"Removed {spec.namespace} from {loaded.file}.")
     if follow(loaded, []):
-        say("The running hub has let it go.")
+        say("The running hub has removed it.")

@@ -46,17 +46,19 @@ def check_backends(loaded: Loaded) -> Iterator[Finding]:
 def check_backend(spec: BackendSpec) -> Iterator[Finding]:
     """Whether a backend could be reached as far as this machine is concerned."""
     for fault in secret_faults(spec):
-        advice = "A hub that runs elsewhere, or as another user, may well have it."
+        advice = "A hub that runs elsewhere or as another user may have it."
         yield Finding("backends", "warning", f"{spec.namespace}: {fault}", advice)
     if spec.cwd and not Path(spec.cwd).is_dir():
-        advice = "Make the folder, or set cwd otherwise."
-        yield Finding("backends", "problem", f"{spec.namespace}: {spec.cwd}: no folder", advice)
+        advice = "Create the folder, or change cwd."
+        yield Finding(
+            "backends", "problem", f"{spec.namespace}: {spec.cwd}: no such folder", advice
+        )
     elif spec.command and (wrong := isolation_fault(spec)):
-        advice = "Set user and sandbox otherwise, or mend it."
+        advice = "Change user or sandbox, or fix it."
         yield Finding("backends", "problem", f"{spec.namespace}: {wrong}", advice)
     elif spec.command and not program_of(spec):
         told = f"{spec.namespace}: the program {spec.command[0]} is not found"
-        advice = "Install it, or write its whole path in command."
+        advice = "Install it, or give its full path in command."
         yield Finding("backends", "problem", told, advice)
 
 
@@ -112,7 +114,9 @@ def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
         return []
     advice = "Give it another namespace."
     return [
-        Finding("backends", "problem", f"{name}: is or was lately someone's handle", advice)
+        Finding(
+            "backends", "problem", f"{name}: is someone's handle, or was until recently", advice
+        )
         for name in taken
     ]
 
@@ -128,7 +132,7 @@ def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
             "backends",
             "warning",
             f"{namespace}: {counted(count, 'tool')} changed or new, held back until accepted",
-            f"Look with: folkmoot backends diff {namespace}",
+            f"To see it: folkmoot backends diff {namespace}",
         )
         for namespace, count in held
     ]

@@ -24,7 +24,7 @@ def edit(loaded: Loaded, change: Callable[[str], str], *, pretend: bool = False)
     anything when one only pretends, to learn that.
     """
     if loaded.place is None:
-        raise SettingsUnwritable("Where the settings file would be cannot be told.")
+        raise SettingsUnwritable("Cannot tell where the settings file would be.")
     # Through a link to the file itself, which a whole new file would otherwise replace.
     path = Path(os.path.realpath(loaded.place))
     before = read(path)
@@ -78,4 +78,4 @@ def write(path: Path, before: bytes | None, after: bytes) -> None:
 def check_unchanged(path: Path, before: bytes | None) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     if read(path) != before:
-        raise SettingsUnwritable(f"{path}: has just been changed by another; try again.")
+        raise SettingsUnwritable(f"{path}: another program has just changed it. Try again.")

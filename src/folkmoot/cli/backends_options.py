@@ -94,30 +94,30 @@ UrlOption = Annotated[
     str | None,
     typer.Option(
         "--url", metavar="URL", show_default=False,
-        help="The server's address; without it, the server is the COMMAND behind --.",
+        help="The server's address; without it, the server is the COMMAND after --.",
     ),
 ]  # fmt: skip
 NamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace", metavar="NS", show_default=False,
-        help="What stands before its tools' names.  [default: NAME]",
+        help="The prefix of its tools' names.  [default: NAME]",
     ),
 ]  # fmt: skip
 EnvOption = Annotated[
     list[str] | None,
     typer.Option(
         "--env", metavar="NAME=VALUE", show_default=False,
-        help="A variable for the command; env:VARIABLE or file:PATH as the value refers to a "
-        "secret of the hub's. May be repeated.",
+        help="An environment variable for the command; a value of env:VARIABLE or file:PATH "
+             "refers to a secret of the hub. May be repeated.",
     ),
 ]  # fmt: skip
 HeaderOption = Annotated[
     list[str] | None,
     typer.Option(
         "--header", metavar="NAME=VALUE", show_default=False,
-        help="A header for the server, such as 'Authorization=Bearer env:TOKEN', where the token "
-        "is in a variable of the hub's. May be repeated.",
+        help="A header for the server, such as 'Authorization=Bearer env:TOKEN', where "
+             "TOKEN is an environment variable of the hub. May be repeated.",
     ),
 ]  # fmt: skip
 NameArgument = Annotated[

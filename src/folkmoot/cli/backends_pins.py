@@ -27,11 +27,12 @@ ToolsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME[:TOOL]...", show_default=False,
-        help="A backend, for all of its tools that are held back; or one tool, as 'diff' shows it.",
+        help="A backend, to accept all of its tools that are held back; or one tool, as "
+             "'diff' shows it.",
     ),
 ]  # fmt: skip
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Accept all that is held back.", show_default=False)
+    bool, typer.Option("--all", help="Accept everything that is held back.", show_default=False)
 ]
 
 
@@ -42,11 +43,11 @@ def diff(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the tools that changed or were added, and how.
+    """Show tools that changed or were added.
 
-    They have another description or schema than when they were first seen, or came after the
-    backend's first inventory. They are not listed, nor can they be called, until an operator
-    accepts what they are. Read it as a model would: a description can be meant to mislead one.
+    Their description or schema differs from when they were first seen, or they were added after the
+    backend's first listing. They are neither listed nor callable until an operator accepts them.
+    Read them as a model would: a description can be written to mislead one.
     """
     loaded = settings_from(config, data=data)
     found = RunningHub(loaded).differences(name or "")
@@ -73,7 +74,7 @@ def tell_difference(tool: ChangedTool) -> None:
     since = f"  {'new' if tool.new else 'changed'}, seen {moment(tool.since)}"
     paper.put(paper.fitted([(word(tool.canonical), "bold"), (since, "")]))
     if tool.findings:
-        told = f"Its description holds what it should not: {', '.join(map(word, tool.findings))}."
+        told = f"Its description has suspicious content: {', '.join(map(word, tool.findings))}."
         for part in folded(told, paper.width):
             paper.put(paper.styled(part, "red"))
     for line in tool.lines:
@@ -104,10 +105,10 @@ def accept(
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept what tools have become, and tools that were added.
+    """Accept tools that changed or were added.
 
-    They are listed and can be called. Only what 'folkmoot backends diff' shows at this moment
-    is accepted; a change that comes later is held back anew.
+    From then on they are listed and can be called. Accepts exactly what 'folkmoot backends diff'
+    shows now; a later change is held back again.
     """
     if bool(tools) is every:
         raise typer.BadParameter("give the tools or backends to accept, or --all")
@@ -131,5 +132,5 @@ def meant(name: str, found: list[ChangedTool]) -> list[ChangedTool]:
         if name in (each.namespace, each.canonical, f"{each.namespace}:{each.name}")
     ]
     if not tools:
-        raise BackendUnknown(f"{word(name)} is not held back, or is no backend and no tool.")
+        raise BackendUnknown(f"{word(name)} is not held back, or is not a backend or tool.")
     return tools

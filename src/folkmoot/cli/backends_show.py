@@ -143,7 +143,7 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
         again = view.retry_after
         yield word(view.why), "red" if view.state in {"down", "broken"} else ""
         if again is not None:
-            yield f"Tried again in {duration(again)}.", ""
+            yield f"Next try in {duration(again)}.", ""
     if view.server:
         era = f", {view.era}" if view.era else ""
         yield word(" ".join(filter(None, (view.server, view.version)))) + era, ""
@@ -158,7 +158,7 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
     for fault in view.faults[:MOST_FAULTS]:
         yield word(fault), "yellow"
     if len(view.faults) > MOST_FAULTS:
-        yield f"And {len(view.faults) - MOST_FAULTS} more of these; --json tells all.", "yellow"
+        yield f"And {len(view.faults) - MOST_FAULTS} more of these; --json shows all.", "yellow"
 
 
 def offers(view: BackendView) -> Iterable[str]:

@@ -125,7 +125,7 @@ def is_about(statement: Statement, meant: Key) -> bool:
     """Whether a statement sets what is meant, and nothing else."""
     about = [key[:2] == meant for key in statement.keys]
     if any(about) and not all(about):
-        raise SettingsUnwritable("several backends stand in one statement; edit it by hand.")
+        raise SettingsUnwritable("several backends are in one statement; edit it by hand.")
     return any(about)
 
 
@@ -160,7 +160,7 @@ def check_same(changed: str, wanted: dict[str, Any]) -> None:
         raise SettingsUnwritable(told) from None
     if {**said, BACKENDS: said.get(BACKENDS, {})} != wanted:
         raise SettingsUnwritable(
-            "it cannot be changed without changing something else; edit it by hand."
+            "it cannot be changed without changing something else. Edit it by hand."
         )
 
 

@@ -90,15 +90,15 @@ def try_out(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Reach a server once, and show what it offers.
+    """Connect to a server once, and show what it offers.
 
-    Shows what its tools would be called here, and which could not be shown and why. Nothing is
-    kept, and a running hub is not asked. Secrets are read from your own environment and files. Ends
-    with exit code 1 when the server cannot be reached.
+    Shows the names its tools would have here, and which could not be listed and why. Nothing is
+    saved, and a running hub is not involved. Secrets are read from your own environment and files.
+    The exit code is 1 when the server cannot be reached.
     """
     command = command_behind(ctx)
     if bool(name) + bool(url) + bool(command) != 1:
-        raise typer.BadParameter("give a NAME, or --url URL, or a command behind --")
+        raise typer.BadParameter("give a NAME, or --url URL, or a command after --")
     loaded = None
     if name:
         if namespace or env or header:

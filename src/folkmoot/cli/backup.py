@@ -19,7 +19,7 @@ from folkmoot.datafolder import Paths, running_hub
 from folkmoot.telemetry.clean import visible
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Where the backup goes.", show_default=False)
+    Path, typer.Argument(metavar="FILE", help="The file to write.", show_default=False)
 ]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace FILE if it exists.", show_default=False)
@@ -54,11 +54,11 @@ def backup(
     *,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Copy the database into FILE, whether a hub runs or not.
+    """Back up the database to FILE, with or without a running hub.
 
-    The hub goes on working meanwhile. FILE appears when it is whole and checked, readable by you
-    alone. The master key is NOT in it: keep a copy of the key in another place, for the backup
-    cannot be used without it.
+    The hub keeps working. FILE appears once it is complete and checked, and only you can read it.
+    The master key is NOT in it: keep a copy of the key in another place, because the backup cannot
+    be used without it.
     """
     from folkmoot.store import check_target
 
@@ -81,7 +81,7 @@ def copy(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> Ma
     from folkmoot.store import copy_database
 
     if not paths.database_exists():
-        raise BackupFailed(f"{paths.database}: there is no database yet, so nothing to back up.")
+        raise BackupFailed(f"{paths.database}: no database yet, so there is nothing to back up.")
     made = copy_database(paths.database, target, overwrite=overwrite, progress=advance)
     return Made(made.path, made.size, key_warning(made.master_key_id))
 

@@ -31,12 +31,12 @@ def bridge(
     *,
     keyring: KeyringOption = False,
 ) -> None:
-    """Encrypt mail end to end here, for any MCP client.
+    """Encrypt mail end to end, for any MCP client.
 
-    Without a command it is an MCP server on standard input and output, which the client starts
-    instead of connecting to the hub. What is sent to someone who has a key is encrypted before it
-    leaves this computer, and what arrives is decrypted here. The hub sees neither the words nor
-    the key. Each message says how it was protected.
+    Without a command it runs as an MCP server on standard input and output, which the client starts
+    instead of connecting to the hub. Mail to someone who has a key is encrypted before it leaves
+    this computer, and mail that arrives is decrypted here. The hub sees neither the text nor the
+    key. Each message says how it was protected.
     """
     if ctx.invoked_subcommand is not None:
         check_place(ctx, key_file, url, handle, keyring)
@@ -60,5 +60,5 @@ def run(account: Account, places: Places) -> None:
     def warn(message: str) -> None:
         complain(message, kind="warning")
 
-    tell_waiting("'folkmoot connect' has one do so for the hub itself")
+    tell_waiting("'folkmoot connect' sets up a client for the hub itself")
     run_until_stopped(serve_bridge(account, places, warn))

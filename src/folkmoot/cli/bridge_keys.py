@@ -29,9 +29,9 @@ PASSPHRASE = "FOLKMOOT_PASSPHRASE"  # noqa: S105 - the variable's name
 LONGEST = 4096
 NAMED = {
     "this": "this device's",
-    "other": "another device's: see 'folkmoot bridge key publish --help'",
+    "other": "another device's key: see 'folkmoot bridge key publish --help'",
     "none": "none: 'folkmoot bridge' publishes it",
-    "unknown": "not known: no hub answers",
+    "unknown": "unknown: the hub does not answer",
 }
 
 ExportArgument = Annotated[
@@ -46,7 +46,7 @@ DescriptorOption = Annotated[
 ]
 ReplaceOption = Annotated[
     bool,
-    typer.Option("--replace", help="Put it in another key's place.", show_default=False),
+    typer.Option("--replace", help="Replace another key.", show_default=False),
 ]
 
 app = typer.Typer(help="The key of this device.", rich_markup_mode=None)
@@ -123,8 +123,8 @@ def export_key(
 ) -> None:
     """Write the keys of an account into a file, under a passphrase.
 
-    With the file and the passphrase another device is yours as this one is: keep them apart. The
-    keys of correspondents that this device trusts are in it too.
+    Anyone with the file and the passphrase can read your mail: keep them apart. The file also has
+    the keys of correspondents that this device trusts.
     """
     from folkmoot.bridge.files import put_new
     from folkmoot.bridge.transfer import check_passphrase, pack
@@ -132,7 +132,7 @@ def export_key(
     own = Own(url, handle, key_file)
     keys, path = own.keys(), absolute(file)
     if path.exists():
-        raise DeviceKeyUnusable(f"{path}: exists already.")
+        raise DeviceKeyUnusable(f"{path}: already exists.")
     passphrase = asked_passphrase(passphrase_fd, twice=True)
     check_passphrase(passphrase)
     with ledger() as known:
@@ -149,9 +149,9 @@ def import_key(
     *,
     keyring: KeyringOption = False,
 ) -> None:
-    """Bring the keys of an account from another device.
+    """Import the keys of an account from another device.
 
-    The key in the file becomes this device's; one that was here before is kept to read old mail.
+    The key in the file becomes this device's key. A previous key is kept to read old mail.
     """
     from folkmoot.bridge.boxes import fingerprint
     from folkmoot.bridge.files import read_private
@@ -184,24 +184,24 @@ def publish(
     *,
     replace: ReplaceOption = False,
 ) -> None:
-    """Have the hub name this device's key as yours.
+    """Publish this device's key on the hub as yours.
 
-    'folkmoot bridge' does this by itself where the hub names none. Where it names another device's,
-    only --replace puts this one in its place: from then on the other device cannot read new mail,
-    and your correspondents are told that your key has changed.
+    'folkmoot bridge' does this by itself if the hub names no key. If the hub names another device's
+    key, --replace is needed: the other device can then no longer read new mail, and your
+    correspondents are notified that your key has changed.
     """
     own = Own(url, handle, key_file)
     public, named = own.keys().current.public, own.published()
     if named == public:
-        say("The hub names this device's key already.")
+        say("The hub already names this device's key.")
         return
     if named and not replace:
         raise DeviceKeyUnusable(
-            "The hub names another device's key as yours. Bring that key here with 'folkmoot "
-            "bridge key import', or say --replace."
+            "The hub names another device's key as yours. Import that key here with "
+            "'folkmoot bridge key import', or use --replace."
         )
     own.publish(public)
-    say("The hub names this device's key now.")
+    say("The hub now names this device's key.")
 
 
 @app.command()
@@ -212,9 +212,9 @@ def rotate(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Put a fresh key in place of this device's, here and on the hub.
+    """Replace this device's key, here and on the hub.
 
-    The old one is kept to read old mail. Every correspondent is told that your key has changed,
+    The old key is kept to read old mail. Every correspondent is notified that your key has changed,
     and can write to you only after accepting the new one: tell them its fingerprint.
     """
     from folkmoot.bridge.boxes import DeviceKey, fingerprint
@@ -223,7 +223,7 @@ def rotate(
     keys = own.keys()
     if own.published() not in ("", keys.current.public):
         raise DeviceKeyUnusable("The hub names another device's key as yours: rotate it there.")
-    confirm("Every correspondent must accept the new key. Go on?", yes=yes)
+    confirm("Every correspondent must accept the new key. Continue?", yes=yes)
     entry, fresh = keys.entry, DeviceKey.fresh()
     own.store.rotate(entry.hub, entry.handle, fresh, now())
     with ledger() as known:
@@ -232,10 +232,10 @@ def rotate(
         own.publish(fresh.public)
     except FolkmootError as error:
         raise DeviceKeyUnusable(
-            f"The new key is here, but not yet on the hub: {error.message} "
+            f"The new key is saved here, but not yet published on the hub: {error.message} "
             "'folkmoot bridge key publish --replace' tries again."
         ) from None
-    say(f"Your key is {fingerprint(fresh.public)} now.")
+    say(f"Your key is now {fingerprint(fresh.public)}.")
 
 
 def asked_passphrase(descriptor: int | None, *, twice: bool) -> str:

@@ -41,7 +41,7 @@ def list_peers(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List whose keys are trusted here, and which they had before."""
+    """List whose keys are trusted here, and their earlier keys."""
     owner = Own(url, handle, key_file).keys().current.public
     with ledger() as known:
         pins = known.pins(owner)
@@ -87,8 +87,8 @@ def accept(
 ) -> None:
     """Trust the key that the hub names for someone now.
 
-    Where it names none, they are known to have none from then on. Ask them first, not over this
-    hub: whoever runs it could have put a key of their own there.
+    If it names none, they count as having none from then on. Ask them first, and not through this
+    hub: its operator could have put another key there.
     """
     from folkmoot.bridge.boxes import check_public
     from folkmoot.bridge.peers import named
@@ -167,7 +167,7 @@ def forget(
 ) -> None:
     """Forget someone's keys: the next one that the hub names is trusted."""
     owner = Own(url, handle, key_file).keys().current.public
-    confirm(f"The next key that the hub names for @{peer} will be trusted. Go on?", yes=yes)
+    confirm(f"The next key that the hub names for @{peer} will be trusted. Continue?", yes=yes)
     with ledger() as known:
         count = known.forget(owner, peer)
     say(f"@{peer} is forgotten." if count else f"No key of @{peer} was known.")

@@ -48,8 +48,8 @@ class Own:
             found = self.store.find_published(self.login.hub, self.published())
         if found is None:
             raise DeviceKeyUnusable(
-                f"There is no device key of {self.login.name} here: 'folkmoot bridge' makes one "
-                "when it is first used, 'folkmoot bridge key import' brings one."
+                f"There is no device key of {self.login.name} here. 'folkmoot bridge' creates "
+                "one on first use; 'folkmoot bridge key import' imports one."
             )
         return found
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from folkmoot.settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
-REINSTALL = "Install Folkmoot again, with everything it needs."
+REINSTALL = "Reinstall Folkmoot with its dependencies."
 
 
 def check_program() -> Finding:
@@ -65,11 +65,11 @@ def check_tls(settings: Settings) -> Finding:
     try:
         context = load_tls(settings.tls)
     except SettingsError as error:
-        advice = "Mend the file or the setting; without both settings the hub does no TLS."
+        advice = "Fix the file or the setting. Without both settings the hub uses no TLS."
         return Finding("tls", "problem", error.message.removesuffix("."), advice)
     if context is None:
         return Finding("tls", "ok", "off")
-    return Finding("tls", "ok", f"{settings.tls.certificate}: fits its key")
+    return Finding("tls", "ok", f"{settings.tls.certificate}: matches its key")
 
 
 def check_port(settings: Settings) -> Finding:

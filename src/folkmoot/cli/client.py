@@ -139,7 +139,7 @@ class HubClient:
         except (msgspec.DecodeError, RecursionError):
             pass
         raise AnswerInvalid(
-            f"{self.url}: what answers there ({status}) is not a hub; is the address right?"
+            f"{self.url}: what answers there ({status}) is not a hub. Is the address right?"
         )
 
     def _result(self, status: int, answer: Any) -> dict[str, Any]:

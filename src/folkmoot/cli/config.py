@@ -47,7 +47,8 @@ def show(
 ) -> None:
     """Show every setting, its effective value and where it came from.
 
-    Of backends, what is not the default. Secrets are masked; references to them are shown.
+    Of backends, only values that differ from the default. Secrets are masked; references to them
+    are shown.
     """
     loaded = settings_from(config, data=data)
     values = effective(loaded)
@@ -70,20 +71,20 @@ def check(
     file: FileArgument = None,
     data: DataOption = None,
 ) -> None:
-    """Check a settings file and tell everything wrong with it.
+    """Check a settings file and report every problem.
 
-    The environment is checked with it, as a hub would read both. Each problem is told with its
-    line; the exit code is then 3.
+    Also checks the environment, as a hub would read both. Each problem is reported with its line,
+    and the exit code is 3.
     """
     loaded = settings_from(str(file) if file else None, runs=True, data=data)
     if loaded.file is None:
-        say("There is no settings file; the environment is right.")
+        say("There is no settings file. The environment is valid.")
         return
     count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
     told = [counted(count, "setting")]
     if loaded.gateway.backends:
         told.append(counted(len(loaded.gateway.backends), "backend"))
-    say(f"{loaded.file} is right: {' and '.join(told)} in effect.")
+    say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
     for note in loaded.notes:
         complain(f"{note}.", kind="warning")
 

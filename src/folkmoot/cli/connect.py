@@ -75,20 +75,22 @@ NameOption = Annotated[
     str, typer.Option("--name", metavar="NAME", help="What the client calls the hub.")
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show it, and write nothing.", show_default=False)
+    bool,
+    typer.Option("--dry-run", help="Show the change, but do not write it.", show_default=False),
 ]
 NoTokenOption = Annotated[
-    bool, typer.Option("--no-token", help="Leave your token out.", show_default=False)
+    bool, typer.Option("--no-token", help="Do not include your token.", show_default=False)
 ]
 SearchOption = Annotated[
     bool,
     typer.Option(
         "--search", show_default=False,
-        help="Have it list only two tools, which find and call all others.",
+        help="List only two tools to it, which find and call all others.",
     ),
 ]  # fmt: skip
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace an entry of that name.", show_default=False)
+    bool,
+    typer.Option("--force", help="Replace an existing entry of that name.", show_default=False),
 ]
 
 
@@ -104,11 +106,11 @@ def connect(
     search: SearchOption = False,
     force: ForceOption = False,
 ) -> None:
-    """Tell an MCP client of your hub, in its own settings file.
+    """Add your hub to an MCP client's settings file.
 
-    Everything else in the file stays as it is, comments too, and a copy of it is kept beside it. A
-    file that cannot be read for certain is left alone. With an account on the hub, its token is
-    written as well.
+    Everything else in the file stays as it is, including comments, and a copy of the previous file
+    is kept beside it. If the file can't be parsed, it is not changed. If you have an account on the
+    hub, its token is written too.
     """
     known = CLIENTS[client]
     if not name.isprintable() or not name.strip():
@@ -126,12 +128,12 @@ def connect(
         say(shown(known, name, endpoint, MASKED if token else ""))
         return
     kept = put(path, text, changed)
-    say(f"{known.name if client in FILES else 'The client'} is told of {hub} in {path}.")
+    say(f"Added {hub} to {known.name if client in FILES else 'the client'}, in {path}.")
     if kept is not None:
-        say(f"The file as it was is {kept}.")
+        say(f"The previous file is {kept}.")
     if not token:
-        say("No token was written: ask your assistant to register you, or see 'folkmoot register'.")
-    say("Start the client again to use it.")
+        say("No token was written. Ask your assistant to register you, or use 'folkmoot register'.")
+    say("Restart the client to use it.")
 
 
 def meant(url: str | None, handle: str | None, *, no_token: bool) -> tuple[str, str]:
@@ -202,8 +204,8 @@ def read(path: Path) -> str | None:
         if len(raw) <= MAX_BYTES:
             return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise ClientFileUnusable(f"{path}: it is not UTF-8 text, so it is left alone.") from None
-    raise ClientFileUnusable(f"{path}: it is larger than 32 MiB, so it is left alone.")
+        raise ClientFileUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None
+    raise ClientFileUnusable(f"{path}: it is larger than 32 MiB, so it was not changed.")
 
 
 def put(path: Path, before: str | None, after: str) -> Path | None:
@@ -231,7 +233,7 @@ def back_up(path: Path) -> Path:
 def check_unchanged(path: Path, before: str | None) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     if read(path) != before:
-        raise ClientFileUnusable(f"{path}: another program has just changed it; try again.")
+        raise ClientFileUnusable(f"{path}: another program has just changed it. Try again.")
 
 
 def write(path: Path, before: str | None, after: str) -> None:
@@ -242,6 +244,6 @@ def write(path: Path, before: str | None, after: str) -> None:
         part.replace(path)
     if mode & 0o077 and "Bearer " in after:
         complain(
-            f"others can read {path}, and your token is in it; 'chmod 600' keeps it yours.",
+            f"others can read {path}, which holds your token. Run 'chmod 600' on it.",
             kind="warning",
         )

@@ -107,8 +107,8 @@ def nobody(hub: str | None, handle: str | None) -> str:
     who = f" as @{handle}" if handle else ""
     where = f" on {hub}" if hub else ""
     return (
-        f"You are not signed in{who}{where}. 'folkmoot register HANDLE' makes an account; "
-        "'folkmoot account recover HANDLE' gets back one you have."
+        f"You are not signed in{who}{where}. 'folkmoot register HANDLE' creates an "
+        "account; 'folkmoot account recover HANDLE' recovers one you have."
     )
 
 
@@ -130,13 +130,13 @@ def read_keyring() -> Keyring:
         with telling(path), path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise CredentialsUnusable(
-                    f"{path}: others can read it; 'chmod 600' it, and if they may have read it, "
-                    "'folkmoot account recover' makes its tokens worthless."
+                    f"{path}: others can read it. Run 'chmod 600' on it; if they may have read it, "
+                    "'folkmoot account recover' replaces the tokens."
                 )
             return msgspec.json.decode(file.read(MAX_BYTES), type=Keyring)
     except msgspec.DecodeError:
         raise CredentialsUnusable(
-            f"{path}: is not a credentials file; mend it or move it away."
+            f"{path}: is not a valid credentials file. Fix it or move it away."
         ) from None
 
 

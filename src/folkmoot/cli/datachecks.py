@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 MOST_NAMED = 5
 """Accounts that are named beside the number of the others."""
 RESTORE = (
-    "Stop the hub, move the database away together with its -wal and -shm files, and put the "
+    "Stop the hub, move the database and its -wal and -shm files away, and put the "
     "newest backup in its place."
 )
 AWAITED = (
-    "Start the hub with the new key to end the change, or run: folkmoot keys rotate-master --cancel"
+    "Start the hub with the new key to finish the rotation, or run: folkmoot keys "
+    "rotate-master --cancel"
 )
 
 
@@ -55,7 +56,7 @@ def check_place(settings: Settings, paths: Paths) -> Iterator[Finding]:
         control, status = check_hub(paths)
         yield control
     if status is not None and urlsplit(status.url).port == settings.port:
-        yield Finding("port", "ok", f"{settings.port}: taken by the running hub")
+        yield Finding("port", "ok", f"{settings.port}: in use by the running hub")
     else:
         yield check_port(settings)
 
@@ -75,7 +76,7 @@ def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
     name = paths.database.name
     try:
         if not paths.database_exists():
-            return Finding("database", "ok", f"{name}: is made at the first start"), None
+            return Finding("database", "ok", f"{name}: will be created at the first start"), None
     except FolkmootError as error:
         return Finding("database", "problem", error.message, "Move it away."), None
     try:
@@ -90,9 +91,9 @@ def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
         text = f"{name}: schema {info.schema} is newer than this program's {info.newest_schema}"
         advice = "Use the Folkmoot that wrote it, or a later one."
         return Finding("database", "problem", text, advice), info
-    text = f"{name}: whole, {size(info.size)}, schema {info.schema}"
+    text = f"{name}: intact, {size(info.size)}, schema {info.schema}"
     if info.schema < info.newest_schema:
-        text += f", brought to {info.newest_schema} at the next start"
+        text += f", will be migrated to {info.newest_schema} at the next start"
     return Finding("database", "ok", text), info
 
 
@@ -121,7 +122,7 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
         return Finding("quotas", "problem", f"cannot be read: {error}", RESTORE)
     told = f"mail {amount(*used.mail)}, rooms {amount(*used.rooms)}, {size(free)} of the disk free"
     if limits.min_free_disk_bytes and free < limits.min_free_disk_bytes:
-        advice = "Free some of the disk; until then the hub stores nothing new."
+        advice = "Free some disk space. Until then the hub stores nothing new."
         return Finding("quotas", "problem", told, advice)
     near = [
         *(f"the hub's {name} ({use.part:.0%})" for name, use in totals(used) if use.part >= NEAR),
@@ -131,11 +132,11 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
     if near:
         more = f" and {len(near) - MOST_NAMED} more" if len(near) > MOST_NAMED else ""
         named = ", ".join(near[:MOST_NAMED])
-        advice = "Raise the limit under [quotas], or have mail and rooms deleted."
+        advice = "Raise the limit under [quotas], or delete mail or rooms."
         return Finding("quotas", "warning", f"{told}; nearly used up: {named}{more}", advice)
     if wrong:
-        advice = "This is a fault of Folkmoot's; please report it. Nothing stored is damaged."
-        return Finding("quotas", "warning", f"{told}; counted wrong: {', '.join(wrong)}", advice)
+        advice = "This is a bug in Folkmoot; please report it. Nothing stored is damaged."
+        return Finding("quotas", "warning", f"{told}; miscounted: {', '.join(wrong)}", advice)
     return Finding("quotas", "ok", told)
 
 
@@ -157,15 +158,23 @@ def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None
             database_exists=not settings.master_key and has_database(paths),
         )
         if key is None:
-            return Finding("master key", "ok", f"{source}: is made at the first start")
+            return Finding("master key", "ok", f"{source}: will be created at the first start")
         if known:
             check_key(key, known)
     except FolkmootError as error:
-        return Finding("master key", "problem", error.message, "Give the hub its own key again.")
+        return Finding(
+            "master key",
+            "problem",
+            error.message,
+            "Give the hub the key it was started with before.",
+        )
     if info and info.awaited_key_id not in {None, key.id}:
-        text = f"{source}: fits the database (id {key.id}), and {info.awaited_key_id} is awaited"
+        text = (
+            f"{source}: matches the database (id {key.id}), and a rotation to "
+            f"{info.awaited_key_id} is pending"
+        )
         return Finding("master key", "warning", text, AWAITED)
-    fits = "fits the database" if known else "can be used"
+    fits = "matches the database" if known else "valid"
     return Finding("master key", "ok", f"{source}: {fits} (id {key.id})")
 
 
@@ -192,11 +201,11 @@ def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
     try:
         status = hub_status(paths)
     except FolkmootError as error:
-        advice = "Wait if it is just starting; else stop it and start it again."
+        advice = "Wait if it is just starting; otherwise restart it."
         return Finding("control", "problem", error.message, advice), None
     text = f"answers: version {status.version} at {status.url}, up {duration(status.uptime)}"
     if (failure := failed_check(paths)) is not None:
-        advice = RESTORE if failure == DatabaseDamaged.code else "Look into the hub's log."
+        advice = RESTORE if failure == DatabaseDamaged.code else "See the hub's log."
         return Finding("control", "problem", f"{text}; it is not ready: {failure}", advice), status
     if status.version != __version__:
         advice = f"Restart the hub to run version {__version__}."

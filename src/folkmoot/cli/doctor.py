@@ -36,19 +36,19 @@ def doctor(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that a hub can run here, and say what to mend.
+    """Check that a hub can run here, and say what to fix.
 
-    Looks at the program, the settings, the certificate, the folder for tapes, the rules, the
-    servers behind the hub (without reaching them), the data folder and its permissions, the master
-    key, the database, the quotas, a running hub and the port, and changes nothing. A large database
-    takes a while to read. Ends with exit code 1 when there is a problem.
+    Checks the program, the settings, the certificate, the folder for tapes, the rules, the servers
+    behind the hub (without connecting to them), the data folder and its permissions, the master
+    key, the database, the quotas, a running hub and the port. Changes nothing. A large database
+    takes a while to read. The exit code is 1 when there is a problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
         loaded = settings_from(config, runs=True, host=host, port=port, data=data)
     except SettingsError as error:
         findings += [
-            Finding("settings", "problem", line, "Mend it; 'folkmoot config check' looks again.")
+            Finding("settings", "problem", line, "Fix it; 'folkmoot config check' checks again.")
             for line in error.data["problems"]
         ]
     else:
@@ -69,4 +69,5 @@ def check_settings(loaded: Loaded) -> Finding:
     """Which file is read, and how many settings are not the default."""
     changed = sum(origin != "default" for origin in loaded.origins.values())
     file = loaded.file or "no settings file"
-    return Finding("settings", "ok", f"{file}; {changed or 'none'} not the default")
+    how = f"{changed} changed from the default" if changed else "all defaults"
+    return Finding("settings", "ok", f"{file}; {how}")

@@ -36,17 +36,17 @@ class ExitCode(IntEnum):
 
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.OK: (
-        "All went well; a command that runs until it is stopped was stopped, and everything is "
-        "written."
+        "Success; or a command that runs until it is stopped was stopped, and "
+        "everything is written."
     ),
     ExitCode.FAILED: (
-        "The command could not do its work, or found something: `doctor` and `tape validate` a "
-        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` what did not "
-        "fit, `names lint` an error."
+        "The command failed, or found something: `doctor` and `tape validate` a "
+        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` a "
+        "mismatch, `names lint` an error."
     ),
     ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
     ExitCode.SETTINGS: (
-        "The settings file or a `FOLKMOOT_…` variable is wrong, or the file cannot be changed."
+        "The settings file or a `FOLKMOOT_…` variable is not valid, or the file cannot be changed."
     ),
     ExitCode.DATA: (
         "The data folder, the database, the master key or a key for redaction cannot be used."
@@ -55,17 +55,13 @@ MEANINGS: dict[ExitCode, str] = {
         "A hub, a proxy or a served tape cannot listen: the port is taken or the address is not "
         "usable."
     ),
-    ExitCode.NOT_RUNNING: (
-        "The command needs a running hub, and none runs on the data folder; or a running proxy."
-    ),
-    ExitCode.UNREACHABLE: (
-        "No hub answers at the address the command was to use; or no server, for `names lint`."
-    ),
-    ExitCode.SIGNED_OUT: "The command needs an account: none is kept, or its token is not valid.",
-    ExitCode.UNEXPECTED: "Something failed that should not have; `FOLKMOOT_DEBUG=1` shows where.",
+    ExitCode.NOT_RUNNING: ("The command needs a running hub (or proxy), and none is running."),
+    ExitCode.UNREACHABLE: ("No hub answers at the address (for `names lint`: no server)."),
+    ExitCode.SIGNED_OUT: "The command needs an account: none is saved, or its token is not valid.",
+    ExitCode.UNEXPECTED: "Unexpected error; `FOLKMOOT_DEBUG=1` shows the traceback.",
     ExitCode.INTERRUPTED: (
-        "The command was interrupted with Ctrl-C; what runs until then (`serve`, `proxy`, "
-        "`tape serve`, the view of `room join`) ends with 0 instead."
+        "Interrupted with Ctrl-C. Commands that run until then (`serve`, `proxy`, "
+        "`tape serve`, the view of `room join`) exit with 0 instead."
     ),
 }
 

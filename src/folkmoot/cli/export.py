@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OutputOption = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="FILE", help="Where it goes.", show_default=False),
+    typer.Option("--output", "-o", metavar="FILE", help="The file to write.", show_default=False),
 ]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace FILE if it exists.", show_default=False)
@@ -42,19 +42,19 @@ def export(
     *,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write everything the hub keeps of a person as JSON.
+    """Export everything the hub stores about a person, as JSON.
 
-    For the operator, on the hub's own machine, whether the hub runs or not: profile, contacts,
-    blocks, invites, all mail, decrypted, and their rooms with what they said there. Nothing is
-    marked as read. FILE appears when it is whole, readable by you alone; give it to nobody but that
-    person.
+    For the operator, on the hub's own machine, with or without a running hub. Exports the profile,
+    contacts, blocks, invites, all mail (decrypted), and their rooms with what they said there.
+    Nothing is marked as read. FILE appears once it is complete, and only you can read it. Give it
+    to nobody but that person.
     """
     settings = settings_from(config, data=data).settings
     target = output.expanduser().absolute()
     if target.is_dir():
-        raise ExportFailed(f"{target}: is a folder; name a file in it.")
+        raise ExportFailed(f"{target}: is a folder. Give the name of a file.")
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: exists already; --overwrite replaces it.")
+        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
     paths = Paths(settings.data_folder)
     with progress_bar() as told:
         if running_hub(paths.folder) is None:
@@ -64,8 +64,10 @@ def export(
     counted = f"{number(made['messages'], 'message')} in {number(made['threads'], 'conversation')}"
     if made["rooms"]:
         counted += f" and {number(made['said'], 'message')} in {number(made['rooms'], 'room')}"
-    say(f"Wrote what @{made['handle']} has here, with {counted}, to {target}.")
-    complain(f"{target} holds mail that anyone can read who can read the file.", kind="warning")
+    say(f"Exported the data of @{made['handle']}, with {counted}, to {target}.")
+    complain(
+        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
+    )
 
 
 def number(count: int, noun: str) -> str:
@@ -93,7 +95,7 @@ async def exporting(settings: Settings) -> AsyncIterator[Exporter]:
 
     paths = Paths(settings.data_folder)
     if not paths.database_exists():
-        raise ExportFailed(f"{paths.database}: there is no database yet, so nothing to export.")
+        raise ExportFailed(f"{paths.database}: no database yet, so there is nothing to export.")
     async with opened(settings) as (_, store, vault):
         bus, clock = MemoryBus(), SystemClock()
         accounts = Accounts(store, clock, vault, policy="closed")

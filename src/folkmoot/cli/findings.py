@@ -52,7 +52,7 @@ def verdict(findings: Sequence[Finding]) -> str:
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     if not problems and not warnings:
-        return "All is well."
+        return "No problems found."
     counts = [(problems, "problem"), (warnings, "warning")]
     told = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
     return f"Found {' and '.join(told)}."

@@ -20,7 +20,7 @@ PatternsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="PATTERN…",
-        help="What they may do, such as 'files:read_*'; with ! before it, what they may not.",
+        help="What they may do, such as 'files:read_*'; with a ! in front, what they may not.",
         show_default=False,
     ),
 ]
@@ -29,12 +29,12 @@ LeavingArgument = Annotated[
     typer.Argument(metavar="PATTERN…", help="What to revoke, as granted.", show_default=False),
 ]
 EverythingOption = Annotated[
-    bool, typer.Option("--all", help="Everything that was granted.", show_default=False)
+    bool, typer.Option("--all", help="Revoke everything that was granted.", show_default=False)
 ]
 WhoseArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="HANDLE", help="Whose rights, each with where it is from.",
+        metavar="HANDLE", help="Show this person's rights, and where each comes from.",
         callback=checked_handle, show_default=False,
     ),
 ]  # fmt: skip
@@ -57,12 +57,12 @@ def grant(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Let someone use more of the hub, or less.
+    """Give someone more rights at the hub, or fewer.
 
     For the operator, on the hub's own machine. A pattern is a capability, such as
-    'mcp.request.tools/call:files:read_*', or one of its short forms: 'files' for all of a backend,
-    'files:read_*' for tools, 'files://*' for resources, '!msg/send' for what is denied. A running
-    hub goes by it at once.
+    'mcp.request.tools/call:files:read_*', or one of its short forms: 'files' for a whole backend,
+    'files:read_*' for tools, 'files://*' for resources, '!msg/send' to deny something. Takes effect
+    at once, also on a running hub.
     """
     hub = Operated(config, data)
     answer = hub.do("grants.grant", {"handle": handle, "patterns": patterns})
@@ -73,7 +73,7 @@ def grant(
         for pattern in answer["granted"]:
             say(f"Granted to {who}: {pattern}")
         for pattern in answer["already"]:
-            say(f"Granted to {who} before: {pattern}")
+            say(f"Already granted to {who}: {pattern}")
         hub.tell_when()
     if answer["warnings"]:
         complain(*answer["warnings"], kind="warning")
@@ -88,12 +88,12 @@ def revoke(
     everything: EverythingOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back what was granted with 'folkmoot grant'.
+    """Revoke what was granted with 'folkmoot grant'.
 
-    What comes from the settings file is changed there. A running hub goes by it at once.
+    Rights from the settings file are changed there. Takes effect at once, also on a running hub.
     """
     if bool(patterns) == everything:
-        raise typer.BadParameter("name the patterns to revoke, or give --all")
+        raise typer.BadParameter("give the patterns to revoke, or --all")
     hub = Operated(config, data)
     arguments = {"handle": handle, "patterns": patterns or [], "everything": everything}
     answer = hub.do("grants.revoke", arguments)
@@ -115,10 +115,10 @@ def grants(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who may do what at the hub, and where it is from.
+    """Show who has which rights at the hub, and from where.
 
-    With a HANDLE every capability that counts for it, without one everyone who holds more than
-    every account does.
+    With a HANDLE, shows all capabilities of that account; without one, everyone with rights beyond
+    the defaults.
     """
     hub = Operated(config, data)
     if handle is not None:
@@ -134,7 +134,7 @@ def grants(
         return
     rows = [(at(it["handle"]), how_much(it), note(it)) for it in people]
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
-    tell_table(columns, rows, "Nobody holds more than everyone does.")
+    tell_table(columns, rows, "Nobody has rights beyond the defaults.")
 
 
 def invite_for(
@@ -149,8 +149,11 @@ def invite_for(
     say(answer["invite_url"])
     until = moment(answer["until"])
     who = answer["handle"]
-    say(f"Whoever has this link can register as {at(who)}, once, until {until}.", err=True)
-    say(f"It is not shown again; 'folkmoot invite --for {who}' makes another instead.", err=True)
+    say(f"Anyone with this link can register as {at(who)}, once, until {until}.", err=True)
+    say(
+        f"It is not shown again. 'folkmoot invite --for {who}' replaces it with a new one.",
+        err=True,
+    )
 
 
 def everybody(hub: Operated) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -182,7 +185,8 @@ def tell_person(answer: dict[str, Any]) -> None:
     if answer["account"] is None:
         who = answer["handle"]
         say(
-            f"Nobody has the handle {at(who)} yet; 'folkmoot invite --for {who}' makes an invite.",
+            f"Nobody has the handle {at(who)} yet. 'folkmoot invite --for {who}' creates an "
+            "invite.",
             err=True,
         )
 

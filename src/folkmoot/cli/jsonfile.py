@@ -23,7 +23,7 @@ def put_entry(text: str, member: str, name: str, entry: dict[str, Any], *, force
     changed = insert(body, root, objects, (member, name), entry, force=force)
     table = {**value.get(member, {}), name: entry}
     if read(changed)[0] != {**value, member: table}:
-        raise ClientFileUnusable("the entry cannot be put in without changing something else.")
+        raise ClientFileUnusable("the entry cannot be added without changing something else.")
     return mark + changed
 
 
@@ -33,9 +33,11 @@ def read(text: str) -> tuple[dict[str, Any], Object, dict[int, Object]]:
     try:
         value, start = reader.document()
     except (NotJson, RecursionError) as error:
-        raise ClientFileUnusable(f"it is not valid JSON ({error}), so it is left alone.") from None
+        raise ClientFileUnusable(
+            f"it is not valid JSON ({error}), so it was not changed."
+        ) from None
     if not isinstance(value, dict):
-        raise ClientFileUnusable("it holds no JSON object, so it is left alone.")
+        raise ClientFileUnusable("it is not a JSON object, so it was not changed.")
     return value, reader.objects[start], reader.objects
 
 
@@ -56,12 +58,12 @@ def insert(
         return style.append(root, member, {name: entry}, 0)
     inner = objects.get(table.start)
     if inner is None:
-        raise ClientFileUnusable(f'"{member}" in it is not an object, so it is left alone.')
+        raise ClientFileUnusable(f'"{member}" in it is not an object, so it was not changed.')
     present = one(inner, name)
     if present is None:
         return style.append(inner, name, entry, 1)
     if not force:
-        raise ClientFileUnusable(f'it has an entry "{name}" already; --force replaces it.')
+        raise ClientFileUnusable(f'it already has an entry "{name}". --force replaces it.')
     shown = style.dump(entry, style.indent_of(present.at, 2))
     return text[: present.start] + shown + text[present.end :]
 
@@ -70,7 +72,7 @@ def one(found: Object, name: str) -> Member | None:
     """The member of that name; two of one name are nothing to choose from."""
     members = [member for member in found.members if member.name == name]
     if len(members) > 1:
-        raise ClientFileUnusable(f'it has "{name}" twice, so it is left alone.')
+        raise ClientFileUnusable(f'it has "{name}" twice, so it was not changed.')
     return members[0] if members else None
 
 

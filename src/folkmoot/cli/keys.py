@@ -29,14 +29,15 @@ FromOption = Annotated[
     str | None,
     typer.Option(
         "--from", metavar="FILE", show_default=False,
-        help="Take the new key from FILE, or with - from the standard input.  [default: made here]",
+        help="Read the new key from FILE, or with - from the standard input.  [default: "
+             "generate one]",
     ),
 ]  # fmt: skip
 ToOption = Annotated[
     Path | None,
     typer.Option(
         "--to", metavar="FILE", show_default=False,
-        help="Put a copy of the new key into FILE, which must not exist.",
+        help="Write a copy of the new key to FILE, which must not exist.",
     ),
 ]  # fmt: skip
 KeepOption = Annotated[
@@ -50,12 +51,13 @@ DiscardOption = Annotated[
     bool,
     typer.Option(
         "--discard-old", show_default=False,
-        help="Keep no copy of the old key: backups made with it are lost without your own.",
+        help="Keep no copy of the old key: without your own copy, backups made with it are "
+             "lost.",
     ),
 ]  # fmt: skip
 CancelOption = Annotated[
     bool,
-    typer.Option("--cancel", help="Await the new key no more.", show_default=False),
+    typer.Option("--cancel", help="Cancel a pending rotation.", show_default=False),
 ]
 
 app = typer.Typer(help="Show and change the master key.", rich_markup_mode=None)
@@ -91,8 +93,8 @@ def show(
 ) -> None:
     """Show the master key's id and where it comes from.
 
-    Also which keys the database opens with, and which the data folder keeps for old backups. An id
-    reveals nothing of its key, and the key itself is never shown.
+    Also shows which keys open the database, and which the data folder keeps for old backups. An id
+    reveals nothing about its key, and the key itself is never shown.
     """
     from folkmoot.store import inspect_database
 
@@ -116,10 +118,12 @@ def show(
     rows = [
         ("Key", used.id),
         ("Comes from", used.source + mode),
-        ("Database opens with", " and ".join(info.opened_by) or "any key: it has none yet"),
+        ("Database opens with", " and ".join(info.opened_by) or "any key (it has none yet)"),
     ]
     if info.awaited_key_id:
-        rows.append(("Awaited", f"{info.awaited_key_id}: the next start with it ends the change"))
+        rows.append(
+            ("Awaited", f"{info.awaited_key_id}: the next start with it finishes the rotation")
+        )
     rows += [("Kept for old backups", name) for name in kept_keys(paths)]
     for line in aligned(rows):
         say(line)
@@ -152,14 +156,14 @@ def rotate_master(
     cancel: CancelOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a new master key in place of the old.
+    """Replace the master key with a new one.
 
-    It works whether a hub runs or not, and a running hub goes on working. Whatever happens
-    meanwhile, the key in the key file opens the database. Backups made until now open with the OLD
-    key alone, so it is kept in a file of its own: move that to where you keep keys.
+    Works with or without a running hub, which keeps working. At every moment the key in the key
+    file opens the database. Earlier backups open only with the OLD key, so it is kept in a file of
+    its own: move that to where you keep keys.
 
-    A key in FOLKMOOT_MASTER_KEY only you can change: use --from or --to. Either key then opens
-    the database, until a hub is started with the new one; --cancel takes this back.
+    If the key is in FOLKMOOT_MASTER_KEY, only you can change it: use --from or --to. Both keys then
+    open the database, until a hub is started with the new one. --cancel undoes this.
     """
     check_options(new, to, keep_old, discard=discard_old, cancel=cancel)
     settings = settings_from(config, data=data).settings
@@ -171,7 +175,10 @@ def rotate_master(
         if as_json:
             say_json(told)
         else:
-            say(f"The master key {told.cancelled} is awaited no more; only the present one opens.")
+            say(
+                f"The rotation to the master key {told.cancelled} is cancelled. Only the "
+                "present key opens the database."
+            )
         return
     arguments: dict[str, Any] = {"discard": discard_old}
     if keep_old is not None:
@@ -197,11 +204,11 @@ def check_options(
 ) -> None:
     """Refuse options that do not go together."""
     if cancel and (new or to or keep or discard):
-        raise typer.BadParameter("--cancel goes with none of the other options")
+        raise typer.BadParameter("--cancel cannot be combined with other options")
     if new and to:
-        raise typer.BadParameter("--from and --to do not go together")
+        raise typer.BadParameter("--from and --to cannot be combined")
     if keep and discard:
-        raise typer.BadParameter("--keep-old and --discard-old do not go together")
+        raise typer.BadParameter("--keep-old and --discard-old cannot be combined")
 
 
 def given_key(file: str) -> str:
@@ -241,17 +248,20 @@ def summary(rotated: Rotated) -> str:
     """What was done, and what is left to do."""
     if rotated.settled:
         done = [
-            f"The master key is changed from {rotated.old} to {rotated.new}.",
-            "The old key does not open the database any more.",
+            f"The master key was rotated from {rotated.old} to {rotated.new}.",
+            "The old key no longer opens the database.",
         ]
     else:
         done = [
-            f"The database opens with {rotated.old} and from now on with {rotated.new} too.",
-            "To end the change, start the hub with the new key as FOLKMOOT_MASTER_KEY.",
-            "Until then it may be started with either.",
+            f"The database now opens with {rotated.old} and with {rotated.new}.",
+            "To finish, start the hub with the new key as FOLKMOOT_MASTER_KEY.",
+            "Until then it can be started with either key.",
         ]
     if rotated.withdrawn:
-        done.append(f"The key {rotated.withdrawn}, which was awaited, opens nothing any more.")
+        done.append(
+            f"The key {rotated.withdrawn} of the earlier, pending rotation no longer opens "
+            "anything."
+        )
     if rotated.kept:
         done.append(f"The old key is kept in {rotated.kept}.")
     return "\n".join(done)
@@ -259,11 +269,11 @@ def summary(rotated: Rotated) -> str:
 
 def warn(rotated: Rotated, *, discarded: bool) -> None:
     """What whoever has backups must know."""
-    message = f"backups made until now open only with the old master key ({rotated.old})."
+    message = f"earlier backups open only with the old master key ({rotated.old})."
     if rotated.kept:
-        message += " Move its file to where you keep keys, and delete it when no backup needs it."
+        message += " Move its file to where you keep keys. Delete it when no backup needs it."
     elif discarded:
-        message += " No copy of it was kept here: without one of your own they are lost."
+        message += " No copy of it was kept here. Without your own copy they are lost."
     else:
-        message += " Keep it as long as you keep them."
+        message += " Keep it for as long as you keep them."
     complain(message, kind="warning")

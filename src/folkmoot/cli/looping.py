@@ -83,6 +83,7 @@ def tell_waiting(otherwise: str) -> None:
     if sys.stdin is not None and sys.stdin.isatty():
         with suppress(OSError):
             say(
-                "An MCP client is to start this command, and to speak with it on standard", err=True
+                "This command is meant to be started by an MCP client, which talks to it on",
+                err=True,
             )
-            say(f"input and output; {otherwise}. Ctrl-C ends it.", err=True)
+            say(f"standard input and output; {otherwise}. Press Ctrl-C to stop it.", err=True)

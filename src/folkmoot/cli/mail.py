@@ -42,12 +42,12 @@ def checked_id(value: Any) -> Any:
     return value
 
 
-RecipientArgument = Annotated[str, handle_argument("Whom to write to.")]
+RecipientArgument = Annotated[str, handle_argument("The recipient.")]
 MessageArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="The message to answer: its id as it is shown.",
+        help="The message to reply to: its id as shown.",
         callback=checked_id,
         show_default=False,
     ),
@@ -55,7 +55,7 @@ MessageArgument = Annotated[
 ThreadArgument = Annotated[
     str,
     typer.Argument(
-        metavar="HANDLE|ID", help="With whom, or the conversation's id as it is shown.",
+        metavar="HANDLE|ID", help="The other person, or the conversation's id as shown.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -64,13 +64,13 @@ PeekOption = Annotated[
 ]
 WaitOption = Annotated[
     int,
-    number("--wait", 0, 55, "Show only what is new, and wait up to N seconds for it (at most 55)."),
+    number("--wait", 0, 55, "Show only new mail, and wait up to N seconds for it (at most 55)."),
 ]
 LimitOption = Annotated[int | None, number("--limit", 1, 100, "How many (at most 100).")]
 CursorOption = Annotated[
     str | None,
     typer.Option(
-        "--cursor", metavar="CURSOR", help="Go on where an earlier answer ended.",
+        "--cursor", metavar="CURSOR", help="Continue where an earlier page ended.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -128,7 +128,7 @@ def thread(
     peek: PeekOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one conversation, and mark it as read.
+    """Show one conversation and mark it as read.
 
     Both sides are shown, and the latest message is at the end.
     """
@@ -146,7 +146,7 @@ def thread(
         say(f"Earlier messages: --cursor {word(before)}\n", err=True)
     tell_messages(reversed(messages), login.handle)
     if not messages:
-        say("Nothing was written yet.", err=True)
+        say("No messages yet.", err=True)
 
 
 def thread_id_of(hub: HubClient, which: str) -> str:
@@ -173,7 +173,7 @@ def thread_id_of(hub: HubClient, which: str) -> str:
     # They may have another handle by now.
     with suppress(ToolRefused, KeyError):
         return ids[hub.call("msg/lookup", {"handle": handle}).get("handle")]
-    raise ToolRefused(f"There is no conversation with @{one_line(handle)}.")
+    raise ToolRefused(f"You have no conversation with @{one_line(handle)}.")
 
 
 def all_threads(hub: HubClient) -> Iterator[dict[str, Any]]:
@@ -208,7 +208,7 @@ def threads(
     )  # fmt: skip
     tell_table(columns, map(thread_row, answer.get("threads") or []), "No conversations.")
     if after := answer.get("next_cursor"):
-        say(f"There is more: --cursor {word(after)}", err=True)
+        say(f"More: --cursor {word(after)}", err=True)
 
 
 def thread_row(found: dict[str, Any]) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ def send(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write to someone."""
+    """Send a message."""
     arguments = {"to": to, "body": text_of(text), "priority": priority}
     tell_sent(ask(url, handle, "msg/send", arguments), as_json=as_json)
 
@@ -249,7 +249,7 @@ def reply(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer a message."""
+    """Reply to a message."""
     arguments = {"message_id": message, "body": text_of(text), "priority": priority}
     tell_sent(ask(url, handle, "msg/reply", arguments), as_json=as_json)
 

@@ -53,8 +53,8 @@ def ask_hub(
         return call(paths.control_socket, command, arguments, timeout=timeout)
     except HubNotRunning as error:
         raise DataFolderInUse(
-            f"{paths.folder}: is in use, by a hub that is starting or stopping or by another "
-            "command; try again."
+            f"{paths.folder}: is in use by a hub that is starting or stopping, or by "
+            "another command. Try again."
         ) from error
 
 
@@ -71,4 +71,4 @@ async def do_here(settings: Settings, paths: Paths, command: str, arguments: dic
 def require_database(paths: Paths) -> None:
     """Refuse a folder in which no hub has run: it has no key yet."""
     if not paths.database_exists():
-        raise CommandFailed(f"{paths.database}: there is no database yet, so it has no key.")
+        raise CommandFailed(f"{paths.database}: no database yet, so it has no key.")

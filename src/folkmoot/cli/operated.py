@@ -42,7 +42,7 @@ class Operated:
     def tell_when(self) -> None:
         """Say from when on a change holds, where that is not at once."""
         if not self._runs:
-            say("No hub runs; this holds from its next start on.", err=True)
+            say("No hub is running. This takes effect at its next start.", err=True)
 
     async def _do_here(self, command: str, arguments: dict[str, Any]) -> Any:
         from folkmoot.accounts import Accounts
@@ -56,8 +56,8 @@ class Operated:
         settings = self._loaded.settings
         if not self._paths.database_exists():
             raise CommandFailed(
-                f"{self._paths.database}: there is no database yet, so nobody has an account; "
-                "start the hub first."
+                f"{self._paths.database}: no database yet, so nobody has an account. Start the "
+                "hub first."
             )
         async with opened(settings) as (_, store, vault):
             clock = SystemClock()

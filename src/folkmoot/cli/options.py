@@ -38,7 +38,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The settings file.  [default: config.toml in the data folder, if it is there]",
+        help="The settings file.  [default: config.toml in the data folder, if it exists]",
         show_default=False,
     ),
 ]

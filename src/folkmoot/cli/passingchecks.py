@@ -26,11 +26,11 @@ def check_recording(settings: Settings) -> Finding:
     if not there.is_dir():
         return Finding("recording", "problem", f"{there}: is not a folder", "Choose another one.")
     if not os.access(there, os.W_OK | os.X_OK):
-        advice = "Let the hub's user write there, or set record.folder otherwise."
+        advice = "Let the hub's user write there, or change record.folder."
         return Finding("recording", "problem", f"{there}: cannot be written to", advice)
     if there == folder and stat.S_IMODE(there.stat().st_mode) & 0o077:
         advice = f"Run: chmod 700 {folder}"
-        return Finding("recording", "warning", f"{folder}: others may look into it", advice)
+        return Finding("recording", "warning", f"{folder}: other users can read it", advice)
     free = size(shutil.disk_usage(there).free)
     return Finding("recording", "ok", f"{folder}: {free} free")
 
@@ -49,6 +49,6 @@ def check_interceptors(settings: Settings) -> Finding:
             Rules.load(Path(chosen.rules).expanduser(), clock=SystemClock())
         load_plugins(chosen.plugins)
     except FolkmootError as error:
-        advice = "Mend it: a hub does not start with it, and one that runs keeps the old rules."
+        advice = "Fix it: a hub does not start with it, and a running one keeps the old rules."
         return Finding("rules", "problem", error.message.removesuffix("."), advice)
     return Finding("rules", "ok", ", ".join(filter(None, (chosen.rules, *chosen.plugins))))

@@ -22,7 +22,7 @@ from folkmoot.cli.text import moment, say_data
 
 NicknameOption = Annotated[
     str | None,
-    typer.Option("--nickname", metavar="NAME", help="What you call them.", show_default=False),
+    typer.Option("--nickname", metavar="NAME", help="Your name for them.", show_default=False),
 ]
 QueryArgument = Annotated[
     str, typer.Argument(metavar="TEXT", help="A part of a handle or name.", show_default=False)
@@ -30,8 +30,8 @@ QueryArgument = Annotated[
 GreetingOption = Annotated[
     str | None,
     typer.Option(
-        "--message", metavar="TEXT", help="What waits for them; - reads the standard input.",
-        show_default=False,
+        "--message", metavar="TEXT", show_default=False,
+        help="A message they get when they register; - reads it from the standard input.",
     ),
 ]  # fmt: skip
 
@@ -39,13 +39,13 @@ INVITE_DAYS = 7
 ForOption = Annotated[
     str | None,
     typer.Option(
-        "--for", metavar="HANDLE", help="As the operator: for this handle, which nobody has.",
-        callback=checked_handle, show_default=False,
+        "--for", metavar="HANDLE", callback=checked_handle, show_default=False,
+        help="As the operator: an invite for this handle, which nobody has yet.",
     ),
 ]  # fmt: skip
 DaysOption = Annotated[
     int | None,
-    number("--days", 1, 365, f"With --for: how long it is good.  [default: {INVITE_DAYS}]"),
+    number("--days", 1, 365, f"With --for: how long it is valid.  [default: {INVITE_DAYS}]"),
 ]
 
 contacts = typer.Typer(help="Show and change your contacts.", rich_markup_mode=None)
@@ -103,7 +103,7 @@ def add_contact(
 ) -> None:
     """Add someone to your contacts."""
     answer = ask(url, handle, "msg/add_contact", {"handle": who, "nickname": nickname})
-    tell(answer, f"{at(answer.get('contact', who))} is a contact of yours.", as_json=as_json)
+    tell(answer, f"Added {at(answer.get('contact', who))} to your contacts.", as_json=as_json)
 
 
 @contacts.command("remove")
@@ -114,9 +114,9 @@ def remove_contact(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take someone out of your contacts."""
+    """Remove someone from your contacts."""
     answer = ask(url, handle, "msg/remove_contact", {"handle": who})
-    sentence = f"{at(answer.get('contact', who))} is no longer a contact of yours."
+    sentence = f"Removed {at(answer.get('contact', who))} from your contacts."
     tell(answer, sentence, as_json=as_json)
 
 
@@ -127,7 +127,7 @@ def block(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Let someone no longer write to you."""
+    """Block someone from writing to you."""
     answer = ask(url, handle, "msg/block", {"handle": who, "action": "block"})
     sentence = f"{at(answer.get('handle', who))} can no longer write to you."
     tell(answer, sentence, as_json=as_json)
@@ -140,7 +140,7 @@ def unblock(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Let someone write to you again."""
+    """Unblock someone."""
     answer = ask(url, handle, "msg/block", {"handle": who, "action": "unblock"})
     sentence = f"{at(answer.get('handle', who))} can write to you again."
     tell(answer, sentence, as_json=as_json)
@@ -193,7 +193,7 @@ def search(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for people by handle or name."""
+    """Search for people by handle or name."""
     answer = ask(url, handle, "msg/search_users", {"query": query})
     if as_json:
         say_data(answer)
@@ -203,7 +203,7 @@ def search(
         (at(it.get("handle")), word(it.get("display_name")), word(it.get("bio"))) for it in found
     ]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
-    tell_table(columns, rows, "Nobody was found.")
+    tell_table(columns, rows, "Nobody found.")
 
 
 def invite(
@@ -217,19 +217,21 @@ def invite(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a link with which one person can register.
+    """Create an invite link with which one person can register.
 
-    The operator can make one for a handle, with --for on the hub's own machine. It opens that
-    handle alone, also where registration is closed, and a handle that the settings give rights to
-    can be had in no other way.
+    The operator can create one for a handle, with --for on the hub's own machine. It works for that
+    handle only, even if registration is closed. A handle that has rights in the settings can only
+    be registered with such an invite.
     """
     if for_handle is not None:
         if message or url or handle:
-            raise typer.BadParameter("--for goes with --days, --data, --config and --json alone")
+            raise typer.BadParameter(
+                "--for can only be combined with --days, --data, --config and --json"
+            )
         invite_for(for_handle, days or INVITE_DAYS, data, config, as_json=as_json)
         return
     if days or data or config:
-        raise typer.BadParameter("--days, --data and --config go with --for")
+        raise typer.BadParameter("--days, --data and --config need --for")
     text = None if message is None else text_of(message)
     answer = ask(url, handle, "msg/invite", {"message": text})
     tell(answer, word(answer.get("invite_url")), as_json=as_json)

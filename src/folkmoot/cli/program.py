@@ -206,7 +206,7 @@ def run(arguments: list[str]) -> int:
         silence()
         # What ended the command was told already, and may well have been this.
         if code == ExitCode.OK and not isinstance(error, BrokenPipeError):
-            complain(f"the output cannot be written: {reason(error)}")
+            complain(f"cannot write the output: {reason(error)}")
         return ExitCode.FAILED
     return code
 

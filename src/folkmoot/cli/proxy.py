@@ -53,7 +53,7 @@ class BeforeCommand(TyperGroup):
         """A command of ours; a server's command in its place is a mistake that is easy to make."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {cmd_name!r} (a server's command stands behind --)")
+            ctx.fail(f"No such command {cmd_name!r} (put a server's command after --)")
         return found
 
 
@@ -92,11 +92,12 @@ def proxy(
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
 ) -> None:
-    """See, record and change what passes to an MCP server.
+    """Inspect, record and change traffic to an MCP server.
 
-    Starts the COMMAND behind -- and speaks with it on its standard input and output, or speaks
-    with the server at --upstream over HTTP. For its client it is that server: put it where the
-    client has the server's command or address. Whatever nobody changes passes as it is.
+    Starts the COMMAND after -- and talks to it on its standard input and output, or talks to the
+    server at --upstream over HTTP. To its client it looks like that server: put it where the client
+    has the server's command or address. Messages pass unchanged unless a rule or interceptor
+    changes them.
     """
     command: tuple[str, ...] = ctx.meta.get(COMMAND, ())
     given = {
@@ -112,7 +113,7 @@ def proxy(
         check_place(ctx, command, *given.values())
         return
     if bool(command) is bool(upstream):
-        raise typer.BadParameter("give either --upstream URL or a command behind --")
+        raise typer.BadParameter("give either --upstream URL or a command after --")
     check_together(given)
     address = None if listen is None else host_and_port(listen)
     headers = tuple(read_header(each) for each in header or ())
@@ -159,7 +160,7 @@ def proxy(
             ),
         ) as made:
             if address is None:
-                tell_waiting("for clients over HTTP, give --listen")
+                tell_waiting("for HTTP clients, use --listen")
                 await made.serve_stdio()
                 return
             async with made.listening(*address) as url:

@@ -40,7 +40,7 @@ IdArgument = Annotated[
 ReasonOption = Annotated[
     str,
     typer.Option(
-        "--reason", metavar="TEXT", help="Why; whoever waits for the message reads it.",
+        "--reason", metavar="TEXT", help="Why; the one who waits for the message reads it.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 @held.command("list")
 def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> None:
-    """List the messages that wait, the longest waiting first."""
+    """List held messages, the oldest first."""
     found = sorted(
         ((place, each) for place in places(data) for each in listed(place)),
         key=lambda pair: pair[1].since,
@@ -116,7 +116,7 @@ def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> Non
 def held_release(
     which: IdArgument, data: HubDataOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """Let a held message go on."""
+    """Release a held message."""
     place, number = found(which, data)
     answer = ask(place, "held.release", {"id": number})
     if as_json:
@@ -133,7 +133,7 @@ def held_drop(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a held message go no further."""
+    """Drop a held message."""
     place, number = found(which, data)
     answer = ask(place, "held.drop", {"id": number, "reason": reason})
     if as_json:
@@ -163,9 +163,11 @@ def found(which: str, data: str | None) -> tuple[Place, int]:
         there = [place for place in there if place.pid == int(given[1])]
     if not there:
         named = f" as process {given[1]}" if given[1] is not None else ""
-        raise HubNotRunning(f"No proxy runs{named}.")
+        raise HubNotRunning(f"No proxy is running{named}.")
     if len(there) > 1:
-        raise CommandInvalid(f"{len(there)} proxies run; say which, as 'held list' shows it.")
+        raise CommandInvalid(
+            f"{len(there)} proxies are running. Say which, as 'held list' shows it."
+        )
     return there[0], int(given[2])
 
 

@@ -94,15 +94,15 @@ UpstreamOption = Annotated[
     str | None,
     typer.Option(
         "--upstream", metavar="URL", show_default=False, callback=server_url,
-        help="The server's address; without it, the server is the COMMAND behind --.",
+        help="The server's address; without it, the server is the COMMAND after --.",
     ),
 ]  # fmt: skip
 TransportOption = Annotated[
     str,
     choice(
         "--upstream-transport", "KIND", ("auto", "http", "sse"),
-        "What the server at URL speaks: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
-        "[default: auto, found out]",
+        "The server's transport: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
+        "[default: auto, detected]",
     ),
 ]  # fmt: skip
 HeaderOption = Annotated[
@@ -125,15 +125,15 @@ PassOption = Annotated[
     list[str] | None,
     typer.Option(
         "--pass-header", metavar="NAME", show_default=False,
-        help="Pass this header of clients on, besides the usual ones. May be repeated.",
+        help="Also pass on this header of clients. May be repeated.",
     ),
 ]  # fmt: skip
 AllowHostOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-host", metavar="NAME", show_default=False,
-        help="Answer requests addressed to this host name too; *.NAME is all below it. May be "
-        "repeated.",
+        help="Also answer requests for this host name; *.NAME matches all its subdomains. "
+             "May be repeated.",
     ),
 ]  # fmt: skip
 RecordOption = Annotated[
@@ -147,57 +147,61 @@ RecordDirOption = Annotated[
     Path | None,
     typer.Option(
         "--record-dir", metavar="DIR", show_default=False,
-        help="Record on tapes in this folder, each with a name of its own.",
+        help="Record on tapes in this folder, each under a new name.",
     ),
 ]  # fmt: skip
 BestEffortOption = Annotated[
     bool,
     typer.Option(
         "--record-best-effort", show_default=False,
-        help="Go on when the tape cannot be written; otherwise nothing passes any more.",
+        help="Keep going when the tape cannot be written; otherwise the proxy stops passing "
+             "messages.",
     ),
 ]  # fmt: skip
 RedactOption = Annotated[
     list[str] | None,
-    places("--redact", "Keep this off the tape too, such as $.params.arguments.ssn or $..pin. "
-           "May be repeated."),
+    places(
+        "--redact",
+        "Also redact this path on the tape, such as $.params.arguments.ssn or $..pin. "
+        "May be repeated.",
+    ),
 ]  # fmt: skip
 NoRedactOption = Annotated[
     bool,
     typer.Option(
         "--no-redact", show_default=False,
-        help="Record secrets and mail as they are: the tape then opens what they open.",
+        help="Record secrets and mail unredacted: anyone with the tape can then use them.",
     ),
 ]  # fmt: skip
 KeyOption = Annotated[
     Path | None,
     typer.Option(
         "--redaction-key", metavar="FILE", show_default=False,
-        help="The key that placeholders are made with; it is made if it is not there.  [default: "
-        "one in the folder of tapes, or your own]",
+        help="The key that placeholders are made with; created if it does not exist.  "
+             "[default: one in the folder of tapes, or your own]",
     ),
 ]  # fmt: skip
 RulesOption = Annotated[
     Path | None,
     typer.Option(
         "--rules", metavar="FILE", show_default=False,
-        help="Let these rules see every message; read again when the file changes.",
+        help="Apply these rules to every message; reloaded when the file changes.",
     ),
 ]  # fmt: skip
 PluginOption = Annotated[
     list[str] | None,
     typer.Option(
         "--interceptor", metavar="NAME", show_default=False,
-        help="Let this interceptor, an entry point of an installed package, see every message. "
-        "May be repeated.",
+        help="Apply this interceptor, an entry point of an installed package, to every "
+             "message. May be repeated.",
     ),
 ]  # fmt: skip
 HoldInOption = Annotated[
     str | None,
     typer.Option(
         "--hold-in", metavar="ROOM", show_default=False,
-        help="Have held messages decided about in this room of a hub, where all who are in it "
-        "read them.",
+        help="Let people in this room of a hub decide about held messages; everyone in the "
+             "room can read them.",
     ),
 ]  # fmt: skip
 RoomHubOption = Annotated[
@@ -211,21 +215,21 @@ RoomAsOption = Annotated[
     str | None,
     typer.Option(
         "--as", metavar="HANDLE", callback=checked_handle, show_default=False,
-        help="Which of your accounts the proxy is in that room.  [default: the first]",
+        help="Which of your accounts the proxy uses in that room.  [default: the first]",
     ),
 ]  # fmt: skip
 ErasOption = Annotated[
     str,
     choice(
         "--eras", "HOW", ("bridge", "pass"),
-        "Help a client and a server of different eras of MCP to understand each other (bridge), "
-        "or leave everything as it is (pass).  [default: bridge]",
+        "Translate between clients and servers of different MCP eras (bridge), or pass "
+        "everything unchanged (pass).  [default: bridge]",
     ),
 ]  # fmt: skip
 BytesOption = Annotated[
     int | None,
     number(
         "--max-message-bytes", 1024, 999_999_999,
-        "Refuse messages that are larger.  [default: 67108864]",
+        "Refuse larger messages.  [default: 67108864]",
     ),
 ]  # fmt: skip

@@ -63,7 +63,7 @@ def check_entry(paths: Paths) -> None:
         paths.control_socket.lstat()
     except PermissionError as error:
         raise DataFolderUnwritable(
-            f"{paths.folder}: cannot be entered by this user; run the command as its owner."
+            f"{paths.folder}: this user may not open it. Run the command as its owner."
         ) from error
     except OSError:
         return

@@ -40,9 +40,9 @@ def serve(
 ) -> None:
     """Run the hub until Ctrl-C.
 
-    Prints where it listens, where its data is, and what to paste into an MCP client. Ctrl-C or
-    SIGTERM lets requests in progress finish, writes everything and ends with exit code 0; a second
-    one does not wait for them.
+    Prints where it listens, where its data is, and what to paste into an MCP client. On Ctrl-C or
+    SIGTERM it finishes requests in progress, writes everything and exits with 0; a second one does
+    not wait.
     """
     loaded = settings_from(
         config,
@@ -77,7 +77,7 @@ def tell(text: str) -> None:
 def welcome(url: str, loaded: Loaded) -> str:
     """What someone who just started a hub wants to know."""
     here = reachable(url)
-    rows = [("Listening on", url if here == url else f"{url} (every network of this machine)")]
+    rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
     if loaded.settings.public_url:
         rows.append(("Reached at", loaded.settings.public_url))
     rows.append(("Data in", str(loaded.settings.data_folder)))

@@ -27,15 +27,16 @@ def status(
     as_json: JsonOption = False,
     ready: Annotated[
         bool,
-        typer.Option("--ready", help="Print what /health/ready tells operators, as JSON."),
+        typer.Option("--ready", help="Print what /health/ready reports to operators, as JSON."),
     ] = False,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print the metrics that /metrics serves.")
     ] = False,
 ) -> None:
-    """Show whether a hub runs on the data folder, and where.
+    """Show whether a hub is running, and where.
 
-    Ends with exit code 6 when none does, and with --ready with 1 when it is not ready.
+    The exit code is 6 when none is running on the data folder; with --ready, 1 when it is not
+    ready.
     """
     paths = Paths(settings_from(config, data=data).settings.data_folder)
     hub = hub_status(paths)

@@ -54,7 +54,7 @@ def find_table(lines: list[str], member: str) -> int | None:
         if match is not None and key(match) == member:
             found.append(number)
     if len(found) > 1:
-        raise ClientFileUnusable(f'it has "{member}" twice, so it is left alone.')
+        raise ClientFileUnusable(f'it has "{member}" twice, so it was not changed.')
     return found[0] if found else None
 
 
@@ -84,13 +84,13 @@ def put_in_table(
     """The lines with the entry among those of the table that begins at `place`."""
     head = KEY.fullmatch(lines[place])
     if head is None or not EMPTY.fullmatch(head["value"] or ""):
-        raise ClientFileUnusable(f'"{member}" in it is not a plain table, so it is left alone.')
+        raise ClientFileUnusable(f'"{member}" in it is not a plain table, so it was not changed.')
     block = range(place + 1, table_end(lines, place))
     children, indent = read_children(lines, block)
     shown = yaml_text({name: entry}, indent).split("\n")
     if name in children:
         if not force:
-            raise ClientFileUnusable(f'it has an entry "{name}" already; --force replaces it.')
+            raise ClientFileUnusable(f'it already has an entry "{name}". --force replaces it.')
         start, stop = children[name]
         return [*lines[:start], *shown, *lines[stop:]]
     title = lines[place]
@@ -105,7 +105,7 @@ def table_end(lines: list[str], place: int) -> int:
     for number in range(place + 1, len(lines)):
         if not passable(lines[number]) and lines[number][0] != " ":
             if lines[number].startswith("-"):
-                raise ClientFileUnusable("its table is a list, so it is left alone.")
+                raise ClientFileUnusable("its table is a list, so it was not changed.")
             return number
     return len(lines)
 
@@ -125,7 +125,7 @@ def read_children(lines: list[str], block: range) -> tuple[dict[str, tuple[int, 
             refuse(number)
         starts.append((key(match), number))
     if len({name for name, _ in starts}) < len(starts):
-        raise ClientFileUnusable("it has an entry twice, so it is left alone.")
+        raise ClientFileUnusable("it has an entry twice, so it was not changed.")
     ends = [*(number for _, number in starts[1:]), block.stop]
     return {
         name: (start, max(n for n in said if start <= n < end) + 1)
@@ -140,4 +140,4 @@ def depth(line: str) -> int:
 
 def refuse(number: int) -> NoReturn:
     """Leave alone what cannot be read for certain."""
-    raise ClientFileUnusable(f"line {number + 1} cannot be read for certain, so it is left alone.")
+    raise ClientFileUnusable(f"line {number + 1} cannot be parsed, so it was not changed.")

@@ -143,7 +143,7 @@ class Exporter:
 def new_part(target: Path, *, overwrite: bool) -> tuple[BinaryIO, Path]:
     """A new file beside the target that its owner alone can read."""
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: exists already.")
+        raise ExportFailed(f"{target}: already exists.")
     handle, name = mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     return os.fdopen(handle, "wb"), Path(name)
 

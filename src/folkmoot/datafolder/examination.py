@@ -68,7 +68,7 @@ def examine_parent(folder: Path) -> Finding:
     """Whether a folder that is not there could be made."""
     parent = nearest(folder)
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        return Finding("data folder", "ok", f"{folder}: is made at the first start")
+        return Finding("data folder", "ok", f"{folder}: will be created at the first start")
     return Finding("data folder", "problem", f"{folder}: cannot be made in {parent}", OTHER_FOLDER)
 
 

@@ -25,7 +25,7 @@ def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
     except OSError as error:
         raise BackupFailed(f"{target}: cannot be written: {error.strerror}.") from error
     if (mode is not None and stat.S_ISDIR(mode)) or not target.name:
-        raise BackupFailed(f"{target}: is a folder; name a file in it.")
+        raise BackupFailed(f"{target}: is a folder. Give the name of a file.")
     for own in own_files(source):
         if is_same(own, target):
             raise BackupFailed(f"{target}: is a file of the data folder's own ({own.name}).")
@@ -39,7 +39,7 @@ def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
 
 def taken(target: Path) -> BackupFailed:
     """What is said of a name that somebody has."""
-    return BackupFailed(f"{target}: exists already; --overwrite replaces it.")
+    return BackupFailed(f"{target}: already exists. --overwrite replaces it.")
 
 
 def own_files(source: Path) -> list[Path]:

@@ -46,7 +46,7 @@ def test_a_tape_is_redacted_into_a_new_one_and_what_was_replaced_is_told(
         0o600, 0o600,
     )  # fmt: skip
     again = here("redact", "r.jsonl", "r2.jsonl", "--redaction-key", "key")
-    assert again.out == "Nothing was to be replaced; r2.jsonl says the same.\n"
+    assert again.out == "Nothing to redact; r2.jsonl has the same content.\n"
 
 
 def test_tapes_of_a_folder_are_redacted_with_its_key(here: Run, secret: Path) -> None:
@@ -64,7 +64,7 @@ def test_tapes_of_a_folder_are_redacted_with_its_key(here: Run, secret: Path) ->
 def test_a_tape_is_never_written_over(here: Run, secret: Path) -> None:
     ran = here("redact", "s.jsonl", "s.jsonl", "--redaction-key", "key")
     assert ran.code == 1
-    assert "exists already" in ran.err
+    assert "already exists" in ran.err
     assert len(read_tape(secret).entries) == 4
 
 
@@ -78,7 +78,7 @@ def test_an_export_goes_to_stdout_or_to_a_private_file_that_appears_whole(
     assert out.read_text() == printed
     assert out.stat().st_mode & 0o777 == 0o600
     ran = here("export", "a.jsonl", "-o", "out.json", "--format", "har")
-    assert ran.err == ("folkmoot: error: out.json: exists already; --overwrite replaces it.\n")
+    assert ran.err == ("folkmoot: error: out.json: already exists. --overwrite replaces it.\n")
     here("export", "a.jsonl", "-o", "out.json", "--format", "har", "--overwrite")
     assert json.loads(out.read_text())["log"]["version"] == "1.2"
 

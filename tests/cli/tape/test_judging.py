@@ -33,7 +33,7 @@ def test_each_finding_is_a_line_with_file_and_number(here: Run, tape: Path) -> N
         "a.jsonl:6: has number 4, which does not follow 4",
     ]
     assert lines[2].startswith("a.jsonl:30: cannot be read: Expected `str`, got `int`")
-    assert lines[-1] == "b.jsonl: nothing wrong"
+    assert lines[-1] == "b.jsonl: valid"
     assert ran.err == "folkmoot: error: none.jsonl: cannot be read: No such file or directory.\n"
     told = json.loads(here("validate", "--json", "a.jsonl").out)
     assert told[0] == {
@@ -42,7 +42,7 @@ def test_each_finding_is_a_line_with_file_and_number(here: Run, tape: Path) -> N
 
 
 def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:
-    assert here("diff", "a.jsonl", "a.jsonl") == (0, "", "The tapes say the same.\n")
+    assert here("diff", "a.jsonl", "a.jsonl") == (0, "", "The tapes are equal.\n")
     told = json.loads(here("diff", "--json", "a.jsonl", "a.jsonl").out)
     assert told == {"same": True, "changes": []}
 

@@ -78,7 +78,7 @@ def test_filters_choose_what_is_shown(here: Run, tape: Path) -> None:
     assert numbers("--method", "notifications/*", "--last", "2") == [9, 19]
     assert numbers("--text", "hello", "--session", "5f2a", "--from", "7", "--to", "9") == [7]
     ran = here("show", "a.jsonl", "--text", "nothing of the sort")
-    assert ran == (0, "", "No message is like that.\n")
+    assert ran == (0, "", "No message matches.\n")
 
 
 def test_messages_are_shown_as_json_for_programs(here: Run, tape: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path) -> 
         (["--kind", "mcp..x"], "is no capability pattern"),
         (["--direction", "up"], "must be client or server, not 'up'"),
         (["--limit", "0"], "must be a whole number from 1"),
-        (["--follow", "--pairs"], "--follow shows what comes as it comes"),
-        (["--last", "1", "--limit", "1"], "--limit counts from the beginning"),
+        (["--follow", "--pairs"], "--follow cannot be combined with --pairs or --last"),
+        (["--last", "1", "--limit", "1"], "--limit and --last cannot be combined"),
     ],
 )
 def test_a_wrong_option_is_told_in_a_line(

@@ -58,7 +58,7 @@ def test_a_client_on_standard_input_and_output_is_answered_and_the_rest_told(
     assert got["a"]["result"] == text("hi")
     assert got["b"]["error"]["data"]["code"] == "not_on_tape"
     assert done.returncode == 1
-    assert "Asked, and not on the tape:\n  tools/call echo is not on the tape." in done.stderr
+    assert "Asked, but not on the tape:\n  tools/call echo is not on the tape." in done.stderr
     assert done.stderr.endswith("Never asked for:\n  message 6, prompts/list\n")
     (miss,) = map(json.loads, misses.read_text().splitlines())
     assert miss["message"] == got["b"]["error"]["message"]

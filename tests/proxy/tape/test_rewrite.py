@@ -94,7 +94,7 @@ def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path: Pa
     with pytest.raises(TapeUnreadable):
         redact_tape(path, tmp_path / "out", redactor())
     assert not (tmp_path / "out").exists()
-    with pytest.raises(TapeUnwritable, match="exists already"):
+    with pytest.raises(TapeUnwritable, match="already exists"):
         redact_tape(record(tmp_path / "tape", []), path, redactor())
     assert path.read_text() == "hello\n"
 

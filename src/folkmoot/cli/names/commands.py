@@ -23,7 +23,7 @@ CLASSES: dict[str, type[TyperCommand]] = {**lint.CLASSES, "doc": doc.OneTarget}
 """Commands that are read in a way of their own."""
 
 app = typer.Typer(
-    help="The names of an MCP server: check, write down, change.",
+    help="Check, document and change the names of an MCP server.",
     rich_markup_mode=None,
 )
 for name, what in COMMANDS.items():
@@ -32,7 +32,7 @@ for name, what in COMMANDS.items():
 
 @app.callback(invoke_without_command=True)
 def root(ctx: typer.Context) -> None:
-    """The names of an MCP server: check, write down, change."""
+    """Check, document and change the names of an MCP server."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)

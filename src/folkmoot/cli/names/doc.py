@@ -33,14 +33,14 @@ TargetArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="PATH", show_default=False,
-        help="The project's folder, or the address of a running server; or a server's command "
-        "behind --.  [default: the project around the current folder]",
+        help="The project's folder, or the address of a running server; or a server's "
+             "command after --.  [default: the project around the current folder]",
     ),
 ]  # fmt: skip
 CheckOption = Annotated[
     bool,
     typer.Option(
-        "--check", help="Write nothing; end with 1 if the page is out of date.", show_default=False
+        "--check", help="Write nothing; exit with 1 if the page is out of date.", show_default=False
     ),
 ]
 OutputOption = Annotated[
@@ -54,7 +54,7 @@ ForceOption = Annotated[
     bool,
     typer.Option(
         "--force", show_default=False,
-        help="Replace a page that does not say what of it may be written anew.",
+        help="Replace a page that does not mark which part may be rewritten.",
     ),
 ]  # fmt: skip
 
@@ -80,12 +80,12 @@ def doc(
     header: HeaderOption = None,
     timeout: TimeoutOption = 30,
 ) -> None:
-    """Write NAMESPACES.md, the page of all names.
+    """Write NAMESPACES.md, a page with all names.
 
-    It has the namespace, and every tool, resource and prompt in it. Reads Python sources without
-    importing them, or asks a running server. Text around the lines <!-- folkmoot:begin --> and
-    <!-- folkmoot:end --> is kept, and a tool keeps the version it was first written down with. A
-    deprecated tool is left out from the release after its deprecation.
+    It lists the namespace, and every tool, resource and prompt in it. Reads Python sources without
+    importing them, or asks a running server. Text outside the lines <!-- folkmoot:begin --> and
+    <!-- folkmoot:end --> is kept, and a tool keeps the version in which it was first listed. A
+    deprecated tool is omitted from the release after its deprecation.
     """
     from folkmoot.names.generate import namespaces_md
     from folkmoot.names.generate.plan import Plan, with_ends_of
@@ -102,7 +102,7 @@ def doc(
     else:
         project, helper = from_sources(Path(target or "."), wishes)
     if project.namespace is None:
-        raise ProjectUnusable("The names agree on no namespace; say with --namespace which it is.")
+        raise ProjectUnusable("The names do not share a namespace. Give it with --namespace.")
     page = Path(output) if output and output != STDOUT else project.root / project.namespaces_file
     plan = Plan(project.root)
     before = plan.read(page) if output != STDOUT else None
@@ -157,7 +157,7 @@ def compare(project: Project, page: Path, text: str | None) -> None:
     from folkmoot.names.generate import namespaces_md
 
     if text is None:
-        complain(f"{page} is not there; 'folkmoot names doc' writes it.")
+        complain(f"{page} does not exist. 'folkmoot names doc' writes it.")
         raise typer.Exit(ExitCode.FAILED)
     found = namespaces_md.differences(project, text)
     if not found:

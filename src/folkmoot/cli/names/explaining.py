@@ -33,17 +33,17 @@ def explain(name: str) -> None:
     width = min(shutil.get_terminal_size().columns, MOST_WIDTH)
     alone = f", a {rule.standalone} with --standalone" if rule.standalone else ""
     alone += f", a {rule.live} for a running server" if rule.live else ""
-    fixed = "; --fix can mend it" if rule.fixable else ""
+    fixed = "; --fix can fix it" if rule.fixable else ""
     head = f"{name}: {article(rule.severity)} {rule.severity}{alone}{fixed}"
     # An example is to be read as code, and not broken where there is room below its label.
-    indent = " " * (12 if width > NARROW else 2)
+    indent = " " * (8 if width > NARROW else 2)
     told = [
         *textwrap.wrap(head, width, break_on_hyphens=False),
         "",
         *textwrap.wrap(rule.sentence, width),
         "",
-        *textwrap.wrap(f"Breaks it:  {rule.example}", width, subsequent_indent=indent),
-        *textwrap.wrap(f"Mend it:    {rule.mend}", width, subsequent_indent=indent),
+        *textwrap.wrap(f"Wrong:  {rule.example}", width, subsequent_indent=indent),
+        *textwrap.wrap(f"Fix:    {rule.mend}", width, subsequent_indent=indent),
     ]
     say("\n".join(told))
 

@@ -20,13 +20,13 @@ COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 ProjectArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="PATH", help="The project's folder.  [default: the one you are in]",
+        metavar="PATH", help="The project's folder.  [default: the current one]",
         show_default=False,
     ),
 ]  # fmt: skip
 DiffOption = Annotated[
     bool,
-    typer.Option("--diff", help="Show the changes, and write nothing.", show_default=False),
+    typer.Option("--diff", help="Show the changes, but do not write them.", show_default=False),
 ]
 
 

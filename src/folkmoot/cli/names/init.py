@@ -14,7 +14,7 @@ NamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace", metavar="NS",
-        help="What the names begin with.  [default: made of the project's name]",
+        help="The namespace of the names.  [default: derived from the project's name]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -26,12 +26,13 @@ ModuleOption = Annotated[
     ),
 ]  # fmt: skip
 NoPreCommitOption = Annotated[
-    bool, typer.Option("--no-pre-commit", help="Leave the hooks alone.", show_default=False)
+    bool,
+    typer.Option("--no-pre-commit", help="Do not add the pre-commit hook.", show_default=False),
 ]
 ForceOption = Annotated[
     bool,
     typer.Option(
-        "--force", help="Replace a helper module and a NAMESPACES.md that are there.",
+        "--force", help="Replace an existing helper module and NAMESPACES.md.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -46,11 +47,11 @@ def init(
     force: ForceOption = False,
     diff: DiffOption = False,
 ) -> None:
-    """Put the naming conventions into a project that exists.
+    """Add the naming conventions to an existing project.
 
-    Writes a helper module that makes and checks names and needs nothing but Python, NAMESPACES.md
-    with the names that the sources declare, a pre-commit hook that runs the linter, and a section
-    in pyproject.toml. Nothing that is there is replaced, and a second run changes nothing.
+    Writes a helper module without dependencies that builds and checks names, NAMESPACES.md with the
+    names that the sources declare, a pre-commit hook that runs the linter, and a section in
+    pyproject.toml. Existing files are not replaced, and a second run changes nothing.
     """
     from folkmoot.names.generate.init import Wishes, plan_init
     from folkmoot.names.generate.layout import find_layout
@@ -64,7 +65,7 @@ def init(
         say_diff(plan)
         return
     plan.apply()
-    done = "Changed:" if plan.changes else "Everything is there already:"
+    done = "Changed:" if plan.changes else "Nothing to do, everything exists:"
     say(f"The namespace is {project.namespace}. {done}")
     say()
     for line in aligned((f"  {step.verb}", step.file, step.note) for step in steps):

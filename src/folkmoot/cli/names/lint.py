@@ -49,7 +49,7 @@ class BeforeCommand(TyperCommand):
         if "--" in args:
             at = args.index("--")
             if at + 1 == len(args):
-                ctx.fail("The command that starts the server is missing behind --")
+                ctx.fail("The command that starts the server is missing after --")
             ctx.meta[COMMAND] = tuple(args[at + 1 :])
             args = args[:at]
         return super().parse_args(ctx, args)
@@ -66,8 +66,8 @@ TargetsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH", show_default=False,
-        help="Files and folders of a project, or the address of a running server; or a server's "
-        "command behind --.  [default: the project around the current folder]",
+        help="Files and folders of a project, or the address of a running server; or a "
+             "server's command after --.  [default: the project around the current folder]",
     ),
 ]  # fmt: skip
 
@@ -90,10 +90,10 @@ def lint(
     list_rules: ListOption = False,
     explain: ExplainOption = None,
 ) -> None:
-    """Check what an MCP server calls its tools, resources and prompts.
+    """Check the names of an MCP server's tools, resources and prompts.
 
-    Reads Python sources without importing them, or asks a running server. Ends with 0 if no error
-    was found, with 1 if there is one, and with 7 if the server cannot be reached. Settings are in
+    Reads Python sources without importing them, or asks a running server. The exit code is 0
+    without errors, 1 with errors, and 7 if the server cannot be reached. Settings are in
     [tool.folkmoot.names] of pyproject.toml.
     """
     from folkmoot.cli.names import explaining, reporting
@@ -142,9 +142,9 @@ def asked_server(targets: Sequence[str], command: tuple[str, ...]) -> str | tupl
     if missing:
         raise typer.BadParameter(f"{one_line(missing[0])}: there is no such file or folder")
     if command and targets:
-        raise typer.BadParameter("give either paths, or a URL, or a command behind --")
+        raise typer.BadParameter("give either paths, or a URL, or a command after --")
     if urls and len(targets) > 1:
-        raise typer.BadParameter("give one URL, and no paths beside it")
+        raise typer.BadParameter("give one URL, and no paths with it")
     return command or (urls[0] if urls else None)
 
 

@@ -15,20 +15,22 @@ from folkmoot.cli.output import aligned, say
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="What the server is called: my-server.", show_default=False
+        metavar="NAME", help="The server's name, such as my-server.", show_default=False
     ),
 ]
 PathOption = Annotated[
     Path | None,
     typer.Option(
-        "--path", metavar="DIR", help="The folder to make.  [default: NAME, here]",
+        "--path", metavar="DIR",
+        help="The folder to create.  [default: NAME, in the current folder]",
         show_default=False,
     ),
 ]  # fmt: skip
 NamespaceOption = Annotated[
     str | None,
     typer.Option(
-        "--namespace", metavar="NS", help="What its names begin with.  [default: made of NAME]",
+        "--namespace", metavar="NS",
+        help="The namespace of its names.  [default: derived from NAME]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -36,16 +38,16 @@ SdkOption = Annotated[
     str,
     choice(
         "--sdk", "SDK", ("mcp", "fastmcp"),
-        "What it is made with: mcp, the official SDK, or fastmcp.  [default: mcp]",
+        "The SDK: mcp, the official one, or fastmcp.  [default: mcp]",
     ),
 ]  # fmt: skip
 
-app = typer.Typer(help="Make something new: an MCP server.", rich_markup_mode=None)
+app = typer.Typer(help="Create a new MCP server.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def root(ctx: typer.Context) -> None:
-    """Make something new: an MCP server."""
+    """Create a new MCP server."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
@@ -58,11 +60,11 @@ def server(
     namespace: NamespaceOption = None,
     sdk: SdkOption = "mcp",
 ) -> None:
-    """Make a small, complete MCP server.
+    """Create a small, complete MCP server.
 
     It keeps a task list, with tools, resources and a prompt, over stdio and HTTP. Its names follow
-    the conventions, and it has its own tests. Put your tools where its are. A folder that has
-    something in it is left alone.
+    the conventions, and it has tests. Replace its tools with yours. A folder that is not empty is
+    not changed.
     """
     from folkmoot.names.generate.server import SDKS, check_server, plan_server
 
@@ -70,7 +72,7 @@ def server(
     folder = path or Path(name)
     plan = plan_server(wanted, folder)
     plan.apply()
-    say(f"Made {folder}, an MCP server with the namespace {wanted.namespace}:")
+    say(f"Created {folder}, an MCP server with the namespace {wanted.namespace}:")
     say()
     for line in aligned((f"  {plan.shown(it.path)}",) for it in plan.changes):
         say(line)

@@ -93,59 +93,58 @@ StandaloneOption = Annotated[
     bool,
     typer.Option(
         "--standalone", show_default=False,
-        help="The server is only ever used alone: a missing namespace is a hint.",
+        help="The server is only used on its own: report a missing namespace as a hint.",
     ),
 ]  # fmt: skip
 VersionOption = Annotated[
     str | None,
     typer.Option(
         "--project-version", metavar="VERSION", show_default=False, callback=checked_version,
-        help="The release that deprecations are judged by.  [default: that of pyproject.toml]",
+        help="The release to check deprecations against.  [default: that of pyproject.toml]",
     ),
 ]  # fmt: skip
 SelectOption = Annotated[
     list[str] | None,
     typer.Option(
         "--select", metavar="RULE", show_default=False,
-        help="Follow only this rule; several are joined by commas. May be repeated.",
+        help="Check only this rule; separate several with commas. May be repeated.",
     ),
 ]  # fmt: skip
 IgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
         "--ignore", metavar="RULE", show_default=False,
-        help="Do not follow this rule; several are joined by commas. May be repeated.",
+        help="Do not check this rule; separate several with commas. May be repeated.",
     ),
 ]  # fmt: skip
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", show_default=False, help="End with 1 for a warning too."),
+    typer.Option("--strict", show_default=False, help="Exit with 1 for a warning too."),
 ]
 FixOption = Annotated[
     bool,
     typer.Option(
         "--fix", show_default=False,
-        help="Mend what needs no judgement: add the namespace to names, bring NAMESPACES.md up to "
-        "date.",
+        help="Fix what needs no decision: add the namespace to names, update NAMESPACES.md.",
     ),
 ]  # fmt: skip
 DiffOption = Annotated[
     bool,
-    typer.Option("--diff", show_default=False, help="Show what --fix would change, and stop."),
+    typer.Option("--diff", show_default=False, help="Show what --fix would change, and exit."),
 ]
 FormatOption = Annotated[
     str,
     choice(
         "--format", "FORMAT", ("text", "json", "sarif"),
-        "How to tell it: text, json or sarif.  [default: text]",
+        "The output format: text, json or sarif.  [default: text]",
     ),
 ]  # fmt: skip
 HeaderOption = Annotated[
     list[str] | None,
     typer.Option(
         "--header", metavar="NAME=VALUE", show_default=False,
-        help="Send this header to the server, such as 'Authorization=Bearer env:TOKEN', where the "
-        "token is in a variable of the environment. May be repeated.",
+        help="Send this header to the server, such as 'Authorization=Bearer env:TOKEN', "
+             "where TOKEN is an environment variable. May be repeated.",
     ),
 ]  # fmt: skip
 TimeoutOption = Annotated[
@@ -153,12 +152,12 @@ TimeoutOption = Annotated[
     number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]"),
 ]
 ListOption = Annotated[
-    bool, typer.Option("--list-rules", show_default=False, help="List all rules, and stop.")
+    bool, typer.Option("--list-rules", show_default=False, help="List all rules, and exit.")
 ]
 ExplainOption = Annotated[
     str | None,
     typer.Option(
         "--explain", metavar="RULE", show_default=False,
-        help="Say what a rule is about and how to mend what it finds, and stop.",
+        help="Explain a rule and how to fix what it finds, and exit.",
     ),
 ]  # fmt: skip

@@ -18,22 +18,24 @@ if TYPE_CHECKING:
 OldArgument = Annotated[
     str,
     typer.Argument(
-        metavar="OLD", help="The name as it is: ns:tool, ns://type/id, or a namespace.",
+        metavar="OLD", help="The present name: ns:tool, ns://type/id, or a namespace.",
         show_default=False,
     ),
 ]  # fmt: skip
 NewArgument = Annotated[
-    str, typer.Argument(metavar="NEW", help="The name as it shall be.", show_default=False)
+    str, typer.Argument(metavar="NEW", help="The new name.", show_default=False)
 ]
 NoAliasOption = Annotated[
     bool,
-    typer.Option("--no-alias", help="Do not keep the old name as well.", show_default=False),
+    typer.Option(
+        "--no-alias", help="Do not keep the old name as a deprecated alias.", show_default=False
+    ),
 ]
 SinceOption = Annotated[
     str | None,
     typer.Option(
         "--since", metavar="VERSION",
-        help="The release that has the new name.  [default: the project's version]",
+        help="The first release with the new name.  [default: the project's version]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -41,7 +43,7 @@ RemovedInOption = Annotated[
     str | None,
     typer.Option(
         "--removed-in", metavar="VERSION",
-        help="The release without the old name.  [default: two minor releases on]",
+        help="The first release without the old name.  [default: two minor releases later]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -49,7 +51,7 @@ ClientsOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--clients", metavar="FILE",
-        help="Change a client's file or folder, and not the project; may be repeated.",
+        help="Change a client's file or folder instead of the project. May be repeated.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -66,12 +68,12 @@ def rename(
     no_alias: NoAliasOption = False,
     diff: DiffOption = False,
 ) -> None:
-    """Give something another name, everywhere.
+    """Rename something everywhere.
 
-    A tool, a resource, a prompt or the namespace: changes the declaration, literals that are
-    exactly the name, docstrings and pages of the project, and NAMESPACES.md. The old name is kept
-    for two releases by a function that is marked as deprecated. UPGRADING.md gets an entry, and
-    migrations/ a script for clients. Either all of it is written or nothing.
+    Renames a tool, a resource, a prompt or the namespace: changes the declaration, literals that
+    are exactly the name, docstrings and pages of the project, and NAMESPACES.md. The old name is
+    kept for two releases by a function marked as deprecated. UPGRADING.md gets an entry, and
+    migrations/ a script for clients. Either everything is written or nothing.
 
     With --clients it changes files of clients instead: settings, grants, code and documents, in
     both spellings of the name.
@@ -103,7 +105,7 @@ def tell(renamed: Renamed) -> None:
         say()
         say(
             f"The old name works until {renamed.when.removed_in}, and its use is logged. "
-            "Remove its function then."
+            "Remove its function after that."
         )
     say_places("These lines still have the old name in them:", renamed.mentions)
 
@@ -143,4 +145,4 @@ def change_clients(path: Path, old: str, new: str, paths: list[Path], *, diff: b
         plan.apply()
         say(f"{old} is now {new}:")
         say_files(plan)
-    say_places("These patterns took in the old name, and do not take in the new one:", doubtful)
+    say_places("These patterns matched the old name, but do not match the new one:", doubtful)

@@ -91,10 +91,10 @@ def summary(project: Project, findings: Sequence[Finding]) -> list[str]:
     if not project.declared and not found:
         return [f"No names of an MCP server found in {where}."]
     if not found:
-        return [f"All is well: {names} of {where}."]
+        return [f"No problems: {names} of {where}."]
     told = f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else found[0]
     lines = [f"Found {told} in {names} of {where}."]
     fixable = sum(each.fix is not None for each in findings)
     if fixable:
-        lines.append(f"{fixable} of them --fix can mend.")
+        lines.append(f"--fix can fix {fixable} of them.")
     return lines

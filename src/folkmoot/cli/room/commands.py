@@ -33,7 +33,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command of the group by its name."""
 
-app = typer.Typer(help="Rooms: live streams for people, agents and tools.", rich_markup_mode=None)
+app = typer.Typer(help="Live rooms for people, agents and tools.", rich_markup_mode=None)
 for name, what in COMMANDS.items():
     app.command(name)(what)
 
@@ -46,7 +46,7 @@ def root(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Rooms: live streams for people, agents and tools. Without a command, list them."""
+    """Live rooms for people, agents and tools. Without a command, list them."""
     if ctx.invoked_subcommand is None:
         manage.list_rooms(url, handle, as_json=as_json)
     else:

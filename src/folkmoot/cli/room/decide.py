@@ -39,9 +39,10 @@ def grant(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Let someone in the room do more, from their next message on.
+    """Give someone in the room more rights.
 
-    Nobody can grant what they do not hold. For someone who is away, owners use 'change --grant'.
+    Takes effect with their next message. Nobody can grant rights they do not have. For someone who
+    is away, owners use 'change --grant'.
     """
     payload = {"recipient": who, "capabilities": [given.capability(text) for text in patterns]}
     answer = rooms_of(name, url, handle).post(name, "capability.grant", payload)
@@ -61,7 +62,7 @@ def revoke(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back what was granted, and whatever was granted from it."""
+    """Revoke a grant, and everything that was granted from it."""
     payload: dict[str, Any] = (
         {"grant_id": whom} if UUID.fullmatch(whom) else {"recipient": checked_handle(whom)}
     )
@@ -71,7 +72,7 @@ def revoke(
     if as_json:
         say_data(answer)
     else:
-        say(f"Taken back from {one_line(whom)}.")
+        say(f"Revoked from {one_line(whom)}.")
 
 
 def proposals(
@@ -82,7 +83,7 @@ def proposals(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List what was proposed, the latest first."""
+    """List proposals, the latest first."""
     found = rooms_of(name, url, handle).proposals(name, state)
     if as_json:
         say_data({"proposals": found})
@@ -118,24 +119,27 @@ def approve(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Fulfil a proposal: the very request, sent in your name.
+    """Approve a proposal: send its request in your name.
 
     The answer comes into the room, to you and to the proposer.
     """
     client = rooms_of(name, url, handle)
     message = found(client, name, which).get("message")
     if not isinstance(message, dict):
-        raise ToolRefused("The room's history no longer holds this proposal.")
+        raise ToolRefused("The room no longer keeps this proposal in its history.")
     target = doer(message, to)
     if target is None:
-        raise typer.BadParameter("--to is needed: the proposal does not say who is to do it")
+        raise typer.BadParameter("--to is needed: the proposal does not name a participant")
     envelope = fulfilment(message, target, str(uuid4()))
     kind, payload = envelope.pop("kind"), envelope.pop("payload")
     answer = client.post(name, kind, payload, **envelope)
     if as_json:
         say_data(answer)
     else:
-        say(f"Approved: {one_line(target)} is asked, as message {word(answer.get('seq'))}.")
+        say(
+            f"Approved: sent the request to {one_line(target)}, as message "
+            f"{word(answer.get('seq'))}."
+        )
 
 
 def reject(
@@ -147,7 +151,7 @@ def reject(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Say no to a proposal, with a reason."""
+    """Reject a proposal, with a reason."""
     client = rooms_of(name, url, handle)
     about = proposal_id(client, name, which)
     answer = client.post(name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
@@ -165,7 +169,7 @@ def withdraw(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back a proposal of your own."""
+    """Withdraw a proposal of yours."""
     client = rooms_of(name, url, handle)
     about = proposal_id(client, name, which)
     answer = client.post(name, "mcpx.withdraw.proposal", {}, correlation_id=[about])

@@ -145,7 +145,7 @@ class Doing:
         target = doer(shown.envelope, whom)
         if target is None:
             self.question = Question(
-                f"Who is to do #{number}? ",
+                f"Who should do #{number}? ",
                 lambda typed: self._approve(shown, checked_handle(typed)),
             )
             return

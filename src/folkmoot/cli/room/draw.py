@@ -162,7 +162,7 @@ def said(look: Look, lines: Sequence[str], me: str) -> Text:
     """What it says, with every mention of the reader marked."""
     text = Text("\n".join(lines))
     if look.cut:
-        text.append("\n… there is more than is shown here", style=DIM)
+        text.append("\n… cut here; the message is longer", style=DIM)
     if me and not text.highlight_regex(mention_of(me), MENTION) and me in look.mentions:
         # Meant, though not by name.
         return Text.assemble((f"@{me}", MENTION), " ", text)

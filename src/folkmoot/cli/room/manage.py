@@ -77,7 +77,7 @@ def create(
     memory: given.MemoryOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a room; you are its owner and may do everything in it."""
+    """Create a room that you own."""
     spec = given.without_none(
         name=name,
         access=access,
@@ -94,14 +94,14 @@ def create(
     if as_json:
         say_data(made)
         return
-    say(f"The room {word(made.get('name'))} is there, {OPENNESS.get(made.get('access'), '')}.")
-    say(f"'folkmoot room join {word(made.get('name'))}' takes you in.")
+    say(f"Created the room {word(made.get('name'))}, {OPENNESS.get(made.get('access'), '')}.")
+    say(f"To enter it: folkmoot room join {word(made.get('name'))}")
 
 
 OPENNESS: dict[Any, str] = {
     "open": "open to everyone with an account",
-    "invite": "for those who are invited",
-    "private": "for those who are invited; nobody else sees it",
+    "invite": "for invited people only",
+    "private": "for invited people only, and hidden from everyone else",
 }
 
 
@@ -190,9 +190,10 @@ def change(
     no_backends: given.NoBackendsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Set a room otherwise; what is not named stays as it is. For owners.
+    """Change a room's settings. For owners.
 
-    Rights that --grant gives here hold whether or not the person is in the room.
+    Settings that are not given stay as they are. Rights given here with --grant hold even while the
+    person is not in the room.
     """
     if backend and no_backends:
         raise typer.BadParameter("give either --backend or --no-backends")
@@ -209,12 +210,12 @@ def change(
     if no_backends:
         patch["backends"] = []
     if not patch:
-        raise typer.BadParameter("say what is to change")
+        raise typer.BadParameter("give at least one setting to change")
     room = rooms_of(name, url, handle).change(name, patch)
     if as_json:
         say_data(room)
     else:
-        say(f"The room {word(room.get('name'))} is changed.")
+        say(f"Changed the room {word(room.get('name'))}.")
 
 
 def delete(
@@ -224,7 +225,7 @@ def delete(
     *,
     yes: given.YesOption = False,
 ) -> None:
-    """Delete a room and everything said in it, for good. For owners.
+    """Permanently delete a room and its history. For owners.
 
     Asks for the room's name first, unless --yes is given.
     """
@@ -232,15 +233,15 @@ def delete(
     if not yes:
         confirm(name)
     client.delete(name)
-    say(f"The room {name} is deleted.")
+    say(f"Deleted the room {name}.")
 
 
 def confirm(name: str) -> None:
     """Let only someone go on who types the name."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("--yes is needed where nobody can be asked")
-    complain(f"this deletes the room {name} and everything said in it, for good.", kind="warning")
-    typed = str(typer.prompt("Type its name to go on", default="", show_default=False, err=True))
+        raise typer.BadParameter("--yes is needed when there is no terminal to ask on")
+    complain(f"this permanently deletes the room {name} and its history.", kind="warning")
+    typed = str(typer.prompt("Type its name to confirm", default="", show_default=False, err=True))
     if typed.strip() != name:
         say("Nothing was deleted.", err=True)
         raise typer.Exit(ExitCode.FAILED)
@@ -255,21 +256,21 @@ def invite(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask someone in: by handle, or as a guest.
+    """Invite someone to a room, by handle or as a guest.
 
-    For a guest, the one-time token is printed alone, this once: hand it over in private.
+    For a guest, prints a token that works once and is not shown again: hand it over in private.
     """
     if (who is None) is (guest is None):
-        raise typer.BadParameter("name either a HANDLE or a --guest")
+        raise typer.BadParameter("give either a HANDLE or --guest")
     asked = {"handle": who} if who is not None else {"guest": str(guest)}
     inviter = entrance(name, url, handle)
     answer = RoomsClient(inviter).invite(name, **asked)
     if as_json:
         say_data(answer)
     elif who is not None:
-        say(f"{at(answer.get('handle') or who)} may come into {name}.")
+        say(f"Invited {at(answer.get('handle') or who)} to {name}.")
     else:
         say(word(answer.get("token")))
         until = f", until {word(answer.get('expires_at'))}" if answer.get("expires_at") else ""
-        say(f"It lets {word(answer.get('guest'))} into {name}, once{until}:", err=True)
+        say(f"With this token, {word(answer.get('guest'))} can enter {name} once{until}:", err=True)
         say(f"  folkmoot room join {name} --invitation --url {inviter.hub}", err=True)

@@ -56,31 +56,32 @@ AccessOption = Annotated[
         "else sees the room.",
     ),
 ]  # fmt: skip
-MemoryOption = Annotated[bool, flag("--memory", "Keep no history on the disk.")]
+MemoryOption = Annotated[bool, flag("--memory", "Keep the history in memory only.")]
 CapabilityOption = Annotated[
     list[str] | None,
-    listed("--capability", "PATTERN", "What members may do; several times for several."),
+    listed("--capability", "PATTERN", "What members may do. May be repeated."),
 ]
 GrantOption = Annotated[
     list[str] | None,
-    listed("--grant", "HANDLE=PATTERN", "What one person may do beside that; several times."),
+    listed("--grant", "HANDLE=PATTERN", "What one person may do in addition. May be repeated."),
 ]
 UngrantOption = Annotated[
     list[str] | None,
-    listed("--ungrant", "HANDLE", "Take away what --grant gave a person; several times."),
+    listed("--ungrant", "HANDLE", "Revoke what --grant gave a person. May be repeated."),
 ]
 BackendOption = Annotated[
     list[str] | None,
-    listed("--backend", "NAMESPACE", "A server behind the hub that takes part; several times."),
+    listed("--backend", "NAMESPACE", "A backend that takes part in the room. May be repeated."),
 ]
 OnlyBackendOption = Annotated[
     list[str] | None,
     listed(
         "--backend", "NAMESPACE",
-        "A server behind the hub that takes part, in place of those until now; several times.",
+        "A backend that takes part in the room; replaces the present ones. May be "
+        "repeated.",
     ),
 ]  # fmt: skip
-NoBackendsOption = Annotated[bool, flag("--no-backends", "No server behind the hub takes part.")]
+NoBackendsOption = Annotated[bool, flag("--no-backends", "No backend takes part.")]
 QuorumOption = Annotated[
     int | None, number("--quorum", 1, 1000, "How many must reject a proposal to close it.")
 ]
@@ -94,11 +95,13 @@ RequestSecondsOption = Annotated[
 ]
 KeepMessagesOption = Annotated[
     int | None,
-    number("--keep-messages", 0, LAST_SEQ, "How many messages are kept; 0: as the hub does."),
+    number("--keep-messages", 0, LAST_SEQ, "How many messages are kept; 0 for the hub's default."),
 ]
 KeepDaysOption = Annotated[
     int | None,
-    number("--keep-days", 0, 36_500, "For how many days they are kept; 0: as the hub does."),
+    number(
+        "--keep-days", 0, 36_500, "For how many days messages are kept; 0 for the hub's default."
+    ),
 ]
 ParticipantArgument = Annotated[
     str,
@@ -114,13 +117,13 @@ PatternsArgument = Annotated[
 FromWhomArgument = Annotated[
     str,
     typer.Argument(
-        metavar="PARTICIPANT|GRANT", help="From whom, or the id of one grant.",
+        metavar="PARTICIPANT|GRANT", help="The participant, or the id of one grant.",
         show_default=False,
     ),
 ]  # fmt: skip
 FewerPatternsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATTERN", help="Only these of what was granted.", show_default=False),
+    typer.Argument(metavar="PATTERN", help="Revoke only these.", show_default=False),
 ]
 ProposalArgument = Annotated[
     str,
@@ -137,20 +140,25 @@ StateOption = Annotated[
     ),
 ]  # fmt: skip
 ToOption = Annotated[
-    list[str] | None, listed("--to", "PARTICIPANT", "Who is meant; everyone sees it all the same.")
+    list[str] | None,
+    listed(
+        "--to",
+        "PARTICIPANT",
+        "Who is addressed; everyone sees the message anyway. May be repeated.",
+    ),
 ]
 WithWhomOption = Annotated[
     str | None,
     typer.Option(
         "--to", metavar="PARTICIPANT", callback=checked_handle, show_default=False,
-        help="Who is to do it, where the proposal leaves it open.",
+        help="Who should do it, if the proposal does not say.",
     ),
 ]  # fmt: skip
 WhoseOption = Annotated[
     str | None,
     typer.Option(
         "--to", metavar="PARTICIPANT", callback=checked_handle, show_default=False,
-        help="Whose tool, where several participants have one of this name.",
+        help="Whose tool, if several participants have one of this name.",
     ),
 ]  # fmt: skip
 WhyOption = Annotated[
@@ -184,26 +192,31 @@ ProposedArgument = Annotated[
     ),
 ]  # fmt: skip
 MarkdownOption = Annotated[bool, flag("--markdown", "The text is Markdown.")]
-YesOption = Annotated[bool, flag("--yes", "Do not ask whether you mean it.")]
+YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]
 RawOption = Annotated[bool, flag("--raw", "On a terminal, show each message with its kind.")]
 HistoryLimitOption = Annotated[
     int, number("--limit", 1, 10_000, "How many at most.  [default: 50]")
 ]
 AfterOption = Annotated[
-    int | None, number("--after", 0, LAST_SEQ, "Only what came after the message of this number.")
+    int | None, number("--after", 0, LAST_SEQ, "Only messages after this number.")
 ]
 BeforeOption = Annotated[
-    int | None, number("--before", 0, LAST_SEQ, "Only what came before the message of this number.")
+    int | None, number("--before", 0, LAST_SEQ, "Only messages before this number.")
 ]
 FromOption = Annotated[
     int | None,
-    number("--after", 0, LAST_SEQ, "Begin after the message of this number, not with what is new."),
+    number(
+        "--after",
+        0,
+        LAST_SEQ,
+        "Start after the message with this number, instead of with new ones.",
+    ),
 ]
 GuestOption = Annotated[
     str | None,
     typer.Option(
         "--guest", metavar="NAME", show_default=False,
-        help="Invite someone without an account, to be called so in the room.",
+        help="Invite someone without an account, under this name.",
     ),
 ]  # fmt: skip
 InvitedArgument = Annotated[
@@ -216,8 +229,8 @@ InvitationOption = Annotated[
     bool,
     flag(
         "--invitation",
-        "Come as a guest: the invitation is asked for, or read from FOLKMOOT_INVITATION or from "
-        "the first line of the standard input.",
+        "Enter as a guest. The invitation is asked for, or read from "
+        "FOLKMOOT_INVITATION or the first line of the standard input.",
     ),
 ]
 

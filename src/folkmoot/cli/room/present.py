@@ -30,14 +30,14 @@ def join(
     *,
     invitation: given.InvitationOption = False,
 ) -> None:
-    """Be in a room: read along, speak, decide on proposals.
+    """Enter a room: read, talk, decide on proposals.
 
-    On a terminal there is an input line; /help lists what it takes, and Ctrl-C leaves. Elsewhere,
-    messages are lines (number, time, sender, kind, text), and what comes on the standard input is
-    said, a line each, until it ends.
+    On a terminal there is an input line; /help lists the commands, and Ctrl-C leaves. Otherwise
+    each message is printed as a line (number, time, sender, kind, text), and each line of the
+    standard input is said in the room, until it ends.
     """
     if invitation and handle is not None:
-        raise typer.BadParameter("--invitation and --as cannot go together")
+        raise typer.BadParameter("--invitation and --as cannot be combined")
     who = come_in(name, url) if invitation else entrance(name, url, handle)
     if at_terminal():
         # The screen is a quarter of a second to import, which only those who look at it wait for.
@@ -59,10 +59,10 @@ def tail(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what is said from now on, a line each, until Ctrl-C.
+    """Print new messages, one per line, until Ctrl-C.
 
-    With --json, each line is one envelope, as the hub sent it. A lost connection comes back by
-    itself, without a gap or a duplicate.
+    With --json, each line is one envelope, as the hub sent it. A lost connection is resumed by
+    itself, without gaps or duplicates.
     """
     who = entrance(name, url, handle)
     from folkmoot.cli.room.follow import tail as follow
@@ -90,7 +90,7 @@ def come_in(room: str, url: str | None) -> Entrance:
         if guest is None:
             raise
         # The invitation is used up, so this one visit is all there will be.
-        complain(f"{error.message} You cannot come again without another.", kind="warning")
+        complain(f"{error.message} You will need another invitation to come back.", kind="warning")
     return Entrance(guest.hub, guest.name, guest.credential, guest=True)
 
 
@@ -112,7 +112,7 @@ def ask_invitation() -> str:
         else:
             token = first_line(sys.stdin.fileno())
     if not token:
-        raise typer.BadParameter(f"no invitation came from {VARIABLE} or the standard input")
+        raise typer.BadParameter(f"no invitation in {VARIABLE} or on the standard input")
     return one_line(token)
 
 

@@ -17,9 +17,7 @@ from folkmoot.core.mcpx import PROTOCOL
 
 UNAUTHORISED: Final = 401
 FIRST_REFUSAL: Final = 400
-GUEST_UNKNOWN: Final = (
-    "The hub no longer lets this guest in; whoever invited you can invite you again."
-)
+GUEST_UNKNOWN: Final = "The hub no longer accepts this guest. Ask for a new invitation."
 ACCOUNT_UNKNOWN: Final = (
     "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
 )

@@ -15,9 +15,9 @@ from folkmoot.core.errors import AuthenticationRequired, NotSignedIn
 
 PAGE: Final = 500
 GAPS: Final[dict[str, str]] = {
-    "history_gone": "what was said meanwhile is no longer kept",
-    "epoch_changed": "the room began anew, and its numbers with it",
-    "skipped": "the hub left some messages out",
+    "history_gone": "the history no longer has them",
+    "epoch_changed": "the room was restarted, and its numbering with it",
+    "skipped": "the hub skipped some messages",
 }
 """What may have become of messages, by the reason of their gap."""
 
@@ -50,7 +50,7 @@ def envelope_of(message: Message) -> dict[str, Any]:
 
 def missing(gap: Gap) -> str:
     """That messages are missing, which, and why."""
-    why = GAPS.get(gap.reason, "the hub no longer knows where we were")
+    why = GAPS.get(gap.reason, "the hub could not resume from there")
     if gap.seq <= gap.after or gap.reason == "epoch_changed":
         return f"some messages are missing: {why}"
     return f"messages {gap.after + 1} to {gap.seq} are missing: {why}"

@@ -34,7 +34,7 @@ def say_in(
     """Say something to everyone in a room."""
     said = text_of(text)
     if not said.strip():
-        raise typer.BadParameter("there is nothing to say")
+        raise typer.BadParameter("the text is empty")
     payload: dict[str, Any] = {"text": said, "format": "markdown" if markdown else "plain"}
     client = RoomsClient(entrance(name, url, handle))
     if "@" in said and (whom := mentioned(said, present(client, name))):
@@ -43,7 +43,7 @@ def say_in(
     if as_json:
         say_data(answer)
     else:
-        say(f"Said in {name}, as message {word(answer.get('seq'))}.")
+        say(f"Sent to {name}, as message {word(answer.get('seq'))}.")
 
 
 def present(client: RoomsClient, name: str) -> set[str]:
@@ -62,9 +62,9 @@ def history(
     raw: given.RawOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was said, the latest last."""
+    """Show the messages of a room, the latest last."""
     if after is not None and before is not None:
-        raise typer.BadParameter("--after and --before cannot go together")
+        raise typer.BadParameter("--after and --before cannot be combined")
     who = entrance(name, url, handle)
     found = read(RoomsClient(who), name, limit, after, before)
     if as_json:
@@ -118,8 +118,8 @@ def tell(found: dict[str, Any], who: Entrance, *, forward: bool, raw: bool = Fal
         for message in messages:
             say(plain(looks.look(message)))
     if not messages:
-        say("Nothing was said.", err=True)
+        say("No messages.", err=True)
     elif forward and number(messages[-1]) < number({"seq": found.get("last_seq")}):
-        say(f"There is more: --after {number(messages[-1])}", err=True)
+        say(f"More: --after {number(messages[-1])}", err=True)
     elif not forward and number(messages[0]) > oldest(found):
-        say(f"There is more: --before {number(messages[0])}", err=True)
+        say(f"More: --before {number(messages[0])}", err=True)

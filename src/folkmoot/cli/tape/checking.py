@@ -27,7 +27,7 @@ def check(files: Sequence[Path], *, strict: bool, as_json: bool) -> bool:
         if told > MOST and not as_json:
             say(f"{one_line(str(file))}: and {number(told - MOST, 'more finding')}")
         if not told and not as_json:
-            say(f"{one_line(str(file))}: nothing wrong")
+            say(f"{one_line(str(file))}: valid")
     if as_json:
         say_data(data)
     return not wrong

@@ -24,7 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 """Every command of the group by its name."""
 
 app = typer.Typer(
-    help="Tapes: look at, compare and replay recorded conversations.",
+    help="Inspect, compare and replay recorded conversations.",
     rich_markup_mode=None,
 )
 for name, what in COMMANDS.items():
@@ -33,7 +33,7 @@ for name, what in COMMANDS.items():
 
 @app.callback(invoke_without_command=True)
 def root(ctx: typer.Context) -> None:
-    """Tapes: look at, compare and replay recorded conversations."""
+    """Inspect, compare and replay recorded conversations."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)

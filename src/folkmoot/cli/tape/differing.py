@@ -31,7 +31,7 @@ WORDS: Final = {
     "only_b": "only in B",
     "tool_added": "the tool was added",
     "tool_removed": "the tool was removed",
-    "tool_changed": "the tool is described differently",
+    "tool_changed": "the tool's description changed",
 }
 
 
@@ -51,7 +51,7 @@ def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) 
     elif changes:
         tell(changes)
     else:
-        say("The tapes say the same.", err=True)
+        say("The tapes are equal.", err=True)
     return not changes
 
 

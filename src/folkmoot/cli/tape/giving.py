@@ -24,14 +24,14 @@ def redact(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a tape anew, without its secrets.
+    """Write a copy of a tape without its secrets.
 
-    Tokens and other things that open doors are replaced, in headers, in messages and in JSON inside
-    of their texts, and so are the words of mail. A secret becomes a placeholder that is the same
-    wherever the secret is, so that the new tape still replays. The tape itself stays as it is.
+    Replaces tokens and other credentials, in headers, messages and JSON inside texts, and the text
+    of mail. A secret becomes the same placeholder everywhere, so the new tape still replays. The
+    original tape is not changed.
 
-    A recording is redacted by itself. This is for tapes that were recorded without, and for what
-    you want to keep to yourself besides: name it with --path.
+    Recordings are redacted by default. This is for tapes recorded without redaction, and for
+    anything else you want to remove: name it with --path.
     """
     from folkmoot.cli.tape.redacting import redact_file
 
@@ -49,13 +49,13 @@ def export(
 ) -> None:
     """Write a tape as JSON, as HAR or as Markdown.
 
-    json is everything on the tape as one document. har is an archive (HAR 1.2) that the tools for
-    HTTP can show: an entry for each call with its answer; what was no HTTP gets an address such as
-    stdio://server/tools/call?name=echo. markdown is a transcript for a bug report, with each
-    message as a block of code.
+    json is everything on the tape as one document. har is an archive (HAR 1.2) that HTTP tools can
+    show, with an entry for each call and its answer; calls that were not HTTP get an address such
+    as stdio://server/tools/call?name=echo. markdown is a transcript for a bug report, with each
+    message as a code block.
 
-    What was redacted on the tape stays redacted; what was not is in the output as well, so look at
-    it before you give it away.
+    What was redacted on the tape stays redacted. Everything else is in the output, so check it
+    before you share it.
     """
     from folkmoot.cli.tape.exporting import export_tape
 

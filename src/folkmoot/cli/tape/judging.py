@@ -18,13 +18,13 @@ from folkmoot.cli.tape.options import (
 def validate(
     files: TapesArgument, *, strict: StrictOption = False, as_json: JsonOption = False
 ) -> None:
-    """Check every line of tapes; end with 1 if one is wrong.
+    """Check every line of tapes; exit with 1 if one is not valid.
 
     The format, the sequence of numbers, each message as strict JSON-RPC, directions, answers and
     the requests they belong to, the end line. Each finding is a line, FILE:LINE: what is wrong.
 
-    A tape may be odd without being wrong: a request without an answer, no end line, a last line
-    that was torn off. That is told as a warning.
+    Some things are only warnings: a request without an answer, a missing end line, a last line that
+    was cut off.
     """
     from folkmoot.cli.tape.checking import check
 
@@ -35,13 +35,12 @@ def validate(
 def diff(
     a: FirstArgument, b: SecondArgument, ignore: IgnoreOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """Compare two tapes call by call; end with 1 if they differ.
+    """Compare two tapes call by call; exit with 1 if they differ.
 
-    Calls with the same method and arguments belong together, in their order. Told are answers that
-    differ, with the places where they do, errors that came or went, calls that stand on one tape
-    only, and tools that were added, removed or described differently. Ids, tokens of progress,
-    times and the order in which answers came do not count. Items of a list that have names are
-    compared by name, and text that is JSON as what it says.
+    Calls with the same method and arguments are compared, in their order. Reports answers that
+    differ and where, errors that appeared or disappeared, calls on one tape only, and tools that
+    were added, removed or changed. Ids, progress tokens, times and the order of answers are
+    ignored. List items with names are compared by name, and text that is JSON by its content.
     """
     from folkmoot.cli.tape.differing import tell_differences
 

@@ -102,8 +102,8 @@ def is_compressed(file: Path) -> bool:
 
 STATES: Final = {
     "whole": "",
-    "open": "no end line: being recorded, or torn off",
-    "cut": "last line incomplete: being recorded, or torn off",
+    "open": "no end line: still being recorded, or cut off",
+    "cut": "last line incomplete: still being recorded, or cut off",
 }
 
 

@@ -30,11 +30,11 @@ from folkmoot.cli.tape.options import (
 
 
 def list_tapes(paths: PathsArgument = None, *, as_json: JsonOption = False) -> None:
-    """List tapes and what each holds.
+    """List tapes and what is on each.
 
-    In a folder, the files that end in .jsonl or .jsonl.zst are looked at, and those that are no
-    tapes are passed over. A tape without its end line is still being recorded, or its recorder was
-    killed; it can be used all the same.
+    In a folder, looks at files that end in .jsonl or .jsonl.zst, and skips those that are not
+    tapes. A tape without an end line is still being recorded, or its recorder was killed; it can
+    still be used.
     """
     from folkmoot.cli.tape.listing import list_paths
 
@@ -61,16 +61,17 @@ def show(
 ) -> None:
     """Show a tape as a timeline.
 
-    Each message is a line: its number, the seconds since the first one, the way it went, what it
-    calls or answers, how long the answer took, and what it says. What an interceptor did to it and
-    what was redacted stands in brackets.
+    Each message is a line: its number, the seconds since the first one, its direction, what it
+    calls or answers, how long the answer took, and its content. What an interceptor did and what
+    was redacted is in brackets.
 
-    A tape can be shown while it is recorded. With --json each message is a JSON object in a line.
+    A tape can be shown while it is being recorded. With --json, each message is a JSON object on
+    one line.
     """
     if follow and (pairs or last):
-        raise typer.BadParameter("--follow shows what comes as it comes, so not --pairs or --last")
+        raise typer.BadParameter("--follow cannot be combined with --pairs or --last")
     if last and limit:
-        raise typer.BadParameter("--limit counts from the beginning and --last from the end")
+        raise typer.BadParameter("--limit and --last cannot be combined")
     from folkmoot.cli.tape.showing import Reel, show_reel
     from folkmoot.proxy.tape.wanted import Wanted
 
@@ -91,9 +92,8 @@ def show(
 def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:
     """Count calls, errors and latencies.
 
-    The latency of a call is the time from its request to its answer, as they passed by. Percentiles
-    are latencies that were measured, by nearest rank; the chart shows how many answers took how
-    long.
+    The latency of a call is the time from its request to its answer at the proxy. Percentiles are
+    measured latencies, by nearest rank; the chart shows the distribution.
     """
     from folkmoot.cli.tape.numbers import tell_numbers
 

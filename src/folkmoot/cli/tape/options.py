@@ -69,7 +69,8 @@ MethodOption = Annotated[
     list[str] | None,
     _words(
         "--method", "PATTERN",
-        "Only calls of this method and their answers; * stands for anything. May be repeated.",
+        "Only calls of this method and their answers; * matches anything. May be "
+        "repeated.",
         _anything,
     ),
 ]  # fmt: skip
@@ -77,53 +78,56 @@ KindOption = Annotated[
     list[str] | None,
     _words(
         "--kind", "PATTERN",
-        "Only messages of this kind, such as mcp.request.tools/call:read_*, or, with ! before it, "
-        "none of it. May be repeated.",
+        "Only messages of this kind, such as mcp.request.tools/call:read_*; with a ! "
+        "in front, all others. May be repeated.",
         _kind,
     ),
 ]  # fmt: skip
 DirectionOption = Annotated[
     str | None,
-    choice("--direction", "SIDE", tuple(SAYERS), "Only what the client or the server said."),
+    choice(
+        "--direction", "SIDE", tuple(SAYERS), "Only messages from the client, or from the server."
+    ),
 ]
 TextOption = Annotated[
     str | None,
     typer.Option(
-        "--text", metavar="TEXT", help="Only messages that hold this text, in either case.",
+        "--text", metavar="TEXT", help="Only messages that contain this text; case is ignored.",
         show_default=False,
     ),
 ]  # fmt: skip
 ErrorsOption = Annotated[
     bool,
     typer.Option(
-        "--errors", help="Only errors, failed tools and what was stopped.", show_default=False
+        "--errors", help="Only errors, failed tools and blocked messages.", show_default=False
     ),
 ]
 SessionOption = Annotated[
     str | None,
     typer.Option(
-        "--session", metavar="ID", help="Only the session whose id begins like this.",
+        "--session", metavar="ID", help="Only the session whose id starts with this.",
         show_default=False,
     ),
 ]  # fmt: skip
-FromOption = Annotated[int | None, number("--from", 0, MOST, "Begin with message number N.")]
-ToOption = Annotated[int | None, number("--to", 0, MOST, "End with message number N.")]
+FromOption = Annotated[int | None, number("--from", 0, MOST, "Start at message number N.")]
+ToOption = Annotated[int | None, number("--to", 0, MOST, "Stop at message number N.")]
 LimitOption = Annotated[int | None, number("--limit", 1, MOST, "Show at most N.")]
 LastOption = Annotated[int | None, number("--last", 1, 100_000, "Show only the last N.")]
 PairsOption = Annotated[
     bool,
     typer.Option(
-        "--pairs", help="Put each answer below its request; a filter then finds both by either.",
+        "--pairs", help="Show each answer below its request; filters then match either.",
         show_default=False,
     ),
 ]  # fmt: skip
 FullOption = Annotated[
-    bool, typer.Option("--full", help="Show the whole of each message.", show_default=False)
+    bool, typer.Option("--full", help="Show each message in full.", show_default=False)
 ]
 FollowOption = Annotated[
     bool,
     typer.Option(
-        "--follow", "-f", help="Go on while the tape is recorded, until it ends or Ctrl-C.",
+        "--follow", "-f",
+        help="Keep showing messages while the tape is recorded, until it ends or Ctrl-C.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -131,14 +135,14 @@ IgnoreOption = Annotated[
     list[str] | None,
     _words(
         "--ignore", "PATH",
-        "Let this place of an answer differ, such as $.result.content[*].text or $..timestamp. "
-        "May be repeated.",
+        "Ignore differences at this path of an answer, such as "
+        "$.result.content[*].text or $..timestamp. May be repeated.",
         _place,
     ),
 ]  # fmt: skip
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Count what is merely odd as wrong, too.", show_default=False),
+    typer.Option("--strict", help="Treat warnings as errors.", show_default=False),
 ]
 FirstArgument = Annotated[
     Path, typer.Argument(metavar="A", help="The first tape.", show_default=False)
@@ -152,7 +156,7 @@ FormatOption = Annotated[
 ExportOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="OUT", help="Where it goes.  [default: standard output]",
+        "--output", "-o", metavar="OUT", help="The file to write.  [default: standard output]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -161,13 +165,13 @@ OverwriteOption = Annotated[
 ]
 RedactedArgument = Annotated[
     Path,
-    typer.Argument(metavar="OUT", help="Where the new tape goes.", show_default=False),
+    typer.Argument(metavar="OUT", help="The new tape.", show_default=False),
 ]
 RedactPathOption = Annotated[
     list[str] | None,
     _words(
         "--path", "PATH",
-        "Replace what stands here in every message, too, such as $.params.arguments.ssn or "
+        "Also redact this path in every message, such as $.params.arguments.ssn or "
         "$..pin. May be repeated.",
         _place,
     ),
@@ -176,8 +180,8 @@ KeyOption = Annotated[
     Path | None,
     typer.Option(
         "--redaction-key", metavar="FILE",
-        help="The key that placeholders are made with; it is made if it is not there.  "
-        "[default: that of the tape's folder, else your own]",
+        help="The key that placeholders are made with; created if it does not exist.  "
+             "[default: that of the tape's folder, or your own]",
         show_default=False,
     ),
 ]  # fmt: skip

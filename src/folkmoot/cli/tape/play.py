@@ -44,8 +44,8 @@ SecretOption = Annotated[
     list[str] | None,
     typer.Option(
         "--secret", metavar="PLACEHOLDER=VARIABLE",
-        help="Put the value of this environment variable where the tape has the placeholder. "
-        "May be repeated.",
+        help="Send the value of this environment variable in place of the placeholder. May "
+             "be repeated.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -67,13 +67,13 @@ def play(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Play the client on a tape to a live server; report what differs.
+    """Replay a tape's client to a live server; report differences.
 
-    Each answer is compared with the recorded one. Ends with 1 if something differs. A request
-    from which a secret was redacted is sent only with --secret.
+    Each answer is compared with the recorded one; the exit code is 1 if something differs. A
+    request from which a secret was redacted is sent only with --secret.
     """
     if bool(command) is bool(upstream):
-        raise typer.BadParameter("give either --upstream URL or a command behind --")
+        raise typer.BadParameter("give either --upstream URL or a command after --")
     headers = tuple(read_header(each) for each in header or ())
     secrets = dict(map(read_secret, secret or ()))
     from folkmoot.clock import SystemClock

@@ -39,7 +39,7 @@ def redact_file(
         say_data({**told, "kinds": dict(replaced), "key": redactor.key_id, "file": str(out)})
         return
     if not counts.places:
-        say(f"Nothing was to be replaced; {one_line(str(out))} says the same.")
+        say(f"Nothing to redact; {one_line(str(out))} has the same content.")
         return
     changed = f"{number(counts.places, 'place')} in {number(counts.redacted, 'message')}"
     say(f"Replaced {changed} of {counts.messages:,}; the new tape is {one_line(str(out))}.")

@@ -23,8 +23,8 @@ TimingOption = Annotated[
     float,
     typer.Option(
         "--timing", metavar="SCALE",
-        help="Keep the pauses of the tape, at this scale: 1 as recorded, 0.5 half as long.  "
-        "[default: 0, none]",
+        help="Replay the pauses of the tape at this scale: 1 as recorded, 0.5 half as long. "
+             " [default: 0, no pauses]",
         parser=_scale, show_default=False,
     ),
 ]  # fmt: skip

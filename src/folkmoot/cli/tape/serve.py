@@ -30,17 +30,17 @@ ModeOption = Annotated[
     str,
     choice(
         "--mode", "MODE", MODES,
-        "Which recorded answer a request gets: that to one whose params are all equal (exact), "
-        "whose name and arguments are (arguments), or the next of its method (order).  "
-        "[default: arguments]",
+        "How requests are matched with recorded ones: by all params (exact), by name "
+        "and arguments (arguments), or by the order of each method (order).  [default: "
+        "arguments]",
     ),
 ]  # fmt: skip
 OnceOption = Annotated[
     bool,
     typer.Option(
         "--once",
-        help="Give each recorded answer once; otherwise the last one to equal requests is given "
-        "again.",
+        help="Use each recorded answer once; otherwise the last answer to equal requests is "
+        "repeated.",
         show_default=False,
     ),
 ]
@@ -48,8 +48,7 @@ StrictOption = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="End with 1 when something was asked that is not on the tape, or something on it "
-        "was not asked for.",
+        help="Exit with 1 when a request is not on the tape, or a recorded request was never made.",
         show_default=False,
     ),
 ]
@@ -58,15 +57,15 @@ ListenOption = Annotated[
     typer.Option(
         "--listen",
         metavar="HOST:PORT",
-        help="Serve HTTP at /mcp there; otherwise standard input and output.",
+        help="Serve HTTP at /mcp on this address, instead of standard input and output.",
         show_default=False,
     ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
     places(
-        "--ignore", "Let this place of a request differ, such as $.params.arguments.now. May be "
-        "repeated.",
+        "--ignore", "Ignore this path when matching requests, such as $.params.arguments.now. May "
+                    "be repeated.",
     ),
 ]  # fmt: skip
 MissesOption = Annotated[
@@ -91,11 +90,11 @@ def serve(
     once: OnceOption = False,
     strict: StrictOption = False,
 ) -> None:
-    """Be the server that is on a tape, for any client.
+    """Replay a tape as an MCP server.
 
-    Speaks on standard input and output, or HTTP with --listen. A request that is not on the tape
-    gets an error that says what comes nearest. When it ends it says on stderr what was asked that
-    is not on the tape, and what nobody asked for.
+    Uses standard input and output, or HTTP with --listen. A request that is not on the tape gets an
+    error that names the nearest recorded one. At the end, it prints on stderr which requests were
+    not on the tape, and which recorded ones were never made.
     """
     address = None if listen is None else host_and_port(listen)
     from folkmoot.clock import SystemClock
@@ -134,7 +133,7 @@ async def serve_stdio(replay: Replay, steps: Steps) -> None:
     from folkmoot.relay.carrying import carry
     from folkmoot.transports.fronts.stdio import StdioFront
 
-    tell_waiting("for clients over HTTP, give --listen")
+    tell_waiting("for HTTP clients, use --listen")
     front = StdioFront(steps.clock)
     await front.open()
     await carry(
@@ -174,7 +173,7 @@ def tell_end(replay: Replay) -> bool:
     from folkmoot.proxy.replay.nearest import told
 
     unasked = replay.unasked()
-    tell("Asked, and not on the tape", [error.message for error in replay.misses])
+    tell("Asked, but not on the tape", [error.message for error in replay.misses])
     tell("Never asked for", [f"message {call.seq}, {told(call.message)}" for call in unasked])
     return bool(unasked or replay.misses)
 

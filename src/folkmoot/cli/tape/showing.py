@@ -40,7 +40,7 @@ def show_reel(
     picked: Iterable[Moment] = deque(found, last) if last else islice(found, limit)
     told = tell_json(picked, reel) if as_json else tell(picked, reel, full=full)
     if not told and not reel.follow:
-        say("No message is like that." if reel.seen else "The tape holds no message.", err=True)
+        say("No message matches." if reel.seen else "The tape has no messages.", err=True)
 
 
 class Reel:

@@ -14,9 +14,9 @@ from folkmoot.core.errors import ExportFailed
 def write_whole(target: Path, chunks: Iterable[str], *, overwrite: bool) -> None:
     """Write a file, or leave things as they were. Raises `ExportFailed`."""
     if target.is_dir():
-        raise ExportFailed(f"{target}: is a folder; name a file in it.")
+        raise ExportFailed(f"{target}: is a folder. Give the name of a file.")
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: exists already; --overwrite replaces it.")
+        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
     try:
         handle, name = mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         part = Path(name)

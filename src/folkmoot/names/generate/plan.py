@@ -109,7 +109,7 @@ def read_text(path: Path) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ProjectUnusable(f"{path}: it is not UTF-8 text, so it is left alone.") from None
+        raise ProjectUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None
 
 
 def make_folders(folder: Path, made: list[Path]) -> None:
