@@ -241,6 +241,63 @@ def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() 
     run(test())
 
 
+@pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
+def test_a_question_is_asked_while_only_calls_of_one_person_are_open() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            hangs = call("hang", capabilities=FORM, person="ann")
+            waiting = asyncio.ensure_future(conversation.request(hangs, 20))
+            while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
+                await asyncio.sleep(0)
+            asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
+            first = await conversation.request(asks, 20)
+            ((key, question),) = first.result["inputRequests"].items()
+            assert question["method"] == QUESTION["asks"]
+            # Ann has not answered yet: what the server asks Bob might be for her.
+            others = call("ask", capabilities=FORM, person="bob", **QUESTION)
+            refused = (await conversation.request(others, 20)).result
+            assert "cannot be tied" in refused["answered"]["error"]["message"]
+            given = {"action": "accept", "content": {}}
+            done = await conversation.request(resumed(asks, first, {key: given}), 20)
+            assert done.result["answered"]["result"] == given
+            waiting.cancel()
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests")
+def test_a_question_goes_to_the_call_of_a_person_whose_client_can_answer_it() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            able = call("hang", capabilities=FORM, person="ann")
+            asked = asyncio.ensure_future(conversation.request(able, 20))
+            # The newest call is that of another client of hers, which offers nothing.
+            unable = call("ask", person="ann", **QUESTION)
+            waiting = asyncio.ensure_future(conversation.request(unable, 20))
+            assert (await asked).result["resultType"] == "input_required"
+            waiting.cancel()
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.server-requests")
+def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
+    async def test() -> None:
+        async with talking() as conversation:
+            left = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
+            await ask(conversation, "echo")
+            left.cancel()
+            await asyncio.wait([left])
+            lists = Wanted(method="completion/complete", params={"hang": True})
+            listing = asyncio.ensure_future(conversation.request(lists, 20))
+            asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
+            asked = (await conversation.request(asks, 20)).result
+            assert asked["resultType"] == "input_required"
+            listing.cancel()
+
+    run(test())
+
+
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
 def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(

@@ -331,6 +331,54 @@ def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
     run(test())
 
 
+@pytest.mark.requirement("gateway.shared-link")
+@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(
+    shake: bool,
+) -> None:
+    async def answer(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message = asked.message
+        if "id" not in message:
+            await asked.say(202)
+        elif message["method"] == "initialize":
+            offers = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
+            await asked.result(offers, mcp_session_id="one")
+        elif message["method"] == "server/discover" and not shake:
+            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
+            await asked.result({"resultType": "complete", **versions})
+        elif message["method"] != "tools/call":
+            await asked.result({})
+        elif message["params"]["name"] == "wait":
+            await asyncio.Event().wait()
+        else:
+            logged = [told("notifications/message", level="info", data=n) for n in range(9)]
+            done = {"resultType": "complete", "content": []}
+            after = told("notifications/message", level="info", data="late")
+            said = [*logged, {"jsonrpc": "2.0", "id": message["id"], "result": done}, after]
+            await asked.head(200, {"content-type": "text/event-stream"})
+            # All of it at once: the answer has ended the stream before any of it is looked at.
+            await asked.part(b"".join(map(event, said)))
+            await asked.end()
+
+    async def test() -> None:
+        async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
+            heard, others = Told(), Told()
+            waits = call("wait", person="bob", tell=others, log_level="debug")
+            waiting = asyncio.ensure_future(conversation.request(waits, 20))
+            logs = call("log", person="ann", tell=heard, log_level="debug")
+            await conversation.request(logs, 20)
+            assert heard.said("data")[:9] == list(range(9))
+            # Bob's call is the only one that is open by now.
+            await conversation.request(call("log"), 20)
+            assert others.things == []
+            waiting.cancel()
+
+    run(test())
+
+
 def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
     async def flood(asked: Asked) -> None:
         if asked.method != "POST":

@@ -56,13 +56,18 @@ class EraBridge:
         """Requests that a server of the handshake era has of stateless clients, unanswered."""
         return self._part.in_flight if isinstance(self._part, StatelessClient) else 0
 
-    def from_client(self, message: ProtocolMessage) -> list[Step]:
-        """What to send because the client said this."""
+    @property
+    def askers(self) -> frozenset[str]:
+        """Whose calls a question of a handshake server's can belong to."""
+        return self._part.askers if isinstance(self._part, StatelessClient) else frozenset()
+
+    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
+        """What to send because the client said this, for `person` where clients share it."""
         part = self._part
         if part is None:
             return self._open(message)
         if isinstance(part, StatelessClient):
-            return part.from_client(message)
+            return part.from_client(message, person)
         return part.from_client(message) + self._settle()
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 class Call:
     """A request of a stateless client's that the server has not answered."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, person: str = "") -> None:
         self.method = request.method
+        self.person = person
+        """Whose it is, where that is known."""
         self.server_id: MessageId | None = None
         """The id that the server knows it by, once it was sent, and the token of its progress."""
         self.server_token: Any = None

@@ -67,8 +67,9 @@ HOMELESS: Final = frozenset(("notifications/elicitation/complete", "notification
 class StatelessClient:
     """Says in the handshake era what stateless clients say, and the other way round.
 
-    Unless there is `one_client`, a question or a log message is passed on only where it can belong
-    to a single call: what one client's server says must not reach another.
+    Unless there is `one_client`, a question is passed on only where it can belong to the calls of
+    one person, and a log message where it can belong to a single call: what one client's server
+    says must not reach another.
     """
 
     def __init__(
@@ -111,12 +112,17 @@ class StatelessClient:
         """Requests that the server has not answered, those that wait for their clients included."""
         return len(self._calls)
 
+    @property
+    def askers(self) -> frozenset[str]:
+        """Whose calls a question can belong to; an empty name is that of somebody unknown."""
+        return frozenset(call.person for call in self._calls.asking())
+
     def adopt(self, request: Request) -> None:
         """Take over a request that the server got before it was initialised."""
         self._calls.adopt(request)
 
-    def from_client(self, message: ProtocolMessage) -> list[Step]:
-        """What to do because a client said this."""
+    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
+        """What to do because a client said this, for `person` if that is known."""
         if isinstance(message, Response):
             return []
         if isinstance(message, Notification):
@@ -127,7 +133,7 @@ class StatelessClient:
         if message.method in UNBRIDGED:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
         handle = self._requests.get(message.method)
-        return handle(message) if handle is not None else self._call(message)
+        return handle(message) if handle is not None else self._call(message, person)
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
         """What to do because the server said this; `about` is the request it said it during."""
@@ -149,12 +155,12 @@ class StatelessClient:
     def _discover(self, request: Request) -> list[Step]:
         return [ToClient(Response(id=request.id, result=self._discovered))]
 
-    def _call(self, request: Request) -> list[Step]:
+    def _call(self, request: Request, person: str) -> list[Step]:
         if request.method in ASKING and "requestState" in params_of(request):
             return self._resume(request)
         if self._calls.full:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
-        call = Call(request)
+        call = Call(request, person)
         due = self._questions.due(call)
         return self._ask(call, due) if due else self._send(call, request)
 
@@ -242,7 +248,7 @@ class StatelessClient:
         if question.method not in NEEDED:
             return unanswered([question], Refusal.NOT_ASKED)
         calls = self._calls.asking()
-        if not self._one_client and (len(calls) != 1 or not _is_of(calls[0], about)):
+        if not self._one_client and not _are_of_one(calls, about):
             return unanswered([question], Refusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
@@ -281,9 +287,15 @@ class StatelessClient:
         return [ToClient(notice)] if wanted else []
 
 
-def _is_of(call: Call, about: MessageId | None) -> bool:
-    """Whether what was said during the request `about`, if that is known, can be of a call."""
-    return about is None or same_id(call.server_id, about)
+def _are_of_one(calls: list[Call], about: MessageId | None) -> bool:
+    """Whether a question can be of nobody else's calls than one person's.
+
+    `about` is the request that it was asked during, if that is known.
+    """
+    people = {call.person for call in calls}
+    if len(calls) != 1 and (len(people) != 1 or "" in people):
+        return False
+    return about is None or any(same_id(call.server_id, about) for call in calls)
 
 
 def _to_repeat(call: Call, answer: Response) -> bool:

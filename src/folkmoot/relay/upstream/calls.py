@@ -151,9 +151,9 @@ class Calls:
         return next(iter(self._open.values())) if len(self._open) == 1 else None
 
     @property
-    def of_several_people(self) -> bool:
-        """Whether more than one person waits for an answer."""
-        return len({call.wanted.person for call in self._open.values() if call.wanted.person}) > 1
+    def people(self) -> set[str]:
+        """Those who wait for an answer, the hub itself left out."""
+        return {call.wanted.person for call in self._open.values() if call.wanted.person}
 
     def progress(self, notice: Notification) -> bool:
         """Tell the call that this is progress of; whether there is one."""

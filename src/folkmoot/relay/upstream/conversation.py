@@ -184,7 +184,8 @@ class Conversation(Hearing):
         self.discovered = members_of(answer.result)
 
     async def _send(self, call: Call) -> None:
-        messages = self.to_server(asking.request_of(call.wanted, call.id))
+        wanted = call.wanted
+        messages = self.to_server(asking.request_of(wanted, call.id), wanted.person)
         sender = call.sending = asyncio.current_task()
         try:
             await self.say(messages)

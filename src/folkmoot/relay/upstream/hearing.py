@@ -161,11 +161,11 @@ class Hearing:
         for message in messages:
             await self.link.send(message)
 
-    def to_server(self, message: ProtocolMessage) -> list[ProtocolMessage]:
-        """What to say to the server because we say this."""
+    def to_server(self, message: ProtocolMessage, person: str = "") -> list[ProtocolMessage]:
+        """What to say to the server because we say this, for `person` if it is for anyone."""
         if self.bridge.transparent:
             return [message]
-        return self._steps(self.bridge.from_client(message))
+        return self._steps(self.bridge.from_client(message, person))
 
     def presume_handshake(self) -> list[ProtocolMessage]:
         """What to say to a server that does not say which era it speaks."""
@@ -371,16 +371,18 @@ class Hearing:
     def _is_tied(
         self, question: Request, about: MessageId | None, transport: TransportContext
     ) -> bool:
-        """Whether a question can be of no other request than one that is waited for."""
+        """Whether a question can be of no other requests than those of one person, who waits."""
         if self._one_client or question.method == PING:
             return True
         if self.link.on_request_stream(transport):
             # The bridge compares it with the one call that it finds in flight.
             return about is not None
-        if self.calls.of_several_people:
+        people, askers = self.calls.people, self.bridge.askers
+        if len(people) > 1:
             return False
-        only = self.calls.only if self.bridge.in_flight == 1 else None
-        if not self._cancelled.may_own(question, "" if only is None else only.wanted.person):
+        # What the hub itself asks, such as lists, makes no server ask anything.
+        person = next(iter(askers)) if len(askers) == 1 and people <= askers else ""
+        if not self._cancelled.may_own(question, person):
             return True
         if self._cancelled.stale:
             # Without another link nobody could be asked anything here any more.
