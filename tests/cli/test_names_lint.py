@@ -14,6 +14,9 @@ import pytest
 
 from folkmoot.cli import program
 from folkmoot.cli.exits import ExitCode
+from folkmoot.names.lint.config import Config
+from folkmoot.names.lint.linting import judge
+from folkmoot.names.lint.listed import read_lists
 from folkmoot.names.lint.rules import RULES
 from tests.cli.conftest import Ran
 from tests.forge import forked
@@ -28,9 +31,9 @@ FAULTY = SERVER + "@mcp.tool\ndef buy(): ...\n\n@mcp.tool('shop:get')\ndef get()
 TOLD = """\
 pyproject.toml:2:13: warning: There is no NAMESPACES.md; 'folkmoot names doc' writes down the \
 names of this project. [register-missing]
-server.py:6:5: error: Tool 'buy' has no namespace. Did you mean 'shop:buy'? [missing-namespace]
 server.py:8:11: warning: Tool 'shop:get' does not say what it is about; add the noun: 'get_…'. \
 [generic-name]
+server.py:6:5: error: Tool 'buy' has no namespace. Did you mean 'shop:buy'? [missing-namespace]
 Found 1 error and 2 warnings in 2 names of 1 file.
 --fix can fix 1 of them.
 """
@@ -70,7 +73,7 @@ def test_places_are_told_from_where_one_is(
 ) -> None:
     (faulty / "sub").mkdir()
     monkeypatch.chdir(faulty / "sub")
-    assert lint("..").out.splitlines()[1].startswith("../server.py:6:5: error: ")
+    assert lint("..").out.splitlines()[2].startswith("../server.py:6:5: error: ")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,77 @@ def test_a_project_without_faults_is_told_so(lint: Callable[..., Ran], tmp_path:
     assert lint("server.py") == (0, "No problems: 1 name of 1 file.\n", "")
     write(tmp_path, {"server.py": "X = 1\n"})
     assert lint() == (0, "No names of an MCP server found in 1 file.\n", "")
+
+
+MANY: dict[str, Any] = {
+    "tools": [
+        *({"name": name, "inputSchema": {}} for name in ("buy", "sell", "lend", "borrow-it")),
+        {"name": "createTask", "inputSchema": {}},
+        {"name": "create_task", "inputSchema": {}},
+        {"name": "give_" * 14, "inputSchema": {}},
+    ],
+    "prompts": [{"name": "plan_day"}],
+}
+
+
+@pytest.mark.requirement("names.lint-order")
+def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in_one_line(
+    lint: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "lists.json").write_text(json.dumps(MANY))
+    ran = lint("--", sys.executable, BACKEND, "lists.json")
+    *told, last, _ = ran.out.splitlines()
+    assert [line.rpartition("[")[2].rstrip("]") for line in told] == [
+        "tool-characters", "tool-characters", "long-name", "safe-collision",
+    ]  # fmt: skip
+    assert last == (
+        "error: 8 of 8 names have no namespace: 'buy', 'sell', 'lend' and 5 more. Behind a hub "
+        "they get one; anywhere else they can collide with another server's. "
+        "--select missing-namespace lists them. [missing-namespace]"
+    )
+    ran = lint("--select", "missing-namespace", "--", sys.executable, BACKEND, "lists.json")
+    assert [line.split("'")[1] for line in ran.out.splitlines()[:2]] == ["buy", "sell"]
+    assert len(ran.out.splitlines()) == 9
+    told = json.loads(lint("--format", "json", "--", sys.executable, BACKEND, "lists.json").out)
+    assert sum(each["rule"] == "missing-namespace" for each in told["findings"]) == 8
+
+
+@pytest.mark.requirement("names.lint-safe-spelling")
+@pytest.mark.parametrize(
+    ("title", "names", "missing"),
+    [
+        ("mcp-server-git", ("git_log", "git_diff"), ()),
+        # One of them says what the namespace is.
+        ("Versions", ("git_log", "git:diff"), ()),
+        ("mcp-server-git", ("git_log", "diff"), ("git_log", "diff")),
+        ("clock", ("get_time", "get_date"), ("get_time", "get_date")),
+        ("mcp-server-git", ("git_log",), ("git_log",)),
+    ],
+)
+def test_the_safe_spelling_of_a_namespaced_name_has_a_namespace(
+    title: str,
+    names: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> None:
+    listed = [{"name": name, "inputSchema": {}} for name in names]
+    project = read_lists({"tool": listed}, {"name": title})
+    found = judge(project, Config(select=("missing-namespace",)))
+    assert tuple(each.name for each in found) == missing
+
+
+@pytest.mark.requirement("names.lint-safe-spelling")
+def test_in_sources_the_safe_spelling_has_a_namespace_too(
+    lint: Callable[..., Ran], tmp_path: Path
+) -> None:
+    source = SERVER + "@mcp.tool('shop_buy')\ndef buy(): ...\n@mcp.tool\ndef shop_(): ...\n"
+    write(tmp_path, {"pyproject.toml": SETTINGS, "server.py": source})
+    ran = lint("--select", "missing-namespace")
+    assert [line.split("'")[1] for line in ran.out.splitlines()[:1]] == ["shop_"]
+    assert ran.out.splitlines()[1].startswith("Found 1 error")
+    names = "@mcp.tool\ndef shop_buy(): ...\n@mcp.tool\ndef shop_sell(): ...\n"
+    titled = "[project]\nname = 'mcp-shop'\nversion = '1.0'\n"
+    write(tmp_path, {"pyproject.toml": titled, "server.py": SERVER + names})
+    assert lint("--select", "missing-namespace").out == "All is well: 2 names of 1 file.\n"
 
 
 def test_what_cannot_be_known_is_a_note_and_no_fault(
@@ -261,12 +335,12 @@ def test_a_server_that_a_command_starts_is_asked(lint: Callable[..., Ran], tmp_p
     ran = lint("--", sys.executable, BACKEND, "lists.json")
     assert (ran.code, ran.err) == (1, "")
     assert ran.out.splitlines() == [
-        "error: Tool 'get' has no namespace. Did you mean 'shop:get'? [missing-namespace]",
         "warning: Tool 'get' does not say what it is about; add the noun: 'get_…'. [generic-name]",
         (
             "warning: Resource 'shop://template/a': The type 'template' is singular; call it "
             "'templates'. [singular-type]"
         ),
+        "error: Tool 'get' has no namespace. Did you mean 'shop:get'? [missing-namespace]",
         "Found 1 error and 2 warnings in 4 names of the server.",
     ]
 

@@ -16,7 +16,6 @@ HEAD = "from fastmcp import FastMCP\nmcp = FastMCP('shop')\n"
 MENDED = {
     "a literal": ("@mcp.tool(name='buy')", "@mcp.tool(name='shop:buy')"),
     "a literal in other quotes": ('@mcp.tool("buy")', '@mcp.tool("shop:buy")'),
-    "the safe spelling": ('@mcp.tool("shop_buy")', '@mcp.tool("shop:buy")'),
     "a bare decorator": ("@mcp.tool", '@mcp.tool(name="shop:pay")'),
     "an empty call": ("@mcp.tool()", '@mcp.tool(name="shop:pay")'),
     "an empty call over lines": ("@mcp.tool(\n)", '@mcp.tool(\nname="shop:pay")'),

@@ -70,7 +70,7 @@ def second(): ...
 @mcp.tool(name="shop:read_page")
 def read_page(): ...
 
-@mcp.tool(name="shop_read_page")                                   # missing, safe-collision
+@mcp.tool(name="shop_read_page")                                   # safe-collision
 def read_page_again(): ...
 
 @mcp.resource("/templates/x")                                      # plain-resource
@@ -154,7 +154,6 @@ EXPECTED = {
     ("long-name", "shop:a_name_that_is_so_long_that_no_model_api_takes_it_whatever_one_does"),
     ("long-client-name", "shop:a_name_that_is_long_with_what_a_client_puts_before_it"),
     ("collision", "shop:twice"),
-    ("missing-namespace", "shop_read_page"),
     ("safe-collision", "shop_read_page"),
     ("plain-resource", "/templates/x"),
     ("uri-separator", "shop/templates/x"),

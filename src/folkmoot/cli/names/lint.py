@@ -131,7 +131,7 @@ def lint(
             mend(linting)
         project, findings = linting.project, linting.findings
     if not diff:
-        reporting.report(project, findings, form)
+        reporting.report(project, findings, form, each_missing="missing-namespace" in wishes.select)
     raise typer.Exit(verdict(findings, strict=strict))
 
 

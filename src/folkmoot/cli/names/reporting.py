@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from folkmoot.cli.output import say
 from folkmoot.cli.tape.paper import Paper
 from folkmoot.cli.tape.words import number
@@ -16,6 +18,7 @@ from folkmoot.cli.text import one_line, say_data
 from folkmoot.names.lint.model import Finding, Place, Project, Severity
 from folkmoot.names.lint.report.data import as_data
 from folkmoot.names.lint.report.sarif import as_sarif
+from folkmoot.names.refusal import shown as shown_name
 
 STYLES: Final[dict[str, str]] = {
     "error": "bold red",
@@ -29,20 +32,35 @@ MOST_LINES: Final = 1_000
 """Findings that are told to people; programs get all."""
 
 
-def report(project: Project, findings: Sequence[Finding], form: str) -> None:
-    """Tell what was found."""
+MISSING: Final = "missing-namespace"
+FIRST: Final = frozenset({
+    "collision", "safe-collision", "long-name", "long-client-name", "namespace-characters",
+    "namespace-start", "namespace-length", "reserved-namespace", "tool-characters", "tool-start",
+    "tool-length", "unreadable",
+})  # fmt: skip
+"""What people are told first: names that collide, are cut or are refused."""
+MOST_NAMED: Final = 3
+"""Names without a namespace that the line about them tells."""
+
+
+def report(
+    project: Project, findings: Sequence[Finding], form: str, *, each_missing: bool = False
+) -> None:
+    """Tell what was found; with `each_missing`, of every name that has no namespace."""
     if form == "json":
         say_data(as_data(project, findings))
     elif form == "sarif":
         say_data(as_sarif(project, findings))
     else:
-        tell(project, findings)
+        tell(project, findings, each_missing=each_missing)
 
 
-def tell(project: Project, findings: Sequence[Finding]) -> None:
+def tell(project: Project, findings: Sequence[Finding], *, each_missing: bool = False) -> None:
     """Each finding with its place, and the sum of it all."""
     paper = Paper()
-    told = [(each.place, each.severity, each.rule, each.message) for each in findings]
+    shown_first = sorted(findings, key=lambda each: each.rule not in FIRST)
+    ordered = shown_first if each_missing else with_missing_summed_up(project, shown_first)
+    told = [(each.place, each.severity, each.rule, each.message) for each in ordered]
     notes = [(each.place, "note", "", each.message) for each in project.notes]
     everything = [*told, *notes]
     for place, severity, rule, message in everything[:MOST_LINES]:
@@ -57,6 +75,23 @@ def tell(project: Project, findings: Sequence[Finding]) -> None:
     paper.flush()
     for line in summary(project, findings):
         say("\n".join(textwrap.wrap(line, paper.width)) if paper.width else line)
+
+
+def with_missing_summed_up(project: Project, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with those of missing namespaces as one at the end, where there are several."""
+    missing = [each for each in findings if each.rule == MISSING]
+    others = [each for each in findings if each.rule != MISSING]
+    if len(missing) < 2:
+        return [*others, *missing]
+    names = [repr(shown_name(each.name)) for each in missing[:MOST_NAMED]]
+    more = len(missing) - len(names)
+    listed = f"{', '.join(names)} and {more} more" if more else " and ".join(names)
+    message = (
+        f"{len(missing)} of {number(len(project.declared), 'name')} have no namespace: {listed}. "
+        "Behind a hub they get one; anywhere else they can collide with another server's. "
+        f"--select {MISSING} lists them."
+    )
+    return [*others, structs.replace(missing[0], message=message)]
 
 
 def put(paper: Paper, where: str, severity: str, rule: str, message: str) -> None:

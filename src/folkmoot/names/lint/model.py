@@ -169,3 +169,5 @@ class Project(Struct, kw_only=True):
     """Whether only single files were read, so that more names than these may be declared."""
     live: bool = False
     """Whether a running server told it, so that there are no files to look at."""
+    hub: bool = False
+    """Whether that server is a hub, whose names are those of many servers and its own."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from msgspec import structs
 
+from folkmoot.names.faults import NAMESPACE as NAMESPACE_PART
+from folkmoot.names.faults import part_fault
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.lint import config, files, filetext
 from folkmoot.names.lint.config import Found
@@ -66,8 +68,9 @@ def read_sources(
     project.version = found.config.version or found.version or _version(modules, found)
     _declare(project, modules)
     if project.namespace is None:
-        used = (each.namespace for each in project.declared if each.kind in {"tool", "prompt"})
-        project.namespace = only(each for each in used if each is not None)
+        names = [each for each in project.declared if each.kind in {"tool", "prompt"}]
+        used = (each.namespace for each in names if each.namespace is not None)
+        project.namespace = only(used) or safe_namespace([each.name for each in names], found.name)
     return project
 
 
@@ -150,6 +153,18 @@ def _version(modules: Modules, found: Found) -> str | None:
         if module.name.lower() == package:
             return Values(modules, None).text(Site(module), ast.Name(id=VERSION))
     return None
+
+
+def safe_namespace(names: Sequence[str], title: str) -> str | None:
+    """The namespace that all names begin with in the safe spelling, if the title names it too.
+
+    `git_log` and `git_diff` of `mcp-server-git` are in the namespace `git`; `get_time` and
+    `get_date` of `clock` are in none.
+    """
+    begins = only(name.partition("_")[0] if "_" in name else "" for name in names)
+    if not begins or len(names) < 2 or part_fault(NAMESPACE_PART, begins):
+        return None
+    return begins if begins in re.sub("[^a-z0-9]", "", title.lower()) else None
 
 
 def only(values: Iterable[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,11 +26,18 @@ OTHERS_SCHEMES: Final = frozenset({"ui"})
 """Schemes that MCP itself asks for: the pages of MCP Apps are `ui://…`, whoever has them."""
 
 
+OF_A_HUB: Final = re.compile(r"(?:msg|room|chat|mmp|folkmoot)(?:/|://)")
+"""How names begin that MMP and the hub have given: nobody else can have them."""
+MAPPED: Final = re.compile(r"[a-z0-9]+://[a-z0-9_]+/-/")
+"""A URI of another scheme as a hub shows it: its type is that scheme, and no noun."""
+
+
 def checked(project: Project) -> Iterator[Declared]:
     """The names that the conventions are about."""
     for each in project.declared:
         uri = each.kind in {"resource", "template"}
-        if not (uri and each.namespace in OTHERS_SCHEMES):
+        others = uri and each.namespace in OTHERS_SCHEMES
+        if not others and not (project.hub and OF_A_HUB.match(each.name)):
             yield each
 
 
@@ -95,12 +103,19 @@ def missing_namespace(project: Project) -> Iterator[Told]:
     """Names that would collide behind a gateway."""
     for each in checked(project):
         if each.kind in {"tool", "prompt"}:
-            missing = ":" not in each.name or each.name.startswith(":")
+            spelled = ":" in each.name or is_safe_spelling(each.name, project.namespace)
+            missing = not spelled or each.name.startswith(":")
         else:
             missing = each.name.startswith("://")
         if missing:
             message = f"{quoted(each)} has no namespace.{proposal(each, project.namespace)}"
             yield told(each, "missing-namespace", message, fix=prefixed(project, each))
+
+
+def is_safe_spelling(name: str, namespace: str | None) -> bool:
+    """Whether a name is `ns_tool`, as model APIs take `ns:tool`."""
+    begin, joint, own = name.partition("_")
+    return bool(joint) and begin == namespace and part_fault(TOOL, own) is None
 
 
 def prefixed(project: Project, each: Declared) -> Edit | None:
@@ -146,6 +161,8 @@ def singular_type(project: Project) -> Iterator[Told]:
     for each in checked(project):
         if each.kind in {"tool", "prompt"} or "://" not in each.name:
             continue
+        if project.hub and MAPPED.match(each.name):
+            continue
         kind = each.own.partition("/")[0].partition("?")[0]
         well_formed = fault_of(each, project.namespace) is None
         if well_formed and not is_plural(kind):
@@ -168,7 +185,7 @@ def long_client_name(project: Project) -> Iterator[Told]:
     """Tools whose names become too long with what a client puts before them."""
     needs = "{namespace}" in project.client_prefix
     for each in checked(project):
-        namespace = each.namespace or project.namespace
+        namespace = project.name if project.hub else each.namespace or project.namespace
         if each.kind != "tool" or (needs and namespace is None):
             continue
         prefix = project.client_prefix.replace("{namespace}", namespace or "")

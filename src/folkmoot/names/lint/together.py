@@ -15,7 +15,7 @@ from folkmoot.names.shape import snake_case
 def foreign_namespace(project: Project) -> Iterator[Told]:
     """Names in another namespace than the project's."""
     ours = project.namespace
-    if ours is None:
+    if ours is None or project.hub:
         return
     for each in checked(project):
         theirs = each.namespace
@@ -30,7 +30,7 @@ def foreign_namespace(project: Project) -> Iterator[Told]:
 
 def mixed_namespaces(project: Project) -> Iterator[Told]:
     """Names in several namespaces, where nothing says which one is the project's."""
-    if project.namespace is not None:
+    if project.namespace is not None or project.hub:
         return
     named = [each for each in checked(project) if each.namespace and not fault_of(each, None)]
     counts = Counter(each.namespace for each in named)
