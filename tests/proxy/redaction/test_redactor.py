@@ -47,6 +47,16 @@ def test_a_message_without_secrets_is_left_alone() -> None:
     assert redactor().message(plain) == (None, ())
 
 
+def test_the_folder_of_an_environment_is_no_password() -> None:
+    env = {"PWD": "/home/ann", "OLDPWD": "/home", "HOME": "/home/ann"}
+    pairs = [{"name": "PWD", "value": "/home/ann"}]
+    plain = message({"id": 7, "result": {"env": env, "pairs": pairs}})
+    assert redactor().message(plain) == (None, ())
+    for name in ("pwd", "DB_PWD", "userPwd"):
+        told = redacted({"id": 1, "result": {name: "hunter2"}})["result"][name]
+        assert PLACEHOLDER.fullmatch(told)
+
+
 @SOME
 @given(FORMED | st.text(min_size=1, max_size=30))
 def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: str) -> None:

@@ -17,6 +17,8 @@ ENDINGS: Final = tuple(
 )
 PLURALS: Final = tuple(f"{ending}s" for ending in ENDINGS)
 WHOLE_NAMES: Final = frozenset({"auth", "bearer"})
+FOLDERS: Final = frozenset({"PWD", "OLDPWD", "INIT_CWD"})
+"""Variables of an environment that say where a program runs. Lower-case `pwd` is a password."""
 NO_SECRETS: Final = frozenset({"progresstoken"})
 """Names that only sound like it."""
 
@@ -39,6 +41,8 @@ _SCHEMA_MEMBERS: Final = ("$ref", "anyOf", "oneOf", "allOf", "properties", "enum
 @lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Whether what stands under this name is a secret, be it text or a number."""
+    if name in FOLDERS:
+        return False
     plain = _NO_WORD.sub("", name.lower())
     if plain in NO_SECRETS:
         return False
