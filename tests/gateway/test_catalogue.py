@@ -134,19 +134,24 @@ def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path) -> None:
         assert catalogue.resource(nobodys) is None
 
 
-def test_a_tool_has_its_canonical_name_as_title_and_keeps_its_own_beside_it(tmp_path: Path) -> None:
+@pytest.mark.requirement("gateway.titles")
+def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path: Path) -> None:
     offer = Inventory(
         tools=(
             tool("read", title="Read a file", _meta={"folkmoot/name": "msg/send", "a": 1}),
             tool("look", title="Look", annotations={"title": "Look here", "readOnlyHint": True}),
             tool("undo", annotations={"idempotentHint": True}),
+            tool("show", annotations={"title": "Show it"}),
         )
     )
     found = catalogue_of(tmp_path, docs=offer).tools
     read, look = found["docs:read"], found["docs:look"]
-    assert read.definition["title"] == "docs:read"
+    assert read.definition["title"] == "Read a file"
+    assert found["docs:undo"].definition["title"] == "docs:undo"
+    assert found["docs:show"].definition["title"] == "Show it"
     assert read.definition["_meta"] == {"folkmoot/name": "docs:read", "a": 1}
-    assert read.definition["annotations"] == {"title": "Read a file"}
+    assert "annotations" not in read.definition
+    assert look.definition["title"] == "Look"
     assert look.definition["annotations"]["title"] == "Look here"
     assert [entry.repeatable for entry in (read, look, found["docs:undo"])] == [False, True, True]
 

@@ -102,15 +102,15 @@ def test_resources_templates_and_prompts_are_listed_by_the_right_to_them(tmp_pat
     listings = listings_of(catalogue_of(tmp_path, docs=offer, mail=offer))
     resources = read(listings.resources(EVERYTHING))["resources"]
     assert [each["uri"] for each in resources] == [
-        "docs://file///a",
+        "docs://file/-/-/a",
         "docs://notes/b",
-        "mail://docs//notes/b",
-        "mail://file///a",
+        "mail://docs/-/notes/b",
+        "mail://file/-/-/a",
     ]
     templates = read(listings.templates(EVERYTHING))["resourceTemplates"]
     assert [each["uriTemplate"] for each in templates] == [
-        "docs://file///{path}",
-        "mail://file///{path}",
+        "docs://file/-/-/{path}",
+        "mail://file/-/-/{path}",
     ]
     prompts = read(listings.prompts(EVERYTHING, "safe"))["prompts"]
     assert [each["name"] for each in prompts] == ["docs_sum_up", "mail_sum_up"]

@@ -6,15 +6,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from folkmoot.core.errors import PatternSyntax
 from folkmoot.gateway.mapping import (
     canonical_name,
+    canonical_pattern,
     canonical_uri,
     exposed_names,
     exposed_uri,
     own_uri,
     shown_uri,
 )
-from folkmoot.names import validate_tool_name
+from folkmoot.names import (
+    validate_resource_template,
+    validate_resource_uri,
+    validate_tool_name,
+)
 from tests.gateway.support import tool
 
 NAMESPACES = st.from_regex(r"[a-z][a-z0-9]{2,19}", fullmatch=True)
@@ -48,7 +54,38 @@ LOOKING_LIKE_THEIRS = {
     "docs://urn/:isbn:1": "docs://docs//urn/:isbn:1",
     "docs://-/notes": "docs://docs//-/notes",
     "docs://docs//file///a": "docs://docs//docs//file///a",
+    "docs://file/-/home/a.txt": "docs://docs//file/-/home/a.txt",
     "docs:a": "docs://docs/:a",
+}
+SHOWN = {
+    "docs://templates/daily-report.md": "docs://templates/daily-report.md",
+    "docs://{type}/{id}": "docs://{type}/{id}",
+    "demo://resource/static/document/architecture.md": (
+        "docs://demo/-/resource/static/document/architecture.md"
+    ),
+    "file:///home/a.txt": "docs://file/-/-/home/a.txt",
+    "file:///home/": "docs://file/-/-/home/-",
+    "file:///README.md": "docs://file/-/-/--r--e--a--d--m--e.md",
+    "file:///Dockerfile": "docs://file/-/-/--dockerfile",
+    "file:///a-b/a--b/-/../.x": "docs://file/-/-/a-b/a--02d-b/--02d/--02e--02e/.x",
+    "file:///my%20notes": "docs://file/-/-/my--02520notes",
+    "file:///caf\u00e9": "docs://file/-/-/caf--0c3--0a9",
+    "https://example.com/a?b=c": "docs://https/-/example.com/a?b=c",
+    "https://example.com/a?b": "docs://https/-/example.com/a--03fb",
+    "https://example.com/a?b=c#d": "docs://https/-/example.com/a--03fb--03dc--023d",
+    "demo://": "docs://demo/-/-",
+    "urn:isbn:1": "docs://uri/-/urn--03aisbn--03a1",
+    "uri://x": "docs://uri/-/uri--03a/-/x",
+    "notes/a.txt": "docs://uri/-/notes/a.txt",
+    "docs://docs//file///a": "docs://docs/-/docs/-/file/-/-/a",
+    "docs://file/-/home/a.txt": "docs://docs/-/file/--02d/home/a.txt",
+}
+SHOWN_TEMPLATES = {
+    "demo://resource/{id}": "docs://demo/-/resource/{id}",
+    "file:///{+path}": "docs://file/-/-/{+path}",
+    "file:///Notes{/path}{?q}": "docs://file/-/-/--notes{/path}{?q}",
+    "https://example.com/{id}?limit={n}": "docs://https/-/example.com/{id}?limit={n}",
+    "{scheme}://x": "docs://uri/-/{scheme}--03a/-/x",
 }
 ALL = {**OURS, **THEIRS, **LOOKING_LIKE_THEIRS}
 
@@ -58,6 +95,84 @@ ALL = {**OURS, **THEIRS, **LOOKING_LIKE_THEIRS}
 def test_a_uri_is_within_its_namespace_and_can_be_undone(own: str, here: str) -> None:
     assert exposed_uri("docs", own) == here
     assert own_uri("docs", here) == own
+
+
+@pytest.mark.requirement("gateway.shown-uris")
+@pytest.mark.parametrize(("own", "shown"), SHOWN.items())
+def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(
+    own: str, shown: str
+) -> None:
+    assert shown_uri("docs", own) == shown
+    assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
+    if "{" not in shown:
+        validate_resource_uri(shown, "docs")
+
+
+@pytest.mark.requirement("gateway.shown-uris")
+@pytest.mark.parametrize(("own", "shown"), SHOWN_TEMPLATES.items())
+def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, shown: str) -> None:
+    assert shown_uri("docs", own, template=True) == shown
+    assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
+    validate_resource_template(shown, "docs")
+
+
+@pytest.mark.requirement("gateway.shown-uris")
+@given(URIS)
+@example("demo://a-É")
+@example("file:///a---B")
+@example("file:///--r")
+@example("demo://x?a=b&a=c")
+@example("docs://file/-/x")
+def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str) -> None:
+    shown = shown_uri("docs", own)
+    if own.startswith("ui://"):
+        return
+    assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
+    if shown != own:
+        validate_resource_uri(shown, "docs")
+
+
+@pytest.mark.parametrize(
+    ("filled", "own"),
+    [
+        ("docs://file/-/-/notes/README.md", "file:///notes/README.md"),
+        ("docs://file/-/-/notes/my%20notes", "file:///notes/my%20notes"),
+        ("docs://file/-/-/notes//x", "file:///notes//x"),
+        ("docs://file/-/-/notes/--0ff", "file:///notes/--0ff"),
+    ],
+)
+def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str, own: str) -> None:
+    assert canonical_uri(filled, {"docs"}) == exposed_uri("docs", own)
+    assert own_uri("docs", filled) is None
+
+
+@pytest.mark.requirement("gateway.grants-as-shown")
+@pytest.mark.parametrize(
+    ("shown", "canonical"),
+    [
+        ("every://demo/-/resource/*", "every://demo//resource/*"),
+        ("every://demo/-/*", "every://demo//*"),
+        ("every://file/-/-/srv/--r--e--a--d*", "every://file///srv/READ*"),
+        ("every://uri/-/urn--03aisbn--03a*", "every://urn/:isbn:*"),
+        ("ui://every/view*", "every://ui//view*"),
+        ("every://demo//resource/*", "every://demo//resource/*"),
+        ("every://notes/*", "every://notes/*"),
+        ("every://*", "every://*"),
+        ("ui://other/view*", "ui://other/view*"),
+    ],
+)
+def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(
+    shown: str, canonical: str
+) -> None:
+    base = "!mcp.request.resources/*"
+    assert canonical_pattern(f"{base}:{shown}", {"every"}) == f"{base}:{canonical}"
+
+
+@pytest.mark.requirement("gateway.grants-as-shown")
+@pytest.mark.parametrize("unclear", ["every://uri/-/*", "every://uri/-/ur*", "every://de*/-/x"])
+def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear: str) -> None:
+    with pytest.raises(PatternSyntax, match="does not say which scheme"):
+        canonical_pattern(f"mcp.request.resources/*:{unclear}", {"every"})
 
 
 def test_no_two_uris_of_a_backend_are_the_same_here() -> None:
@@ -110,7 +225,7 @@ def test_the_uri_of_an_app_keeps_its_scheme_on_the_wire() -> None:
     assert shown_uri("docs", "ui://viewer/main.html") == "ui://docs/viewer/main.html"
     assert canonical_uri("ui://docs/viewer/main.html", {"docs"}) == "docs://ui//viewer/main.html"
     assert own_uri("docs", "docs://ui//viewer/main.html") == "ui://viewer/main.html"
-    assert shown_uri("docs", "file:///a") == exposed_uri("docs", "file:///a")
+    assert shown_uri("docs", "file:///a") == "docs://file/-/-/a"
 
 
 @pytest.mark.requirement("gateway.snake-case")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
 
-from folkmoot.gateway.mapping import canonical_uri, own_uri
-from folkmoot.gateway.results import map_meta, map_result
+from folkmoot.core.message import Response
+from folkmoot.gateway.mapping import canonical_uri, own_uri, shown_uri
+from folkmoot.gateway.results import fault_of, map_meta, map_result, outcome_of
 
-FILE, HERE = "file:///a.txt", "docs://file///a.txt"
+FILE, HERE = "file:///a.txt", "docs://file/-/-/a.txt"
 LINK = {"type": "resource_link", "uri": FILE, "name": "a"}
 EMBEDDED = {"type": "resource", "resource": {"uri": FILE, "text": f"see {FILE}"}}
 TEXT = {"type": "text", "text": FILE}
@@ -64,8 +66,39 @@ def test_links_and_embedded_resources_are_mapped_and_nothing_else(
 def test_a_uri_of_a_result_can_be_read_back() -> None:
     told = map_result("tools/call", {"content": [LINK]}, "docs")
     uri = told["content"][0]["uri"]
-    assert canonical_uri(uri, {"docs"}) == uri
-    assert own_uri("docs", uri) == FILE
+    canonical = canonical_uri(uri, {"docs"})
+    assert canonical == "docs://file///a.txt"
+    assert own_uri("docs", canonical) == FILE
+
+
+def test_in_a_room_uris_are_canonical() -> None:
+    told = map_result("tools/call", {"content": [LINK, EMBEDDED]}, "docs", canonical=True)
+    assert told["content"][0]["uri"] == "docs://file///a.txt"
+    assert told["content"][1]["resource"]["uri"] == "docs://file///a.txt"
+
+
+@pytest.mark.requirement("gateway.valid-results")
+@pytest.mark.parametrize(
+    ("method", "result", "fault"),
+    [
+        ("tools/call", "done", "it must be an object"),
+        ("tools/call", None, "it must be an object"),
+        ("tools/call", {}, "`content` must be a list of objects"),
+        ("tools/call", {"said": 1}, "`content` must be a list of objects"),
+        ("tools/call", {"content": "done"}, "`content` must be a list of objects"),
+        ("tools/call", {"content": ["done"]}, "`content` must be a list of objects"),
+        ("tools/call", {"content": []}, None),
+        ("tools/call", {"structuredContent": {"a": 1}}, None),
+        ("tools/call", {"resultType": "input_required", "inputRequests": {}}, None),
+        ("prompts/get", {"messages": {}}, "`messages` must be a list of objects"),
+        ("resources/read", {"content": []}, "`contents` must be a list of objects"),
+        ("completion/complete", {"values": []}, "`completion` must be an object"),
+        ("ping", {}, None),
+    ],
+)
+def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: str | None) -> None:
+    assert fault_of(method, result) == fault
+    assert (outcome_of(method, Response(id=1, result=result)) == "invalid") is (fault is not None)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +127,7 @@ def test_an_app_is_named_in_the_scheme_its_hosts_take() -> None:
         "ui": {"resourceUri": "ui://view", "visibility": ["app"]},
         "ui/resourceUri": "ui://view",
     }
-    assert map_meta(meta, "docs") == {
+    assert map_meta(meta, partial(shown_uri, "docs")) == {
         "ui": {"resourceUri": "ui://docs/view", "visibility": ["app"]},
         "ui/resourceUri": "ui://docs/view",
     }

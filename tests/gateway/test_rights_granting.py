@@ -23,6 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kinds import parse
 from folkmoot.gateway import grant_views, granting
+from folkmoot.gateway.granting import Granting
 from folkmoot.gateway.patterns import compiled, fault_at, full_pattern
 from tests.gateway.rights_support import (
     CALL,
@@ -178,6 +179,53 @@ def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
 ) -> None:
     assert full_pattern(short) == full
     assert full_pattern(full) == full
+
+
+@pytest.mark.requirement("gateway.grants-as-shown")
+def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
+    tmp_path: Path,
+) -> None:
+    cut = "files_" + "a" * 49 + "_01234567"
+    names = {cut: "files:" + "a" * 80}
+    spelled = {
+        "files_read_*": READ_FILES,
+        "!files_write_file": f"!{CALL}:files:write_file",
+        "msg_send": f"{CALL}:msg/send",
+        cut: f"{CALL}:files:{'a' * 80}",
+        "files://file/-/-/srv/*": "mcp.request.resources/*:files://file///srv/*",
+        "!ui://files/view*": "!mcp.request.resources/*:files://ui//view*",
+        "mcp.request.resources/read:files://demo/-/x": (
+            "mcp.request.resources/read:files://demo//x"
+        ),
+    }
+
+    async def body(hub: Office) -> None:
+        gina = await hub.here.join("gina")
+        granting = Granting(
+            hub.rights, hub.here.store, hub.clock, hub.accounts, canonical=names.get
+        )
+        made = await granting.grant("gina", list(spelled))
+        assert (made.granted, made.warnings) == (list(spelled.values()), [])
+        assert hub.may(gina, "mcp.request.resources/read:files://file///srv/a") == [True]
+        with pytest.raises(PatternSyntax):
+            await granting.grant("gina", ["other_read_file"])
+        gone = await granting.revoke("gina", list(spelled))
+        assert gone.revoked == list(spelled.values())
+
+    office(body, tmp_path, spec(FILES))
+
+
+@pytest.mark.requirement("gateway.grants-as-shown")
+def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tmp_path: Path) -> None:
+    read = "mcp.request.resources/read"
+    given = (f"{read}:files://file/-/-/srv/*", {"kind": f"!{read}:files://file/-/-/srv/a"})
+
+    async def body(hub: Office) -> None:
+        gina = await hub.invited("gina")
+        kinds = [f"{read}:files://file///srv/{name}" for name in ("a", "b")]
+        assert hub.may(gina, *kinds) == [False, True]
+
+    office(body, tmp_path, spec(FILES, grants={"gina": given}))
 
 
 def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from mcp import Client
 
 from folkmoot.app import Hub
+from folkmoot.gateway.mapping import canonical_uri, own_uri
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
 from tests.mcp_harness import ERAS, Meeting, settings, until
 from tests.peers.clients import SECONDS, Ears, client_of
@@ -96,7 +97,7 @@ class Through:
 
     def uri(self, own: str) -> str:
         """A URI of another scheme as it is here."""
-        return f"{self._namespace}://{own.replace('://', '//', 1)}"
+        return f"{self._namespace}://{own.replace('://', '/-/', 1)}"
 
     async def call_tool(self, name: str, arguments: Any = None, **more: Any) -> Any:
         return await self._client.call_tool(self.name(name), arguments, **more)
@@ -152,7 +153,8 @@ def as_own(value: Any, namespace: str) -> Any:
     if isinstance(value, list):
         return [as_own(each, namespace) for each in value]
     if isinstance(value, str):
-        return re.sub(rf"^{namespace}://(\w+)//", r"\1://", value)
+        canonical = canonical_uri(value, {namespace})
+        return value if canonical is None else own_uri(namespace, canonical)
     return value
 
 
@@ -168,12 +170,10 @@ def check_tools(own: list[Any], listed: list[Any], namespace: str) -> None:
     for canonical, tool in wanted.items():
         shown = here[canonical]
         assert shown["name"] == canonical.replace(":", "_")
-        assert shown["title"] == canonical
+        hints = tool.get("annotations", {})
+        assert shown["title"] == (tool.get("title") or hints.get("title") or canonical)
         for member in ("description", "inputSchema", "outputSchema"):
             assert shown.get(member) == tool.get(member), canonical
-        hints = dict(tool.get("annotations", {}))
-        if "title" in tool:
-            hints["title"] = tool["title"]
         assert shown.get("annotations", {}) == hints, canonical
 
 

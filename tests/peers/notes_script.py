@@ -97,7 +97,7 @@ async def check_notes(there: Meeting, era: str, token: str, own: dict[str, Any])
         for uri in (shown[3].uri, shown[4].resource.uri):
             [read] = (await client.read_resource(uri)).contents
             assert read.uri == uri
-            assert uri.startswith("notes://note//")
+            assert uri.startswith("notes://note/-/")
 
 
 async def check_place(place: Place, folder: Path) -> None:

@@ -70,7 +70,7 @@ async def check_links(client: Through) -> None:
         (await client.call_tool("gzip-file-as-resource", zipped)).content[0].uri,
     ]
     for uri in uris:
-        assert uri.startswith("every://demo//resource/"), uri
+        assert uri.startswith("every://demo/-/resource/"), uri
         [read] = (await client._client.read_resource(uri)).contents
         assert read.uri == uri
 

@@ -22,8 +22,8 @@ from tests.peers.servers import Place
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
-INBOX = "inner://mmp//mailboxes/inbox"
-TODAY = "inner://notes//note//today"
+INBOX = "inner://mmp/-/mailboxes/inbox"
+TODAY = "inner://notes/-/note/--02d/today"
 
 
 @asynccontextmanager
@@ -71,12 +71,12 @@ def test_everything_of_a_hub_can_be_used_through_another(
                 assert sum_.structured_content == {"result": 5}
                 await check_questions(client, ears)
                 await check_telling(client, ears)
-                for uri in (INBOX, TODAY, "inner://notes//note//other"):
+                for uri in (INBOX, TODAY, "inner://notes/-/note/--02d/other"):
                     [read] = (await client.read_resource(uri)).contents
                     assert read.uri == uri
                 shown = (await client.call_tool("inner_notes_show_all", {})).content
                 assert (shown[3].uri, shown[4].resource.uri) == (
-                    "inner://notes//note//tomorrow",
+                    "inner://notes/-/note/--02d/tomorrow",
                     TODAY,
                 )
                 prompt = await client.get_prompt("inner_notes_summarise", {"topic": "rain"})

@@ -124,11 +124,11 @@ def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_tol
                     async def may_read() -> bool:
                         listed = [each.uri for each in (await ann.list_resources()).resources]
                         try:
-                            await ann.read_resource("notes://note//today")
+                            await ann.read_resource("notes://note/-/today")
                         except MCPError:
-                            assert "notes://note//today" not in listed
+                            assert "notes://note/-/today" not in listed
                             return False
-                        assert "notes://note//today" in listed
+                        assert "notes://note/-/today" in listed
                         return True
 
                     patterns = [f"{CALLS}add", "mcp.request.resources/*:notes://*"]

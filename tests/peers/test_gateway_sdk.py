@@ -101,7 +101,7 @@ async def has_learned(client: Any) -> bool:
 
 
 async def check_session(client: Any, ears: Ears) -> None:
-    uri = "notes://note//today"
+    uri = "notes://note/-/today"
     await client.session.subscribe_resource(uri)
     await client.call_tool("notes_touch", {"name": "today"})
     assert (await ears.until("notifications/resources/updated"))["params"]["uri"] == uri
@@ -113,7 +113,7 @@ async def check_session(client: Any, ears: Ears) -> None:
 
 
 async def check_stream(client: Any, _: Ears) -> None:
-    uri = "notes://note//today"
+    uri = "notes://note/-/today"
     async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as news:
         events = aiter(news)
         await client.call_tool("notes_touch", {"name": "today"})

@@ -226,7 +226,8 @@ def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_its_met
     tmp_path: Path,
 ) -> None:
     def answer(wanted: Wanted) -> Any:
-        return {"method": wanted.method, "params": wanted.params}
+        whole = {"contents": [], "messages": [], "completion": {"values": []}}
+        return {"method": wanted.method, "params": wanted.params, **whole}
 
     async def main() -> None:
         offered = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -53,7 +53,8 @@ class Revoked(Struct, frozen=True):
 class Granting:
     """Changes and shows what people were granted; a change is on the disk before it holds.
 
-    Where no hub runs (`offline`) the audit lines are stored with the change, for the hub to log.
+    `canonical` knows tools by the names that clients list. Where no hub runs (`offline`) the audit
+    lines are stored with the change, for the hub to log.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Granting:
         clock: Clock,
         accounts: Accounts,
         *,
+        canonical: Callable[[str], str | None] = lambda _: None,
         offline: bool = False,
     ) -> None:
+        self._canonical = canonical
         self._offline = offline
         self._rights = rights
         self._store = store
@@ -81,11 +84,7 @@ class Granting:
         self, handle: str, patterns: Sequence[str], *, everything: bool = False
     ) -> Revoked:
         """Revoke what was granted while the hub ran: some of it, or everything."""
-        # The name of a backend means whatever of it was granted.
-        wanted = [
-            [key_of(compiled(each).source) for each in (*self._meant([text]), text)]
-            for text in patterns
-        ]
+        wanted = [self._meanings(text) for text in patterns]
         return await to_its_end(self._revoke(handle, wanted, everything=everything))
 
     async def invite(self, handle: str, seconds: int) -> HandleInvite:
@@ -116,8 +115,14 @@ class Granting:
             )
         raise UserNotFound(f"Nobody has the handle @{name}.")
 
+    def _meanings(self, text: str) -> list[str]:
+        """The grants that a text may name: that of a backend means whatever of it was granted."""
+        meant = [key_of(compiled(each).source) for each in self._meant([text])]
+        namespaces = self._rights.settled.namespaces
+        return [*meant, text] if text.removeprefix("!") in namespaces else meant
+
     def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
-        return spelled_out(patterns, self._rights.settled.namespaces)
+        return spelled_out(patterns, self._rights.settled.namespaces, self._canonical)
 
     async def _grant(self, handle: str, wanted: dict[str, Capability]) -> Granted:
         async with self._changing:

@@ -7,6 +7,12 @@ scheme `ns` is what it was, and one of another scheme follows it whole, save for
     urn:isbn:1    →  ns://urn/:isbn:1     one without an authority keeps its colon
     notes/a       →  ns://-/notes/a       one without a scheme
 
+That is the canonical URI: rights, rooms and the audit log know it. Clients are shown one that obeys
+the grammar of names as well, and may use either:
+
+    file:///a/B   →  ns://file/-/-/a/--b      `-` is an empty segment, `--b` is `B`
+    urn:isbn:1    →  ns://uri/-/urn--03aisbn--03a1
+
 One of scheme `ns` that looks like one of these is treated like another scheme's, so every URI has
 one form here, and none has two meanings.
 """
@@ -19,8 +25,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from folkmoot.core.errors import PatternSyntax
 from folkmoot.core.glob import glob
 from folkmoot.gateway.model import Definition
+from folkmoot.gateway.wire_uris import WHOLE, is_wire, read_wire, write_wire
 from folkmoot.names.shape import snake_case
 
 MOST_NAME: Final = 256
@@ -39,13 +47,18 @@ APP: Final = "ui://"
 def exposed_uri(namespace: str, own: str) -> str:
     """The canonical URI of a server's own URI, or of a template."""
     begin = namespace + _HERE
-    if own.startswith(begin) and _MAPPED.fullmatch(own, len(begin)) is None:
+    if own.startswith(begin) and _is_natural(own, len(begin)):
         return own
     parts = _URI.fullmatch(own)
     if parts is None:
         return f"{begin}-/{own}"
     scheme, rest = parts[1], parts[2]
     return f"{begin}{scheme}{rest}" if rest.startswith("//") else f"{begin}{scheme}/:{rest}"
+
+
+def _is_natural(own: str, start: int) -> bool:
+    """Whether a URI of the namespace's own scheme looks like none that was mapped."""
+    return _MAPPED.fullmatch(own, start) is None and not is_wire(own, start)
 
 
 def own_uri(namespace: str, uri: str) -> str | None:
@@ -66,11 +79,16 @@ def _undone(uri: str, begin: str) -> str:
     return str(rest) if scheme is None else f"{scheme}{_COLONS[separator]}{rest}"
 
 
-def shown_uri(namespace: str, own: str) -> str:
-    """A server's own URI as it is shown to clients: the canonical one, but for apps."""
+def shown_uri(namespace: str, own: str, *, template: bool = False) -> str:
+    """A server's own URI, or a template, as it is shown to clients.
+
+    One of its own scheme stays as it is, and an app's keeps the scheme that clients look for.
+    """
     if own.startswith(APP):
         return f"{APP}{namespace}/{own[len(APP) :]}"
-    return exposed_uri(namespace, own)
+    if exposed_uri(namespace, own) == own:
+        return own
+    return f"{namespace}{_HERE}{write_wire(own, template=template)}"
 
 
 def canonical_uri(uri: str, namespaces: Container[str]) -> str | None:
@@ -80,11 +98,37 @@ def canonical_uri(uri: str, namespaces: Container[str]) -> str | None:
     """
     scheme, separator, rest = uri.partition(_HERE)
     if separator and scheme in namespaces:
-        return exposed_uri(scheme, _undone(uri, scheme + _HERE))
+        own = read_wire(rest)
+        return exposed_uri(scheme, _undone(uri, scheme + _HERE) if own is None else own)
     if not uri.startswith(APP):
         return None
     namespace, slash, rest = rest.partition("/")
     return exposed_uri(namespace, APP + rest) if slash and namespace in namespaces else None
+
+
+def canonical_pattern(pattern: str, namespaces: Container[str]) -> str:
+    """A capability's pattern as rights know it, where its URI is written as clients are shown it.
+
+    Raises `PatternSyntax` where a `*` stands before it is clear which scheme is meant.
+    """
+    base, colon, context = pattern.partition(":")
+    scheme, separator, rest = context.partition(_HERE)
+    if not colon or not separator:
+        return pattern
+    if context.startswith(APP):
+        return f"{base}:{canonical_uri(context, namespaces) or context}"
+    before_star = rest.partition("*")[0]
+    if is_wire(rest):
+        whole = rest.startswith(f"{WHOLE}/-/") and "*" in rest
+        unclear = whole and _URI.match(read_wire(before_star) or "") is None
+    else:
+        unclear = "/" not in before_star and "/-/" in rest
+    if unclear:
+        raise PatternSyntax(
+            f"{context} does not say which scheme it speaks of; write {scheme}://* or name one."
+        )
+    canonical = canonical_uri(context, (scheme,)) if is_wire(rest) else None
+    return f"{base}:{canonical or context}"
 
 
 def canonical_name(namespace: str, own: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
@@ -27,8 +28,9 @@ from folkmoot.names import WireNames
 
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a canonical name."""
-MOST_FAULTS: Final = 100
+TEMPLATE: Final = "uriTemplate"
 QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
+MOST_FAULTS: Final = 100
 """Why a tool is held back, by what was made of it."""
 
 Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
@@ -129,7 +131,7 @@ def _assembled(
         "tools": dict(_tools(namespace, named.tools, judged, faults)),
         "prompts": dict(_prompts(namespace, named.prompts, faults)),
         "resources": dict(_located(namespace, "uri", inventory.resources, faults)),
-        "templates": dict(_located(namespace, "uriTemplate", inventory.templates, faults)),
+        "templates": dict(_located(namespace, TEMPLATE, inventory.templates, faults)),
     }
     findings = _findings(inventory, entries)
     faults += (
@@ -182,19 +184,16 @@ def kind_of(what: What, context: str) -> Kind:
 
 
 def tool_entry(namespace: str, canonical: str, definition: Definition, **more: Any) -> ToolEntry:
-    """A tool from a definition that is fit to be shown.
-
-    Its title is its canonical name; what the backend calls it for people goes to its annotations.
-    """
+    """A tool from a definition that is fit to be shown; one without a title has its name there."""
     hints = definition.get("annotations", {})
-    title = definition.get("title")
     shown = {
         **definition,
-        "title": canonical,
-        "_meta": {**map_meta(definition.get("_meta", {}), namespace), NAME_KEY: canonical},
+        "title": definition.get("title") or hints.get("title") or canonical,
+        "_meta": {
+            **map_meta(definition.get("_meta", {}), partial(shown_uri, namespace)),
+            NAME_KEY: canonical,
+        },
     }
-    if title and title != canonical and "title" not in hints:
-        shown["annotations"] = {"title": title, **hints}
     return ToolEntry(
         canonical=canonical,
         namespace=namespace,
@@ -265,7 +264,8 @@ def _located(
             continue
         seen.add(uri)
         shown = _fitted(uri, definition, RESOURCE, faults)
-        shown = {"name": own, **shown, member: shown_uri(namespace, own)}
+        spelled = shown_uri(namespace, own, template=member == TEMPLATE)
+        shown = {"name": own, **shown, member: spelled}
         yield uri, ResourceEntry(uri=uri, namespace=namespace, own=own, definition=shown)
 
 

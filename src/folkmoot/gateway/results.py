@@ -3,55 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
-from folkmoot.gateway.mapping import shown_uri
+from folkmoot.core.message import ErrorObject, Response
+from folkmoot.gateway.mapping import exposed_uri, shown_uri
 
-Mapper: TypeAlias = Callable[[Any, str], Any]
-"""What becomes of a value for a namespace: the same object if nothing does."""
+Spell: TypeAlias = Callable[[str], str]
+"""What a URI of a server's own is called here."""
+Mapper: TypeAlias = Callable[[Any, Spell], Any]
+"""What becomes of a value: the same object if nothing does."""
 
+NEEDED: Final[dict[str, tuple[str, type]]] = {
+    "tools/call": ("content", list),
+    "prompts/get": ("messages", list),
+    "resources/read": ("contents", list),
+    "completion/complete": ("completion", dict),
+}
+"""The member that the result of a method must have, and what it is."""
+COMPLETE: Final = "complete"
+STRUCTURED: Final = "structuredContent"
+WORDS: Final[dict[type, str]] = {list: "a list of objects", dict: "an object"}
 DEEPEST: Final = 8
 """How far contents within contents are followed."""
 
 
-def map_result(method: str, result: dict[str, Any], namespace: str) -> dict[str, Any]:
+def map_result(
+    method: str, result: dict[str, Any], namespace: str, *, canonical: bool = False
+) -> dict[str, Any]:
     """The result with the URIs a client could read; the same object where there are none.
 
-    Data of a tool's own, `structuredContent` and texts, is left alone.
+    With `canonical` they are spelled as rooms have them. Data of a tool's own, `structuredContent`
+    and texts, is left alone.
     """
+    spell = partial(exposed_uri if canonical else shown_uri, namespace)
     asks = result.get("resultType") == "input_required"
     for member, mapper in QUESTIONS if asks else RESULTS.get(method, ()):
-        result = _member(result, member, mapper, namespace)
+        result = _member(result, member, mapper, spell)
     return result
 
 
-def map_meta(meta: Any, namespace: str) -> Any:
+def fault_of(method: str, result: Any) -> str | None:
+    """Why something is no result of a method; None for one that a client can use.
+
+    A tool may answer with structured content alone, as some do.
+    """
+    if not isinstance(result, dict):
+        return "it must be an object"
+    if result.get("resultType", COMPLETE) != COMPLETE or method not in NEEDED:
+        return None
+    member, kind = NEEDED[method]
+    if member not in result and method == "tools/call" and STRUCTURED in result:
+        return None
+    value: Any = result.get(member)
+    fits = isinstance(value, kind)
+    if fits and kind is list:
+        fits = all(isinstance(each, dict) for each in value)
+    return None if fits else f"`{member}` must be {WORDS[kind]}"
+
+
+def outcome_of(method: str, response: Response) -> str:
+    """What came of a request, in a word."""
+    if isinstance(response.error, ErrorObject):
+        return "error"
+    result = response.result
+    if fault_of(method, result) is not None:
+        return "invalid"
+    if result.get("isError") is True:
+        return "tool_error"
+    return "ok" if result.get("resultType", COMPLETE) == COMPLETE else "input_required"
+
+
+def map_meta(meta: Any, spell: Spell) -> Any:
     """The `_meta` of a tool or of its result: an app that shows it is named by its URI."""
     if not isinstance(meta, dict):
         return meta
     for member, mapper in (("ui/resourceUri", _uri), ("ui", _app)):
-        meta = _member(meta, member, mapper, namespace)
+        meta = _member(meta, member, mapper, spell)
     return meta
 
 
-def _member(value: Any, member: str, mapper: Mapper, namespace: str) -> Any:
+def _member(value: Any, member: str, mapper: Mapper, spell: Spell) -> Any:
     """An object with one of its members mapped; the same object if that changes nothing."""
     if not isinstance(value, dict) or member not in value:
         return value
     before = value[member]
-    after = mapper(before, namespace)
+    after = mapper(before, spell)
     return value if after is before else {**value, member: after}
 
 
 def _each(mapper: Mapper) -> Mapper:
     """The same for a list."""
 
-    def mapped(values: Any, namespace: str) -> Any:
+    def mapped(values: Any, spell: Spell) -> Any:
         if not isinstance(values, list):
             return values
         after = values
         for place, value in enumerate(values):
-            mapped = mapper(value, namespace)
+            mapped = mapper(value, spell)
             if mapped is not value:
                 after = list(values) if after is values else after
                 after[place] = mapped
@@ -60,52 +109,56 @@ def _each(mapper: Mapper) -> Mapper:
     return mapped
 
 
-def _uri(value: Any, namespace: str) -> Any:
+def _uri(value: Any, spell: Spell) -> Any:
     if not isinstance(value, str):
         return value
-    shown = shown_uri(namespace, value)
-    return value if shown == value else shown
+    spelled = spell(value)
+    return value if spelled == value else spelled
 
 
-def _app(value: Any, namespace: str) -> Any:
-    return _member(value, "resourceUri", _uri, namespace)
+def _app(value: Any, spell: Spell) -> Any:
+    return _member(value, "resourceUri", _uri, spell)
 
 
-def _located(value: Any, namespace: str) -> Any:
-    return _member(value, "uri", _uri, namespace)
+def _located(value: Any, spell: Spell) -> Any:
+    return _member(value, "uri", _uri, spell)
 
 
-def _content(value: Any, namespace: str, depth: int = 0) -> Any:
+def _content(value: Any, spell: Spell, depth: int = 0) -> Any:
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "resource_link":
-        return _located(value, namespace)
+        return _located(value, spell)
     if kind == "resource":
-        return _member(value, "resource", _located, namespace)
+        return _member(value, "resource", _located, spell)
     if kind == "tool_result" and depth < DEEPEST:
-        inner = _each(lambda each, ns: _content(each, ns, depth + 1))
-        return _member(value, "content", inner, namespace)
+        inner = _each(lambda each, spell: _content(each, spell, depth + 1))
+        return _member(value, "content", inner, spell)
     return value
 
 
 _contents: Final = _each(_content)
 
 
-def _message(value: Any, namespace: str) -> Any:
+def _message(value: Any, spell: Spell) -> Any:
     one = isinstance(value, dict) and isinstance(value.get("content"), dict)
-    return _member(value, "content", _content if one else _contents, namespace)
+    return _member(value, "content", _content if one else _contents, spell)
 
 
 _messages: Final = _each(_message)
 
 
-def _question(value: Any, namespace: str) -> Any:
-    return _member(value, "params", lambda p, ns: _member(p, "messages", _messages, ns), namespace)
+def _asked(params: Any, spell: Spell) -> Any:
+    return _member(params, "messages", _messages, spell)
 
 
-def _each_question(values: Any, namespace: str) -> Any:
+def _question(value: Any, spell: Spell) -> Any:
+    return _member(value, "params", _asked, spell)
+
+
+def _each_question(values: Any, spell: Spell) -> Any:
     if not isinstance(values, dict):
         return values
-    after = {key: _question(value, namespace) for key, value in values.items()}
+    after = {key: _question(value, spell) for key, value in values.items()}
     return values if all(after[key] is values[key] for key in values) else after
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.core.errors import (
+    BackendFailed,
     BackendUnavailable,
     FolkmootError,
     RewriteRefused,
@@ -16,7 +17,7 @@ from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.core.ports import Admitted, Outcome
 from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, Asked, CallExtras
 from folkmoot.gateway.ports import Wanted
-from folkmoot.gateway.results import map_result
+from folkmoot.gateway.results import fault_of, map_result, outcome_of
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class GatewayService:
         try:
             self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
             response = await self._answer(request, params, admitted.principal.account_id, extras)
-            outcome = outcome_of(response)
+            outcome = outcome_of(request.method, response)
         except FolkmootError as error:
             outcome = error.code
             if request.method != CALL:
@@ -119,9 +120,15 @@ class GatewayService:
                 repeatable=asked.repeatable,
             )
         )
-        if isinstance(response.error, ErrorObject) or not isinstance(response.result, dict):
+        if isinstance(response.error, ErrorObject):
             return msgspec.structs.replace(response, id=request.id, raw=None)
-        told = map_result(method, response.result, asked.namespace)
+        if (invalid := fault_of(method, response.result)) is not None:
+            raise BackendFailed(
+                f"The backend {asked.namespace} answered {asked.what} with no valid result: "
+                f"{invalid}. It may have done what was asked."
+            )
+        in_room = bool(extras.room)
+        told = map_result(method, response.result, asked.namespace, canonical=in_room)
         told = self._inputs.told(told, person, asked.what)
         return Response(id=request.id, result=told)
 
@@ -138,19 +145,6 @@ class GatewayService:
             return None
         told = f"The arguments do not fit the schema of {tool.canonical}: {'; '.join(faults)}."
         return tool_error({"error": told, "code": "argument_invalid"})
-
-
-def outcome_of(response: Response) -> str:
-    """What came of a request, in a word."""
-    if isinstance(response.error, ErrorObject):
-        return "error"
-    result = response.result
-    if isinstance(result, dict):
-        if result.get("isError") is True:
-            return "tool_error"
-        if result.get("resultType", "complete") != "complete":
-            return "input_required"
-    return "ok"
 
 
 def failed(error: FolkmootError) -> dict[str, Any]:

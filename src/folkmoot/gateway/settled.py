@@ -17,6 +17,7 @@ from folkmoot.core.capability import (
     capability,
 )
 from folkmoot.core.errors import CapabilityError, SettingsError
+from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.settings.backends import GatewaySpec
 
 Origin: TypeAlias = Literal["default", "everyone", "group", "settings", "granted"]
@@ -77,9 +78,9 @@ class Settled:
         for name, given in spec.grants.items():
             if name.startswith(GROUP):
                 group = name.removeprefix(GROUP)
-                self._shared[group] = part(Held(capability(it), "group", group) for it in given)
+                self._shared[group] = part(Held(self._meant(it), "group", group) for it in given)
             for handle in handles([] if name.startswith(GROUP) else [name]):
-                self._own[handle] = part(Held(capability(it), "settings") for it in given)
+                self._own[handle] = part(Held(self._meant(it), "settings") for it in given)
         for group, members in self.groups.items():
             for handle in members:
                 self._groups_of[handle] = (*self.groups_of(handle), group)
@@ -98,6 +99,15 @@ class Settled:
     def groups_of(self, handle: str) -> tuple[str, ...]:
         """The groups a handle is in."""
         return self._groups_of.get(handle, ())
+
+    def _meant(self, given: Any) -> Capability:
+        """The capability of an entry of `[grants]`, its URI in whichever spelling."""
+        if isinstance(given, str):
+            return capability(canonical_pattern(given, self.namespaces))
+        kind = given.get("kind") if isinstance(given, dict) else None
+        if isinstance(kind, str):
+            return capability({**given, "kind": canonical_pattern(kind, self.namespaces)})
+        return capability(given)
 
     def _parts(self, handle: str) -> list[Part]:
         shared = [self._shared.get(group, NOTHING) for group in self.groups_of(handle)]

@@ -83,7 +83,13 @@ class Behind:
         )
         self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
         self._fleet = Fleet(self.gateway, clock, hidden=self._hidden)
-        self._granting = Granting(self.rights, store, clock, accounts)
+        self._granting = Granting(
+            self.rights,
+            store,
+            clock,
+            accounts,
+            canonical=lambda name: self.gateway.catalogue.names.canonical(name),
+        )
         self._views = GrantViews(self.rights, self._granting, store, clock)
         await self._settle(self._spec)
 

@@ -12,6 +12,7 @@ from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.cursors import make_cursor, read_cursor
 from folkmoot.gateway.listing import MEMBERS, is_app_only, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
+from folkmoot.gateway.part import TEMPLATE
 
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
@@ -67,4 +68,5 @@ def shown_here(entry: Entry) -> Definition:
         return tool_shown(entry, entry.canonical, "canonical", stateless=True)
     if isinstance(entry, PromptEntry):
         return {**entry.definition, "name": entry.canonical}
-    return entry.definition
+    member = "uri" if "uri" in entry.definition else TEMPLATE
+    return {**entry.definition, member: entry.uri}

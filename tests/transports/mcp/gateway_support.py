@@ -43,6 +43,12 @@ async def echo(wanted: Wanted) -> Any:
     return text(json.dumps(wanted.params.get("arguments", {})), structuredContent={"echoed": True})
 
 
+async def anything(wanted: Wanted) -> Any:
+    """A result that is valid for every method."""
+    whole: dict[str, Any] = {"contents": [], "messages": [], "completion": {"values": []}}
+    return {**await echo(wanted), **whole}
+
+
 def progress(done: float, total: float = 3) -> Notification:
     """What a server says of its progress."""
     params = {"progressToken": "theirs", "progress": done, "total": total, "message": f"at {done}"}
@@ -67,7 +73,7 @@ class Demo:
         self.asked: list[Wanted] = []
         self.cancelled: list[Wanted] = []
         self.watched: dict[str, list[Callable[[], None]]] = {}
-        self.other: Doing = echo
+        self.other: Doing = anything
         """What it makes of anything but a tool call."""
 
     def inventory(self, **more: Any) -> Inventory:

@@ -32,6 +32,12 @@ HIDING = (
     "demo://file///pub/%252e%252e/etc",
     "demo://file///pub/..;/etc",
     "demo://file///pub/%2E%2e/etc",
+    "demo://file/-/-/pub/--02e--02e/etc/passwd",
+    "demo://file/-/-/pub/../etc/passwd",
+    "demo://file/-/-/pub/--0252e--0252e/etc",
+    "demo://file/-/-/pub--02f..--02fetc",
+    "demo://file/-/-/--p--u--b/a",
+    "demo://uri/-/file--03a/-/-/etc/passwd",
 )
 
 

@@ -93,12 +93,12 @@ def test_everything_of_a_backend_works_through_the_official_client(
                 assert result.structured_content == {"echoed": True}
             greeting = await ann.client.get_prompt("demo_greet", {"who": "you"})
             assert greeting.messages[0].content.text == "Hello you"  # type: ignore[union-attr]
-            for uri in ("demo://notes//a/b", "demo://notes//elsewhere"):
+            for uri in ("demo://notes/-/a/b", "demo://notes/-/elsewhere"):
                 read = await ann.client.read_resource(uri)
                 assert str(read.contents[0].uri) == uri
             for ref in (
                 types.PromptReference(name="demo:greet"),
-                types.ResourceTemplateReference(uri="demo://notes//{name}"),
+                types.ResourceTemplateReference(uri="demo://notes/-/{name}"),
             ):
                 done = await ann.client.complete(ref, {"name": "who", "value": "an"})
                 assert done.completion.values == ["an!"]
@@ -133,9 +133,9 @@ def test_the_lane_and_the_sdk_make_the_same_of_a_request(era: str, tmp_path: Pat
                 ("tools/call", {"name": "demo__echo"}, "sdk"),
                 ("prompts/get", {"name": "demo_greet", "arguments": {"who": "x"}}, "lane"),
                 ("prompts/get", {"name": "demo_nothing"}, "sdk"),
-                ("resources/read", {"uri": "demo://notes//a/b"}, "lane"),
-                ("resources/read", {"uri": "demo://notes//a/../b"}, "lane"),
-                ("resources/read", {"uri": "demo://notes//%61/b"}, "lane"),
+                ("resources/read", {"uri": "demo://notes/-/a/b"}, "lane"),
+                ("resources/read", {"uri": "demo://notes/-/a/../b"}, "lane"),
+                ("resources/read", {"uri": "demo://notes/-/%61/b"}, "lane"),
                 ("resources/read", {"uri": "Demo://notes//a/b"}, "sdk"),
                 ("resources/read", {"uri": "mmp://mailboxes/inbox"}, "sdk"),
             ]
@@ -175,14 +175,14 @@ def test_a_result_passes_unchanged_but_for_its_uris(era: str, tmp_path: Path) ->
         async with fronted(tmp_path, era, demo) as there:
             wire = await wired(there, await there.person("ann"))
             theirs = await odd(Wanted(method="tools/call", params={}))
-            theirs["content"][1]["uri"] = "demo://notes//a"
+            theirs["content"][1]["uri"] = "demo://notes/-/a"
             result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
             if era == "stateless":
                 assert result.pop("resultType") == "complete"
                 info = result["_meta"].pop("io.modelcontextprotocol/serverInfo")
                 assert info["name"] == "folkmoot"
             assert result == theirs
-            read = (await wire.ask("resources/read", {"uri": "demo://notes//a"}))["result"]
+            read = (await wire.ask("resources/read", {"uri": "demo://notes/-/a"}))["result"]
             # What one person may read is not for a cache that others share.
             kept = {name: read.get(name) for name in ("ttlMs", "cacheScope")}
             assert kept == (
@@ -263,8 +263,8 @@ def test_a_header_that_says_another_name_than_the_body_is_refused(tmp_path: Path
                 answer = await wire.post(message, headers={"mcp-name": header})
                 assert answer.status == 400
                 assert answer.json()["error"]["code"] == -32020
-            read = wire.message("resources/read", {"uri": "demo://notes//a"}, 1, None)
-            assert (await wire.post(read, headers={"mcp-name": "demo://notes//b"})).status == 400
+            read = wire.message("resources/read", {"uri": "demo://notes/-/a"}, 1, None)
+            assert (await wire.post(read, headers={"mcp-name": "demo://notes/-/b"})).status == 400
             assert demo.asked == []
 
     run(main())
@@ -283,7 +283,7 @@ def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
             await settle(
                 there,
                 ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
-                bob=("mcp.request.resources/read:demo://notes//a/*",),
+                bob=("mcp.request.resources/read:demo://notes/-/a/*",),
             )
             wire, bobs = await wired(there, ann), await wired(there, bob)
             stranger = await wired(there, "")
@@ -308,9 +308,9 @@ def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
             refused = (await stranger.ask("tools/call", {"name": "demo_echo"}))["result"]
             assert payload(refused) == {"error": "Authentication required."}
             with pytest.raises(MCPError, match="capabilities covers"):
-                await ann.client.read_resource("demo://notes//a/b")
-            assert (await bob.client.read_resource("demo://notes//a/b")).contents
-            for uri in ("demo://notes//b", "demo://notes//a/../b", "demo://notes//a/%2e%2e/b"):
+                await ann.client.read_resource("demo://notes/-/a/b")
+            assert (await bob.client.read_resource("demo://notes/-/a/b")).contents
+            for uri in ("demo://notes/-/b", "demo://notes/-/a/../b", "demo://notes/-/a/%2e%2e/b"):
                 with pytest.raises(MCPError):
                     await bob.client.read_resource(uri)
             assert [each.params["uri"] for each in demo.asked] == ["notes://a/b"]
@@ -369,7 +369,7 @@ def test_a_backend_that_is_down_is_told_of_and_never_an_empty_success(
                 said = json.loads(result.content[0].text)  # type: ignore[union-attr]
                 assert said["code"] == "backend_unavailable", name
             with pytest.raises(MCPError, match="down"):
-                await ann.client.read_resource("demo://notes//a")
+                await ann.client.read_resource("demo://notes/-/a")
             demo.state, demo.why = BackendState.UP, ""
             await gateway.arrived("demo", demo.inventory())
 

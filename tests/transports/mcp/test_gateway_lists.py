@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from folkmoot.gateway.model import Inventory
+from folkmoot.names.lint.config import Config
+from folkmoot.names.lint.linting import judge
+from folkmoot.names.lint.listed import read_lists
+from folkmoot.names.lint.model import Project
+from folkmoot.relay.upstream.inventory import take_inventory
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
 from tests.transports.mcp.gateway_support import (
@@ -67,10 +73,10 @@ def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
                 assert len(set(tools)) == len(tools)
                 assert await listed(wire, "resources/list", headers=headers) == [
                     *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
-                    *("demo://notes//a", "ui://demo/page"),
+                    *("demo://notes/-/a", "ui://demo/page"),
                 ]
                 assert await listed(wire, "resources/templates/list", headers=headers) == [
-                    "demo://notes//{name}"
+                    "demo://notes/-/{name}"
                 ]
                 assert await listed(wire, "prompts/list", headers=headers) == [
                     *("demo_greet", "demo_part_two")
@@ -114,7 +120,7 @@ def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> Non
             for version in ("2024-11-05", "2025-06-18"):
                 wire = await wired(there, ann, version=version)
                 assert "demo_echo" in await listed(wire, "tools/list")
-                assert "demo://notes//a" in await listed(wire, "resources/list")
+                assert "demo://notes/-/a" in await listed(wire, "resources/list")
                 assert "demo_greet" in await listed(wire, "prompts/list")
                 told = await wire.ask("tools/call", {"name": "demo_echo"})
                 assert told["result"]["content"][0]["text"] == "{}"
@@ -155,8 +161,8 @@ def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
             assert anns == {**nothing, "tools/list": ["demo_echo"]}
             assert bobs == {
                 "tools/list": [],
-                "resources/list": ["demo://notes//a", "ui://demo/page"],
-                "resources/templates/list": ["demo://notes//{name}"],
+                "resources/list": ["demo://notes/-/a", "ui://demo/page"],
+                "resources/templates/list": ["demo://notes/-/{name}"],
                 "prompts/list": ["demo_greet"],
             }
             assert strangers == nothing
@@ -196,5 +202,70 @@ def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
 
             await until(is_told)
             await told()
+
+    run(main())
+
+
+FOREIGN: dict[str, Any] = {
+    "resources": (
+        {"uri": "test://static/document/architecture.md", "name": "a"},
+        {"uri": "file:///srv/README.md", "name": "b"},
+        {"uri": "https://example.org/a?b#c", "name": "c"},
+        {"uri": "urn:isbn:1", "name": "d"},
+        {"uri": "ui://page", "name": "page"},
+    ),
+    "templates": ({"uriTemplate": "test://text/{id}", "name": "any"},),
+    "prompts": ({"name": "partTwo"},),
+}
+
+
+def project_of(found: Inventory) -> Project:
+    """What a hub lists, as the linter reads it."""
+    return read_lists(
+        {
+            "tool": found.tools,
+            "resource": found.resources,
+            "template": found.templates,
+            "prompt": found.prompts,
+        },
+        found.server,
+    )
+
+
+@pytest.mark.requirement("names.lint-hub", "gateway.shown-uris")
+def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
+    async def main() -> None:
+        demo = Demo(readFile=Demo.request)  # type: ignore[arg-type]
+        async with fronted(tmp_path, "stateless", demo, listed=FOREIGN) as there:
+            ann = await there.person("ann")
+            found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
+            project = project_of(found)
+            assert {"msg/send", "demo:read_file", "demo://file/-/-/srv/--r--e--a--d--m--e.md"} <= {
+                each.name for each in project.declared
+            }
+            assert judge(project, Config()) == []
+            # A fault of a backend's own is told all the same.
+            own = {"uri": "demo://Notes/a", "name": "own"}
+            await there.hub.behind.gateway.arrived("demo", demo.inventory(resources=(own,)))
+            found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
+            (fault,) = judge(project_of(found), Config())
+            assert (fault.rule, fault.name) == ("type-characters", "demo://Notes/a")
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.instructions")
+def test_what_backends_say_of_their_use_reaches_those_who_may_use_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        said = {"instructions": "Echo softly."}
+        async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
+            ann, bob = await there.person("ann"), await there.person("bob")
+            await settle(there, ann=("mcp.request.tools/call:demo:echo",))
+            for person, hears in ((ann, True), (bob, False)):
+                stateless = await wired(there, person, "stateless")
+                discovered = (await stateless.ask("server/discover"))["result"]["instructions"]
+                again = await there.returning(person.token)
+                assert again.client.instructions == discovered
+                assert ("\n\ndemo:\n  Echo softly." in discovered) is hears
 
     run(main())
