@@ -23,6 +23,9 @@ MOST_CHARACTERS: Final = 64 * 1024 * 1024
 Beyond it a new tool is not shown, and what a tool has become is not kept, so it stays held back.
 """
 
+INSTRUCTIONS: Final = ""
+"""The name under which a backend's instructions are pinned: no tool can have it."""
+
 NEVER: Final = ""
 """The hash of a tool that was never accepted: it came after the backend's first inventory."""
 
@@ -77,7 +80,7 @@ class Judging:
         self._namespace = namespace
         self._held = held
         self._hold_new = hold_new and not trusted
-        self._first = not held
+        self._first = not held.keys() - {INSTRUCTIONS}
         self._whole = whole
         self._twins: dict[str, str] | None = None
         self._room = MOST_PINS - len(held)
@@ -106,7 +109,8 @@ class Judging:
         if own in self._held:
             return own
         if self._twins is None:
-            self._twins = {canonical_name(self._namespace, each): each for each in self._held}
+            named = self._held.keys() - {INSTRUCTIONS}
+            self._twins = {canonical_name(self._namespace, each): each for each in named}
         return self._twins.get(canonical_name(self._namespace, own), own)
 
     def _judge(self, now: Definite, *, trusted: bool) -> Verdict:
@@ -135,7 +139,8 @@ class Judging:
         self._room -= 1
         if self._room < 0 or not self._takes(size):
             return "refused"
-        if self._hold_new and not self._first:
+        # Those of a hub that did not know of instructions yet have reached nobody.
+        if self._hold_new and not self._first and now.name != INSTRUCTIONS:
             self.hold.append(now)
             return "held"
         self.pin.append(now)
@@ -158,6 +163,11 @@ class Judging:
             return False
         self._space -= size
         return True
+
+
+def pinned_name(namespace: str, own: str) -> str:
+    """What a pin is called: the canonical name of its tool, or that of the instructions."""
+    return f"{namespace}://instructions" if own == INSTRUCTIONS else canonical_name(namespace, own)
 
 
 def pinned_part(definition: Definition) -> Definite:

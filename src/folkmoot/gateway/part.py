@@ -12,7 +12,8 @@ from folkmoot.core.errors import KindError
 from folkmoot.core.kinds import Kind, check_context, parse
 from folkmoot.gateway.apart import apart
 from folkmoot.gateway.definitions import PROMPT, RESOURCE, TOOL, Fit, fit, is_too_large
-from folkmoot.gateway.judging import Judged, Verdict
+from folkmoot.gateway.instructions import as_pinned, fit_instructions
+from folkmoot.gateway.judging import INSTRUCTIONS, Judged, Verdict, pinned_name
 from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
 from folkmoot.gateway.model import (
     Definition,
@@ -29,8 +30,8 @@ from folkmoot.names import WireNames
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a canonical name."""
 TEMPLATE: Final = "uriTemplate"
-QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
 MOST_FAULTS: Final = 100
+QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
 """Why a tool is held back, by what was made of it."""
 
 Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
@@ -73,6 +74,8 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
     """The tools that are held back until they are accepted, by canonical name."""
     findings: dict[What, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """What descriptions hold that they should not, by canonical name or URI."""
+    instructions: str = ""
+    """What the backend says of its use, as far as it was accepted."""
 
 
 async def make_part(
@@ -93,7 +96,7 @@ async def make_part(
     named = await apart(size, _named, namespace, inventory, tuple(patterns))
     judged = await pins.judge(
         namespace,
-        named.tools.values(),
+        [*named.tools.values(), as_pinned(inventory.instructions)],
         trusted=trusted,
         hold_new=hold_new,
         whole="tools" not in inventory.partial,
@@ -140,6 +143,11 @@ def _assembled(
         for name, found in table.items()
     )
     rows = {what: _rows(what, table, faults) for what, table in entries.items()}
+    instructions, changed = _instructions(inventory, judged)
+    held = [name for name, each in entries["tools"].items() if each.quarantined]
+    if changed:
+        held.append(pinned_name(namespace, INSTRUCTIONS))
+        faults.append("Its instructions have changed and are held back until they are accepted.")
     if len(faults) > MOST_FAULTS:
         faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} faults more."]
     return Part(
@@ -148,8 +156,9 @@ def _assembled(
         names=WireNames(entries["tools"]),
         prompt_names=WireNames(entries["prompts"]),
         faults=tuple(faults),
-        held=tuple(sorted(name for name, each in entries["tools"].items() if each.quarantined)),
+        held=tuple(sorted(held)),
         findings=findings,
+        instructions=instructions,
         **entries,
     )
 
@@ -166,6 +175,14 @@ def _findings(
         }
         for what, found in inventory.findings.items()
     }
+
+
+def _instructions(inventory: Inventory, judged: Mapping[str, Judged]) -> tuple[str, bool]:
+    """The accepted instructions of a backend, and whether it has others by now."""
+    verdict, pinned = judged[INSTRUCTIONS].verdict, judged[INSTRUCTIONS].pinned
+    if verdict == "changed":
+        return (pinned or {}).get("description", ""), True
+    return fit_instructions(inventory.instructions) if verdict in ("new", "same") else "", False
 
 
 def kind_of(what: What, context: str) -> Kind:

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from folkmoot.gateway.judging import NEVER
-from folkmoot.gateway.mapping import canonical_name
+from folkmoot.gateway.judging import NEVER, pinned_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.queries_pins import Changed
 
@@ -49,7 +48,7 @@ def difference(each: Changed) -> PinDiff:
     return PinDiff(
         namespace=each.namespace,
         name=each.name,
-        canonical=canonical_name(each.namespace, each.name),
+        canonical=pinned_name(each.namespace, each.name),
         new=each.hash == NEVER,
         pinned=pinned,
         changed=changed,

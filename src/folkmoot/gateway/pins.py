@@ -16,8 +16,7 @@ from typing import Final
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.gateway import queries_pins as queries
 from folkmoot.gateway.apart import apart
-from folkmoot.gateway.judging import NEVER, Judged, Judging, Pin
-from folkmoot.gateway.mapping import canonical_name
+from folkmoot.gateway.judging import NEVER, Judged, Judging, Pin, pinned_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.pindiff import PinDiff, difference
 from folkmoot.gateway.queries_pins import Changed, Definite
@@ -141,7 +140,7 @@ class Pins:
                 for own, pin in self._pins.get(namespace, {}).items()
                 if pin.changed_hash is not None
                 and changed_hash in (None, pin.changed_hash)
-                and name in (None, own, canonical_name(namespace, own))
+                and name in (None, own, pinned_name(namespace, own))
             ]
             now = int(self._clock.now())
 
@@ -157,7 +156,7 @@ class Pins:
             for each in accepted:
                 pin = self._pins[namespace][each.name]
                 self._pins[namespace][each.name] = Pin(each.hash, pin.changed_size)
-        return sorted(canonical_name(namespace, each.name) for each in accepted)
+        return sorted(pinned_name(namespace, each.name) for each in accepted)
 
     async def forget(self, namespace: str) -> int:
         """Remove a backend's pins, so that its tools are first seen once more; how many."""
@@ -174,6 +173,6 @@ class Pins:
 def _warn(words: str, namespace: str, tools: list[Definite]) -> None:
     """Name tools in one line of the log, however many there are."""
     if tools:
-        names = [canonical_name(namespace, each.name) for each in tools[:MOST_TOLD]]
+        names = [pinned_name(namespace, each.name) for each in tools[:MOST_TOLD]]
         more = len(tools) - len(names)
         logger.warning(words, ", ".join(names) + (f" and {more:,} more" if more else ""))

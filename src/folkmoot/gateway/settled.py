@@ -165,6 +165,17 @@ def handles(names: Iterable[str]) -> Iterator[str]:
     return iter(dict.fromkeys(filter(None, map(parse_handle, names))))
 
 
+def may_use(rights: Rights, namespace: str) -> bool:
+    """Whether someone may use any of a backend."""
+    for pattern in OF_A_BACKEND:
+        whole = capability(pattern.format(namespace))
+        about = [held for held in rights.capabilities if held.intersects(whole)]
+        denied = any(held.denies and held.covers(whole) for held in about)
+        if not denied and any(not held.denies for held in about):
+            return True
+    return False
+
+
 def refuse(problems: Iterable[str]) -> None:
     """Raise what is wrong, all of it at once."""
     if told := list(problems):

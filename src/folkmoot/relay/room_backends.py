@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.capability import capability
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     ArgumentInvalid,
@@ -33,7 +32,7 @@ from folkmoot.gateway.asking import (
     shown,
 )
 from folkmoot.gateway.inputs import INPUT_REQUIRED
-from folkmoot.gateway.settled import OF_A_BACKEND
+from folkmoot.gateway.settled import may_use
 from folkmoot.relay.room_lists import LISTS, listed
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
@@ -161,17 +160,6 @@ class RoomBackends:
             MessageDirection.CLIENT_TO_SERVER,
             extensions={GATEWAY_CALL: extras, AUDIT_TRAIL: asked.trail},
         )
-
-
-def may_use(rights: Rights, namespace: str) -> bool:
-    """Whether someone may use any of a backend."""
-    for pattern in OF_A_BACKEND:
-        whole = capability(pattern.format(namespace))
-        about = [held for held in rights.capabilities if held.intersects(whole)]
-        denied = any(held.denies and held.covers(whole) for held in about)
-        if not denied and any(not held.denies for held in about):
-            return True
-    return False
 
 
 def canonical(catalogue: Catalogue, method: str, name: str) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -35,6 +36,12 @@ KEYS: Final[dict[What, str]] = {
     "templates": "uriTemplate",
     "prompts": "name",
 }
+
+
+@lru_cache(maxsize=256)
+def in_instructions(said: str) -> tuple[str, ...]:
+    """What the instructions of a server hold that they should not."""
+    return poisons_of({"instructions": said})
 
 
 class Looking:

@@ -19,7 +19,7 @@ from folkmoot.proxy.eras.wire import METHOD_NOT_FOUND, members_of
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.findings import Looking
+from folkmoot.relay.upstream.findings import Looking, in_instructions
 from folkmoot.settings.backends import BackendSpec
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 """What all lists of a server together may have."""
 LONGEST_NAME: Final = 2048
 PAGE_SECONDS: Final = 30.0
+MOST_INSTRUCTIONS: Final = 4_000
+"""Characters of a server's instructions that are looked at; fewer are passed on."""
 LONGEST_WHY: Final = 200
 """How much of a server's own words is passed on."""
 MOST_NAMED: Final = 5
@@ -122,6 +124,8 @@ async def drain_all(
     if skipped:
         draining.faults.append(f"{skipped:,} descriptions were too much to look at for now.")
     told = conversation.discovered.get("instructions")
+    if isinstance(told, str) and (found := in_instructions(told[:MOST_INSTRUCTIONS])):
+        draining.faults.append(f"Its instructions hold what they should not: {', '.join(found)}.")
     inventory = Inventory(
         **{str(what): tuple(entries) for what, entries in draining.lists.items()},
         capabilities=conversation.capabilities,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -12,6 +13,7 @@ from mcp.server.context import CallNext
 from mcp.server.lowlevel import NotificationOptions, Server
 
 from folkmoot.core.errors import FolkmootError, PromptUnknown, TokenInvalid, UnknownTool
+from folkmoot.gateway.instructions import joined
 from folkmoot.proxy.eras.wire import INITIALIZE
 from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
@@ -56,7 +58,22 @@ ALL_LISTS = NotificationOptions(prompts_changed=True, resources_changed=True, to
 
 
 class HubServer(Server[Any]):
-    """A server that tells sessions too when a list has changed."""
+    """A server that tells sessions too when a list has changed.
+
+    Its instructions end with what `of_backends` says to whoever asks.
+    """
+
+    of_backends: Callable[[], str] = staticmethod(lambda: "")
+
+    @property
+    def instructions(self) -> str | None:
+        """What a client is told first of the hub's use."""
+        told = self.of_backends()
+        return f"{self._instructions}\n\n{told}" if told else self._instructions
+
+    @instructions.setter
+    def instructions(self, value: str | None) -> None:
+        self._instructions = value
 
     def create_initialization_options(
         self,
@@ -100,7 +117,7 @@ class McpServer:
         self._lists = lists
         self._backends = backends
         self._unusual = unusual
-        self.sdk: Server[Any] = HubServer(
+        self.sdk = HubServer(
             NAME,
             version=version,
             title=TITLE,
@@ -118,6 +135,10 @@ class McpServer:
             on_get_prompt=self.get_prompt,
             on_completion=self.complete,
         )
+        if backends is not None:
+            self.sdk.of_backends = lambda: joined(
+                backends.gateway.catalogue, backends.rights_of(ASKING.get())
+            )
         self.sdk.add_request_handler(
             "logging/setLevel", types.SetLevelRequestParams, self.set_level
         )
