@@ -45,6 +45,7 @@ from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
 from folkmoot.relay.passing import Passing
 from folkmoot.relay.room_backends import RoomBackends
+from folkmoot.relay.upstream.tally import BOUNDS as BACKEND_BOUNDS
 from folkmoot.rooms import Rooms
 from folkmoot.settings import GatewaySpec
 from folkmoot.store import SqliteStore
@@ -236,7 +237,7 @@ class Hub:
         )
         self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
         self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
-        self.metrics.watch(lambda: backend_families(self.behind.numbers()))
+        self.metrics.watch(lambda: backend_families(self.behind.numbers(), BACKEND_BOUNDS))
         control = ControlServer(
             folder.paths.control_socket,
             {

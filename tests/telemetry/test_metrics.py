@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from folkmoot.telemetry.metrics import METHODS, Metrics
 from folkmoot.telemetry.parts import (
+    BACKEND_COUNTERS,
+    BACKEND_GAUGES,
+    MOST_MEASURED,
     STORE_COUNTERS,
     STORE_GAUGES,
+    backend_families,
     bus_families,
     store_families,
     websocket_families,
@@ -55,6 +60,30 @@ def test_two_hubs_in_one_process_count_apart() -> None:
     name = "folkmoot_http_requests_total{method=GET,route=/,status=200}"
     assert values(one)[name] == 1
     assert name not in values(two)
+
+
+@pytest.mark.requirement("gateway.backend-metrics")
+def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
+    bounds = (0.1, 1.0)
+    numbers: dict[str, Any] = dict.fromkeys((*BACKEND_GAUGES, *BACKEND_COUNTERS), 0)
+    more: dict[str, Any] = {"state": "up", "buckets": (3, 2, 1), "seconds": 4.5}
+    backends = [
+        {"namespace": f"ns{number}", "outcomes": {"ok": 5, "backend_timeout": 1}, **numbers, **more}
+        for number in range(MOST_MEASURED + 7)
+    ]
+    metrics = Metrics(version="0", clock=Clock())
+    metrics.watch(lambda: backend_families(backends, bounds))
+    found = values(metrics)
+    times = "folkmoot_backend_call_seconds"
+    assert found[f"{times}_bucket{{le=0.1,namespace=ns0}}"] == 3
+    assert found[f"{times}_bucket{{le=+Inf,namespace=ns0}}"] == 6
+    assert found[f"{times}_count{{namespace=ns0}}"] == 6
+    assert found[f"{times}_sum{{namespace=ns0}}"] == 4.5
+    outcomes = "folkmoot_backend_outcomes_total"
+    assert found[f"{outcomes}{{namespace=ns0,outcome=backend_timeout}}"] == 1
+    assert found[f"{outcomes}{{namespace=other,outcome=ok}}"] == 35
+    assert found[f"{times}_count{{namespace=other}}"] == 42
+    assert sum(name.startswith(f"{times}_count") for name in found) == MOST_MEASURED + 1
 
 
 @pytest.mark.parametrize("method", ["GETT", "sk_" + "a" * 64, "\n", ""])

@@ -178,8 +178,18 @@ BACKEND_COUNTERS = {
 """The numbers of a backend by their names in its view."""
 
 
-def backend_families(backends: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The numbers of the servers behind the hub, each given as the members of its view."""
+MOST_MEASURED = 100
+"""Backends that have times and outcomes of their own; those of the others are added up."""
+OTHER_BACKENDS = "other"
+
+
+def backend_families(
+    backends: Sequence[Mapping[str, Any]], bounds: Sequence[float]
+) -> list[Metric]:
+    """The numbers of the servers behind the hub, each given as the members of its view.
+
+    `bounds` are those of the buckets in which answers are counted by the time they took.
+    """
     label = ("namespace",)
     up = GaugeMetricFamily("folkmoot_backend_up", "Whether a backend is up.", labels=label)
     for each in backends:
@@ -194,4 +204,33 @@ def backend_families(backends: Sequence[Mapping[str, Any]]) -> list[Metric]:
             for each in backends:
                 numbers.add_metric((each["namespace"],), each[member])
             found.append(numbers)
-    return found
+    return [*found, *_outcome_families(backends, bounds)]
+
+
+def _outcome_families(
+    backends: Sequence[Mapping[str, Any]], bounds: Sequence[float]
+) -> list[Metric]:
+    """How long backends took, and what came of what they were asked."""
+    counts: dict[str, list[int]] = {}
+    seconds: Counter[str] = Counter()
+    outcomes: dict[str, Counter[str]] = {}
+    for each in backends:
+        known = each["namespace"] in counts or len(counts) < MOST_MEASURED
+        name = each["namespace"] if known else OTHER_BACKENDS
+        before = counts.get(name, [0] * (len(bounds) + 1))
+        counts[name] = [a + b for a, b in zip(before, each["buckets"], strict=True)]
+        seconds[name] += each["seconds"]
+        outcomes.setdefault(name, Counter()).update(each["outcomes"])
+    text = "Seconds that a backend took to answer."
+    times = HistogramMetricFamily("folkmoot_backend_call_seconds", text, labels=("namespace",))
+    text = "Requests to a backend, by what came of them."
+    counted = CounterMetricFamily(
+        "folkmoot_backend_outcomes", text, labels=("namespace", "outcome")
+    )
+    ends = [*map(str, bounds), "+Inf"]
+    for name, found in counts.items():
+        buckets = list(zip(ends, accumulate(found), strict=True))
+        times.add_metric((name,), buckets, sum_value=seconds[name])
+        for outcome, count in outcomes[name].items():
+            counted.add_metric((name, outcome), count)
+    return [times, counted]

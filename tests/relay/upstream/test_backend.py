@@ -20,6 +20,7 @@ from folkmoot.core.errors import (
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import line, pace, persons, taking
+from folkmoot.relay.upstream.tally import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
 from tests.relay.upstream.scripted import (
@@ -422,5 +423,29 @@ def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
         async with running(spec()) as there:
             answer = await there.backend.request(Wanted(method="ping", params={}))
             assert answer.result["resultType"] == "complete"
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.backend-metrics")
+def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> None:
+    async def test() -> None:
+        async with running(spec(call_seconds=20)) as there:
+            backend = there.backend
+            await backend.request(call("echo"))
+            await backend.request(Wanted(method="prompts/get", params={"name": "none"}))
+            await backend.request(Wanted(method="resources/read", params={"uri": "note://1"}))
+            with pytest.raises(BackendTimeout):
+                await backend.request(call("hang", seconds=0.01))
+            leaving = asyncio.ensure_future(backend.request(call("hang")))
+            while not backend.in_flight:  # noqa: ASYNC110 - it does not tell
+                await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.wait([leaving])
+            view = backend.view()
+            assert view.outcomes == {"ok": 1, "error": 2, "backend_timeout": 1, "cancelled": 1}
+            assert sum(view.buckets) == 3
+            assert len(view.buckets) == len(BOUNDS) + 1
+            assert 0 < view.seconds < 20
 
     run(test())

@@ -16,6 +16,7 @@ from folkmoot.core.errors import (
     GatewayError,
 )
 from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.results import outcome_of
 from folkmoot.relay.upstream.affinity import Affinity
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
@@ -132,7 +133,7 @@ class LiveBackend:
         person, most = wanted.person, self.spec.most_calls
         # What one person asks at once leaves an eighth of it to the others.
         if self.in_flight >= most or (person and self._asking[person] >= most - most // 8):
-            self.tally.failed("It has too many requests to answer already.")
+            self.tally.failed("It has too many requests to answer already.", BackendBusy.code)
             raise BackendBusy(
                 named(self.spec.namespace, "has too many requests to answer already.")
             )
@@ -148,14 +149,17 @@ class LiveBackend:
                 response = await self._ask(wanted)
         except (Unanswered, Late, FolkmootError) as error:
             refusal = given_up(self.spec.namespace, error, repeatable=wanted.repeatable)
-            self.tally.failed(refusal.message)
+            self.tally.failed(refusal.message, refusal.code)
             raise refusal from None
+        except asyncio.CancelledError:
+            self.tally.cancelled()
+            raise
         finally:
             self.in_flight -= 1
             self._asking[person] -= 1
             if not self._asking[person]:
                 del self._asking[person]
-        self.tally.answered(began)
+        self.tally.answered(began, outcome_of(wanted.method, response))
         return response
 
     async def watch(

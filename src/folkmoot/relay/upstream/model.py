@@ -52,6 +52,12 @@ class BackendView(Struct, frozen=True, kw_only=True):
     last_error: str = ""
     median_ms: float | None = None
     """Of the latest answers; None until there was one."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """What came of its requests: `ok`, `tool_error`, `error`, `invalid`, or why there was none."""
+    buckets: tuple[int, ...] = ()
+    """Answers by how long they took, in the buckets of `folkmoot_backend_call_seconds`."""
+    seconds: float = 0.0
+    """How long all answers took together."""
     retry_after: float | None = None
     """In how many seconds it will be tried again, while it is not up."""
 

@@ -46,6 +46,9 @@ def view_of(backend: LiveBackend) -> BackendView:
         dropped=sum(conversation.dropped for conversation in open_),
         last_error=backend.tally.last_error,
         median_ms=backend.tally.median_ms,
+        outcomes=dict(backend.tally.outcomes),
+        buckets=tuple(backend.tally.buckets),
+        seconds=backend.tally.seconds,
         retry_after=retry_after(backend),
     )
 
