@@ -15,7 +15,7 @@ def _rules() -> str:
 
 
 def _section(name: str, rule: Rule) -> list[str]:
-    items = [f"- Breaks it: {rule.example}", f"- Mend it: {rule.mend}"]
+    items = [f"- Breaks it: {rule.example}", f"- Fix it: {rule.mend}"]
     return [
         f"### `{name}`",
         _filled(f"{_severity(rule)}. {rule.sentence}"),
@@ -39,7 +39,7 @@ def _severity(rule: Rule) -> str:
         told += f", a {rule.standalone} with `--standalone`"
     if rule.live:
         told += f", a {rule.live} for a running server"
-    return told + ("; `--fix` can mend it" if rule.fixable else "")
+    return told + ("; `--fix` can fix it" if rule.fixable else "")
 
 
 BLOCKS = {"naming-rules": _rules}

@@ -105,7 +105,7 @@ def test_a_project_without_faults_is_told_so(lint: Callable[..., Ran], tmp_path:
 
 MANY: dict[str, Any] = {
     "tools": [
-        *({"name": name, "inputSchema": {}} for name in ("buy", "sell", "lend", "borrow-it")),
+        *({"name": name, "inputSchema": {}} for name in ("buy", "borrow-it", "lend", "sell.it")),
         {"name": "createTask", "inputSchema": {}},
         {"name": "create_task", "inputSchema": {}},
         {"name": "give_" * 14, "inputSchema": {}},
@@ -121,16 +121,20 @@ def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in
     (tmp_path / "lists.json").write_text(json.dumps(MANY))
     ran = lint("--", sys.executable, BACKEND, "lists.json")
     *told, last, _ = ran.out.splitlines()
-    assert [line.rpartition("[")[2].rstrip("]") for line in told] == [
-        "tool-characters", "tool-characters", "long-name", "safe-collision",
-    ]  # fmt: skip
+    assert [(line.split("'")[1][:10], line.rpartition("[")[2].rstrip("]")) for line in told] == [
+        ("sell.it", "tool-characters"),
+        ("give_give_", "long-name"),
+        ("create_tas", "safe-collision"),
+        ("borrow-it", "tool-characters"),
+        ("createTask", "tool-characters"),
+    ]
     assert last == (
-        "error: 8 of 8 names have no namespace: 'buy', 'sell', 'lend' and 5 more. Behind a hub "
-        "they get one; anywhere else they can collide with another server's. "
+        "error: 8 of 8 names have no namespace: 'buy', 'borrow-it', 'lend' and 5 more. "
+        "Behind a hub they get one; anywhere else they can collide with another server's. "
         "--select missing-namespace lists them. [missing-namespace]"
     )
     ran = lint("--select", "missing-namespace", "--", sys.executable, BACKEND, "lists.json")
-    assert [line.split("'")[1] for line in ran.out.splitlines()[:2]] == ["buy", "sell"]
+    assert [line.split("'")[1] for line in ran.out.splitlines()[:2]] == ["buy", "borrow-it"]
     assert len(ran.out.splitlines()) == 9
     told = json.loads(lint("--format", "json", "--", sys.executable, BACKEND, "lists.json").out)
     assert sum(each["rule"] == "missing-namespace" for each in told["findings"]) == 8
@@ -262,7 +266,7 @@ def test_diff_shows_what_fix_would_do_and_fix_does_it(
     ]  # fmt: skip
     assert (faulty / "server.py").read_text() == FAULTY
     fixed = lint("--fix", "--ignore", "generic-name,register-missing")
-    assert fixed == (0, "No problems: 2 names of 1 file.\n", "Mended server.py.\n")
+    assert fixed == (0, "No problems: 2 names of 1 file.\n", "Fixed server.py.\n")
     assert (faulty / "server.py").read_text() == FAULTY.replace(
         "@mcp.tool\n", '@mcp.tool(name="shop:buy")\n'
     )

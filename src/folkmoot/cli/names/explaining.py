@@ -28,7 +28,7 @@ def list_rules() -> None:
 
 
 def explain(name: str) -> None:
-    """One rule with its example and how to mend what it finds."""
+    """One rule with its example and how to fix what it finds."""
     rule = RULES[name]
     width = min(shutil.get_terminal_size().columns, MOST_WIDTH)
     alone = f", a {rule.standalone} with --standalone" if rule.standalone else ""

@@ -185,7 +185,7 @@ def mend(linting: Any) -> None:
     plan = linting.fixes()
     plan.apply()
     for change in plan.changes:
-        say(f"Mended {one_line(plan.shown(change.path))}.", err=True)
+        say(f"Fixed {one_line(plan.shown(change.path))}.", err=True)
     if plan.changes:
         linting.again()
 

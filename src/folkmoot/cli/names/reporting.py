@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -33,12 +34,13 @@ MOST_LINES: Final = 1_000
 
 
 MISSING: Final = "missing-namespace"
-FIRST: Final = frozenset({
-    "collision", "safe-collision", "long-name", "long-client-name", "namespace-characters",
-    "namespace-start", "namespace-length", "reserved-namespace", "tool-characters", "tool-start",
-    "tool-length", "unreadable",
-})  # fmt: skip
-"""What people are told first: names that collide, are cut or are refused."""
+FIRST: Final = frozenset(
+    {"unreadable", "collision", "safe-collision", "long-name", "long-client-name"}
+    | {"reserved-namespace"}
+)
+"""Rules about what collides, is cut or is refused, which people are told of first."""
+REFUSED: Final = re.compile(r"[^A-Za-z0-9_:-]")
+"""What model APIs refuse in a name; a hub spells the colon in another way."""
 MOST_NAMED: Final = 3
 """Names without a namespace that the line about them tells."""
 
@@ -58,7 +60,7 @@ def report(
 def tell(project: Project, findings: Sequence[Finding], *, each_missing: bool = False) -> None:
     """Each finding with its place, and the sum of it all."""
     paper = Paper()
-    shown_first = sorted(findings, key=lambda each: each.rule not in FIRST)
+    shown_first = sorted(findings, key=lambda each: not comes_first(each))
     ordered = shown_first if each_missing else with_missing_summed_up(project, shown_first)
     told = [(each.place, each.severity, each.rule, each.message) for each in ordered]
     notes = [(each.place, "note", "", each.message) for each in project.notes]
@@ -75,6 +77,12 @@ def tell(project: Project, findings: Sequence[Finding], *, each_missing: bool = 
     paper.flush()
     for line in summary(project, findings):
         say("\n".join(textwrap.wrap(line, paper.width)) if paper.width else line)
+
+
+def comes_first(each: Finding) -> bool:
+    """Whether a name collides, is cut or is refused."""
+    refused = each.rule == "tool-characters" and REFUSED.search(each.name) is not None
+    return refused or each.rule in FIRST
 
 
 def with_missing_summed_up(project: Project, findings: Sequence[Finding]) -> list[Finding]:

@@ -20,6 +20,7 @@ from folkmoot.names.lint.words import GENERIC, is_plural, plural
 from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name
 from folkmoot.names.refusal import shown
 from folkmoot.names.rules import RULES
+from folkmoot.names.shape import snake_case
 from folkmoot.names.wire import MOST_CHARACTERS
 
 OTHERS_SCHEMES: Final = frozenset({"ui"})
@@ -96,7 +97,9 @@ def nearest(each: Declared, namespace: str | None) -> str | None:
     # The safe spelling of a name that is in the namespace already.
     if namespace is not None and ":" not in own and own.startswith(f"{namespace}_"):
         own = own.removeprefix(f"{namespace}_")
-    return nearest_tool_name(own, namespace)
+    near = nearest_tool_name(own, namespace)
+    # Where nobody knows the namespace, the rest of the name can be right all the same.
+    return snake_case(own) if near is None and ":" not in own and not namespace else near
 
 
 def missing_namespace(project: Project) -> Iterator[Told]:

@@ -43,7 +43,10 @@ class Refusal(Enum):
     UNHEARD = ("The server does not tell of changes of this resource.", Told.CLIENT)
     NOT_ASKED = ("A client of the stateless era cannot be asked this.", Told.SERVER)
     NOT_OFFERED = ("The client does not offer what the server asks for.", Told.SERVER)
-    NOT_TIED = ("The question cannot be tied to one call, and so to no client.", Told.SERVER)
+    NOT_TIED = (
+        "The question cannot be tied to one call or one person, so nobody is asked.",
+        Told.SERVER,
+    )
     NOT_ANSWERED = ("The client did not come back with an answer.", Told.SERVER)
 
     def __init__(self, sentence: str, told: Told) -> None:
