@@ -211,6 +211,9 @@ def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(tmp_path
                         await owner.call("github", name)
                 with pytest.raises(ToolFailed, match="Unknown tool: github:delete_all"):
                     await owner.call("github", "github:delete_all")
+                shown = {"uri": "github://file/-/-/a"}
+                with pytest.raises(RequestFailed, match="it is called github://file///a"):
+                    await owner.request("github", "resources/read", shown)
                 for uri in ("file:///etc/passwd", "files://x/y", "github:x"):
                     with pytest.raises(RequestFailed):
                         await owner.request("github", "resources/read", {"uri": uri})

@@ -213,7 +213,8 @@ def _weighed(entry: ToolEntry) -> dict[str, float]:
 def _fields(entry: ToolEntry) -> Iterator[tuple[str, float]]:
     definition = entry.definition
     yield entry.canonical, NAME
-    for title in {definition.get("title"), definition.get("annotations", {}).get("title")}:
+    titles = (definition.get("title"), definition.get("annotations", {}).get("title"))
+    for title in dict.fromkeys(titles):
         if isinstance(title, str) and title != entry.canonical:
             yield title, TITLE
     yield definition.get("description", ""), DESCRIPTION

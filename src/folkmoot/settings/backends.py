@@ -161,7 +161,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         bool,
         Meta(
             description="Whether each person has a connection, and for a command a process, of "
-            "their own. Needed by servers that remember who asked, and by those that ask back."
+            "their own. Needed by servers that remember who asked, and by those that ask back "
+            "while several people use them."
         ),
     ] = False
     everyone: Annotated[
