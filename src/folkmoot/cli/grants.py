@@ -61,8 +61,9 @@ def grant(
 
     For the operator, on the hub's own machine. A pattern is a capability, such as
     'mcp.request.tools/call:files:read_*', or one of its short forms: 'files' for a whole backend,
-    'files:read_*' for tools, 'files://*' for resources, '!msg/send' to deny something. Takes effect
-    at once, also on a running hub.
+    'files:read_*' for tools, 'files://*' for resources, '!msg/send' to deny something. Names may
+    also be written as clients list them: 'files_read_file'. Takes effect at once, also on a running
+    hub.
     """
     hub = Operated(config, data)
     answer = hub.do("grants.grant", {"handle": handle, "patterns": patterns})
