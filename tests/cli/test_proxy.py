@@ -138,11 +138,30 @@ def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(
     tape = read_tape(tmp_path / "t.jsonl")
     assert len(tape.entries) == 4
     assert tape.end is not None
-    before = (tmp_path / "t.jsonl").read_bytes()
-    again = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one"))
-    assert (again.code, again.out) == (1, "")
-    assert "t.jsonl: exists already" in again.err
-    assert (tmp_path / "t.jsonl").read_bytes() == before
+
+
+@pytest.mark.requirement("proxy.record-again")
+def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
+    proxied: Run, tmp_path: Path
+) -> None:
+    first = tmp_path / "t.jsonl"
+    assert proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one")).err == ""
+    before = first.read_bytes()
+    for number in (2, 3):
+        again = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(number, "more"))
+        assert (again.code, json.loads(again.out)["id"]) == (0, number)
+        name = f"t.{number}.jsonl"
+        assert again.err == f"folkmoot: note: t.jsonl exists, so this recording goes to {name}.\n"
+        assert len(read_tape(tmp_path / name).entries) == 2
+    assert first.read_bytes() == before
+
+
+def test_what_is_no_file_is_not_recorded_beside(proxied: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").mkdir()
+    ran = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one"))
+    assert (ran.code, ran.out) == (1, "")
+    assert "t.jsonl: exists already" in ran.err
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("t.")] == ["t.jsonl"]
 
 
 @pytest.mark.parametrize("rules", [[], ["--rules", "rules.toml"]], ids=["alone", "with rules"])

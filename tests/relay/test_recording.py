@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape.naming import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
 from tests.proxy.tape.talk import answer, call, words
@@ -68,3 +69,42 @@ def test_where_no_next_tape_can_be_begun_the_present_one_goes_on(
     assert tapes.tape.path != path
     tapes.close()
     assert len(read_tape(path).entries) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [
+        ("talk.jsonl", "talk.2.jsonl"),
+        ("talk.jsonl.zst", "talk.2.jsonl.zst"),
+        ("talk.v1.jsonl", "talk.v1.2.jsonl"),
+        ("talk", "talk.2"),
+        ("talk.zst", "talk.2.zst"),
+    ],
+)
+def test_the_second_tape_of_a_name_keeps_its_ending(name: str, second: str) -> None:
+    assert numbered(Path(name), 1) == Path(name)
+    assert numbered(Path("a", name), 2) == Path("a", second)
+
+
+@pytest.mark.requirement("proxy.record-again")
+def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Path.is_file
+    blind = {tmp_path / "t.jsonl"}
+
+    def is_file(path: Path) -> bool:
+        """Not there yet, the first time one looks."""
+        if path in blind:
+            blind.remove(path)
+            return False
+        return seen(path)
+
+    (tmp_path / "t.jsonl").write_text("somebody's")
+    monkeypatch.setattr(Path, "is_file", is_file)
+    tape = Recording(file=tmp_path / "t.jsonl", redact=False).begin(
+        Watch(), Side("stdio"), Side("stdio")
+    )
+    tape.close()
+    assert (tmp_path / "t.jsonl").read_text() == "somebody's"
+    assert read_tape(tmp_path / "t.2.jsonl").entries == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from folkmoot.cli.credentials import read_keyring
 from folkmoot.cli.looping import announce, host_and_port, run_until_stopped, tell_waiting
 from folkmoot.cli.options import LogFormatOption, LogLevelOption, check_place, settings_from
+from folkmoot.cli.output import complain
 from folkmoot.cli.proxy_held import held
 from folkmoot.cli.proxy_options import (
     AllowHostOption,
@@ -159,6 +161,7 @@ def proxy(
                 allowed_hosts=tuple(allow_host or ()),
             ),
         ) as made:
+            tell_where(record, made.steps.recorder)
             if address is None:
                 tell_waiting("for HTTP clients, use --listen")
                 await made.serve_stdio()
@@ -168,3 +171,9 @@ def proxy(
                 await made.ended()
 
     run_until_stopped(run())
+
+
+def tell_where(chosen: Path | None, recorder: Any) -> None:
+    """Say which tape is recorded on, where the chosen one is there already."""
+    if chosen is not None and recorder.path != chosen:
+        complain(f"{chosen} exists, so this recording goes to {recorder.path}.", kind="note")

@@ -140,7 +140,8 @@ RecordOption = Annotated[
     Path | None,
     typer.Option(
         "--record", metavar="FILE", show_default=False,
-        help="Record on a tape; FILE must not exist, and one named .zst is compressed.",
+        help="Record on a tape; if FILE exists, on a numbered one beside it. One named .zst is "
+        "compressed.",
     ),
 ]  # fmt: skip
 RecordDirOption = Annotated[

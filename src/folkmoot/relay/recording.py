@@ -14,6 +14,7 @@ from folkmoot import __version__
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.proxy.redaction import Redactor, folder_key, own_key_file, redaction_key
 from folkmoot.proxy.tape import Side, TapeRecorder, new_name
+from folkmoot.proxy.tape.naming import numbered
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,6 +26,8 @@ logger = logging.getLogger("folkmoot.proxy")
 
 TAPE_BYTES = 256 * 1024 * 1024
 """How long a tape in a folder may become before the next one is begun."""
+MOST_BESIDE = 10_000
+"""How many tapes of one name may stand beside each other."""
 
 
 class Rotation:
@@ -133,9 +136,27 @@ class Recording(msgspec.Struct, frozen=True):
             )
 
         if folder is None:
-            return tape(self.file or Path(os.devnull))
+            return beside(self.file or Path(os.devnull), tape)
         suffix = ".jsonl.zst" if self.compress else ".jsonl"
         return Rotation(lambda after: tape(new_name(folder, clock, suffix), after), self.tape_bytes)
+
+
+def beside(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder:
+    """A tape in this file or, where one is there already, in the next free one beside it.
+
+    A client starts the same command again and again, and no tape is ever overwritten.
+    """
+    for number in range(1, MOST_BESIDE):
+        candidate = numbered(path, number)
+        if candidate.is_file():
+            continue
+        try:
+            return begin(candidate)
+        except TapeUnwritable:
+            # Another proxy may have taken the name in this very moment.
+            if not candidate.is_file():
+                raise
+    raise TapeUnwritable(f"{path}: {MOST_BESIDE - 1:,} tapes of this name exist; remove some.")
 
 
 def _make(folder: Path) -> None:

@@ -12,12 +12,22 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
 
 SUFFIX = ".jsonl"
+PACKED = ".zst"
 
 
 def new_name(folder: Path, clock: Clock, suffix: str = SUFFIX) -> Path:
     """A name in a folder that no other tape has: the time, and something random."""
     moment = datetime.fromtimestamp(clock.now(), UTC)
     return folder / f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}{suffix}"
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The name of the n-th tape beside `path`: `talk.jsonl`, then `talk.2.jsonl`."""
+    if number == 1:
+        return path
+    packed = PACKED if path.name.endswith(PACKED) else ""
+    plain = Path(path.name.removesuffix(packed))
+    return path.with_name(f"{plain.stem}.{number}{plain.suffix}{packed}")
 
 
 def new_id() -> str:
