@@ -354,3 +354,80 @@ def test_a_tape_that_nobody_reads_stands_still() -> None:
         assert len(replay.misses) == 1
 
     run(main())
+
+
+def discovers(id_: int) -> Said:
+    return asks(id_, "server/discover", {"_meta": {VERSION: "2026-07-28"}})
+
+
+DISCOVERED = answers(1, {"supportedVersions": ["2026-07-28"], "resultType": "complete"})
+CANCELS = tells("notifications/cancelled", {"requestId": 1}, side="client")
+CHANGES = {
+    "no answer": [discovers(1), *HANDSHAKE],
+    "cancelled": [discovers(1), CANCELS, *HANDSHAKE],
+    "late answer": [discovers(1), CANCELS, HANDSHAKE[0], DISCOVERED, *HANDSHAKE[1:]],
+    "late error": [discovers(1), HANDSHAKE[0], fails(1, -32601), *HANDSHAKE[1:]],
+}
+
+
+@pytest.mark.requirement("proxy.replay-changed-era")
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str) -> None:
+    recorded = tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi")))
+
+    async def main() -> None:
+        replay = Replay(recorded, SystemClock())
+        async with replay.connect() as server:
+            await say(server, discovers(7))
+            (refused,) = await heard(server)
+            assert refused["error"]["code"] == -32022
+            assert refused["error"]["data"]["supported"] == ["2025-11-25"]
+            await say(server, asks(8, "initialize", HELLO))
+            assert (await heard(server))[0]["result"] == WELCOME
+            await say(server, calls(9, "a"))
+            assert (await heard(server))[0]["result"] == text("hi")
+        assert (replay.misses, replay.unasked()) == ([], [])
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.replay-changed-era")
+def test_a_discovery_that_was_open_while_another_client_shook_hands_is_answered() -> None:
+    meta = {VERSION: "2026-07-28"}
+    recorded = (
+        discovers(1),
+        asks("other", "initialize", HELLO),
+        answers("other", WELCOME),
+        DISCOVERED,
+        calls(2, "a", _meta=meta),
+        answers(2, {**text("hi"), "resultType": "complete"}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, discovers(7))
+            assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.replay-changed-era")
+def test_a_handshake_that_is_refused_after_a_late_discovery_leads_to_the_stateless_era() -> None:
+    meta = {VERSION: "2026-07-28"}
+    recorded = (
+        discovers(1),
+        CANCELS,
+        asks(2, "initialize", HELLO),
+        fails(2, -32022, "Unsupported protocol version"),
+        discovers(3),
+        answers(3, DISCOVERED.value["result"]),
+        calls(4, "a", _meta=meta),
+        answers(4, {**text("hi"), "resultType": "complete"}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, discovers(7))
+            assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
+
+    run(main())

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 LISTEN: Final = "subscriptions/listen"
+INITIALIZE: Final = "initialize"
+DISCOVER: Final = "server/discover"
 PROGRESS: Final = "notifications/progress"
 CANCELLED: Final = "notifications/cancelled"
 
@@ -85,6 +87,8 @@ class _Scene:
         self.beats: list[Beat] = []
         self.open = isinstance(message, Request)
         self.cancelled = False
+        self.given_up = False
+        """Whether its client went on in the other era without waiting for the answer."""
 
     def add(self, message: Any, at: float) -> None:
         self.beats.append(Beat(message, max(0.0, at - self.last)))
@@ -113,6 +117,7 @@ class _Scribe:
         self._asked: dict[tuple[type, MessageId], list[tuple[_Scene, Request]]] = {}
         self._versions: dict[Era, str] = {}
         self._greetings = 0
+        self._discoveries: list[_Scene] = []
 
     def hear(self, entry: Entry) -> None:
         context = entry.envelope.context
@@ -125,7 +130,7 @@ class _Scribe:
             self._from_server(entry.envelope.message, session, at)
 
     def script(self) -> Script:
-        calls = [scene.call() for scene in self._scenes]
+        calls = [scene.call() for scene in self._scenes if not self._misleads(scene)]
         return Script(
             calls=tuple(call for call in calls if isinstance(call.message, Request)),
             cues=tuple(call for call in calls if not isinstance(call.message, Request)),
@@ -133,6 +138,10 @@ class _Scribe:
             versions=self._versions,
             conversations=self._greetings,
         )
+
+    def _misleads(self, scene: _Scene) -> bool:
+        """Whether the answer would lead a client into an era in which nothing was recorded."""
+        return scene.given_up and (scene.open or Era.STATELESS not in self._versions)
 
     def _from_client(self, entry: Entry, session: str | None, at: float) -> None:
         message = entry.envelope.message
@@ -148,9 +157,19 @@ class _Scribe:
         scene = _Scene(entry.seq, message, session, at)
         self._scenes.append(scene)
         if isinstance(message, Request):
-            self._greetings += message.method == "initialize"
+            if message.method == INITIALIZE:
+                self._greetings += 1
+                self._give_up_discovery(session)
+            elif message.method == DISCOVER:
+                self._discoveries.append(scene)
             self._open.setdefault(_key(message.id), []).append(scene)
             self._open_scenes[entry.seq] = scene
+
+    def _give_up_discovery(self, session: str | None) -> None:
+        """A client of both eras shakes hands: it waits for no answer in the other one any more."""
+        for scene in self._discoveries:
+            scene.given_up = scene.open and _together(scene.session, session)
+        self._discoveries = [each for each in self._discoveries if each.open and not each.given_up]
 
     def _client_answered(self, response: Response, session: str | None, at: float) -> None:
         asked = [] if response.id is None else self._asked.get(_key(response.id), [])
@@ -179,9 +198,9 @@ class _Scribe:
         self._open_scenes.pop(scene.seq, None)
         scene.session = scene.session or session
         result = answer.result
-        if result is UNSET:
+        if result is UNSET or scene.given_up:
             return
-        if scene.message.method == "initialize":
+        if scene.message.method == INITIALIZE:
             version = result.get("protocolVersion") if isinstance(result, dict) else None
         else:
             version = meta_of(scene.message).get(VERSION)
