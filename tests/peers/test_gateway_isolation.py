@@ -24,7 +24,7 @@ from tests.peers.gateway import backend, fronted, guest, token_of
 from tests.peers.script import LOGGED
 from tests.peers.sdk_server import Notebook, notebook_http
 from tests.peers.servers import Place
-from tests.transports.mcp.gateway_support import payload, wired
+from tests.transports.mcp.gateway_support import wired
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
@@ -225,8 +225,8 @@ def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> 
                         (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
                         (ann, {**call, **state, "requestState": "made up"}),
                     ):
-                        told = (await wire.ask("tools/call", stolen, meta=can))["result"]
-                        assert payload(told)["code"] == "input_state_invalid"
+                        told = (await wire.ask("tools/call", stolen, meta=can))["error"]
+                        assert told["data"]["code"] == "input_state_invalid"
                     if tool == "shared_ask":
                         # Ann's call is still in flight there, while she thinks.
                         refused = (await bob.ask("tools/call", call, meta=can))["result"]

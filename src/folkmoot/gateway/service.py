@@ -10,6 +10,7 @@ from folkmoot.core.errors import (
     BackendFailed,
     BackendUnavailable,
     FolkmootError,
+    InputStateInvalid,
     RewriteRefused,
     ToolQuarantined,
 )
@@ -65,7 +66,8 @@ class GatewayService:
             outcome = outcome_of(request.method, response)
         except FolkmootError as error:
             outcome = error.code
-            if request.method != CALL:
+            if request.method != CALL or isinstance(error, InputStateInvalid):
+                # A state that was tampered with is no tool's fault, and not for a model to read.
                 raise
             response = Response(id=request.id, result=failed(error))
         except Exception:

@@ -178,6 +178,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     run(main())
 
 
+@pytest.mark.requirement("mcp.request-state-tampered")
 @pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
 def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
     headers: dict[str, str], tmp_path: Path
@@ -205,7 +206,8 @@ def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
                 (wire, {**call, **again, "requestState": "first"}),
             ):
                 refused = await who.ask("tools/call", params, meta=meta, headers=headers)
-                assert payload(refused["result"])["code"] == "input_state_invalid"
+                assert refused["error"]["code"] == -32602
+                assert refused["error"]["data"]["code"] == "input_state_invalid"
             assert len(demo.asked) == before
             taken = (await wire.ask("tools/call", {**call, **again}, meta=meta, headers=headers))[
                 "result"

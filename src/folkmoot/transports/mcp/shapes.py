@@ -10,6 +10,7 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
     FolkmootError,
+    InputStateInvalid,
     MessageError,
     TokenInvalid,
     UnknownTool,
@@ -23,7 +24,7 @@ from folkmoot.tools.dispatch import failure
 
 STATELESS_ALONE: Final = frozenset(("resultType", "ttlMs", "cacheScope"))
 """Members of a result that the handshake era does not have."""
-OF_THE_PROTOCOL: Final = (UnknownTool, MessageError)
+OF_THE_PROTOCOL: Final = (UnknownTool, MessageError, InputStateInvalid)
 """What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
 AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenInvalid)
 """What is refused in the same words, whoever's tool it is."""
