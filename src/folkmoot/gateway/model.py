@@ -46,6 +46,8 @@ class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
     """The pinned `inputSchema`."""
     repeatable: bool = False
     """Annotated as read-only or idempotent."""
+    mirrored: bool = False
+    """Whether its schema wants some arguments repeated in `Mcp-Param-…` headers."""
     quarantined: Literal["", "changed", "new"] = ""
     """Why it is held back until it is accepted: not listed, and calls are refused."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import Struct, field
 
 from folkmoot.core.errors import KindError
@@ -30,6 +31,8 @@ from folkmoot.names import WireNames
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a canonical name."""
 TEMPLATE: Final = "uriTemplate"
+MIRRORING: Final = b'"x-mcp-header"'
+"""Marks a property whose value clients repeat in a header."""
 MOST_FAULTS: Final = 100
 QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
 """Why a tool is held back, by what was made of it."""
@@ -216,6 +219,7 @@ def tool_entry(namespace: str, canonical: str, definition: Definition, **more: A
         namespace=namespace,
         definition=shown,
         schema=shown["inputSchema"],
+        mirrored=MIRRORING in msgspec.json.encode(shown["inputSchema"]),
         repeatable=hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True,
         **more,
     )

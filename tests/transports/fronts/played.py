@@ -21,7 +21,20 @@ from folkmoot.transports.sse import Event, EventReader
 from tests.harness import serving
 
 BOTH = "application/json, text/event-stream"
-TOOLS = ("echo", "progress", "ask", "log", "wait", "note")
+TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
+ANY: dict[str, Any] = {"type": "object"}
+REGION = {"type": "string", "x-mcp-header": "Region"}
+COUNT = {"type": "integer", "x-mcp-header": "Count"}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "ship": {
+        "type": "object",
+        "properties": {
+            "region": REGION,
+            "load": {"type": "object", "properties": {"count": COUNT}},
+        },
+    }
+}
+"""Of tools that want some arguments repeated in headers."""
 
 
 class Played:
@@ -82,7 +95,7 @@ class Played:
                 "cacheScope": "private",
             }
         elif request.method == "tools/list":
-            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+            tools = [{"name": name, "inputSchema": SCHEMAS.get(name, ANY)} for name in TOOLS]
             result = {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
         elif request.method == "tools/call":
             text = await self._call(carrier, request, params)

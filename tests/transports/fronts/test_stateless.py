@@ -313,3 +313,61 @@ def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served() -> N
                 assert answer.json()["result"]["content"][0]["text"] == "quick"
 
     run(main())
+
+
+def encoded(text: str) -> str:
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
+    ({"region": "eu"}, {"mcp-param-region": "eu"}, ""),
+    ({"region": "eu"}, {"Mcp-Param-Region": encoded("eu")}, ""),
+    ({"region": "Łódź"}, {"mcp-param-region": encoded("Łódź")}, ""),
+    ({"load": {"count": 42}}, {"mcp-param-count": "42"}, ""),
+    ({"load": {"count": 42}}, {"mcp-param-count": "42.0"}, ""),
+    ({"region": None}, {}, ""),
+    ({"other": "eu"}, {}, ""),
+    ({"region": ["eu"]}, {}, ""),
+    ({"region": "eu"}, {}, "mcp-param-region is missing; region is given"),
+    ({"load": {"count": 0}}, {}, "mcp-param-count is missing; load.count is given"),
+    ({"region": "eu"}, {"mcp-param-region": "us"}, "mcp-param-region does not say"),
+    ({"region": "eu"}, {"mcp-param-region": "=?base64?%?="}, "mcp-param-region does not say"),
+    ({"region": None}, {"mcp-param-region": "eu"}, "mcp-param-region does not say"),
+    ({}, {"mcp-param-region": "eu"}, "mcp-param-region does not say"),
+    ({"load": {"count": 42}}, {"mcp-param-count": "42.5"}, "mcp-param-count does not say"),
+    ({"load": {"count": True}}, {"mcp-param-count": "1"}, "mcp-param-count does not say"),
+]
+
+
+@pytest.mark.requirement("mcp.param-headers")
+def test_headers_that_repeat_arguments_are_held_against_them() -> None:
+    async def main() -> None:
+        async with fronted() as (_, played, http):
+            unlisted, headers = tool("ship", region="eu")
+            assert (await http.ask("POST", unlisted, headers)).status_code == 200
+            await http.ask("POST", *modern("tools/list"))
+            for arguments, repeated, wrong in WITH_PARAMS:
+                message, headers = tool("ship", **arguments)
+                before = len(played.got)
+                answer = await http.ask("POST", message, headers | repeated)
+                told = answer.json().get("error", {})
+                assert answer.status_code == (400 if wrong else 200), (arguments, repeated)
+                assert told.get("code") == (-32020 if wrong else None)
+                assert wrong in told.get("message", "")
+                assert (len(played.got) == before) is bool(wrong)
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.param-headers")
+def test_the_official_client_repeats_arguments_in_headers() -> None:
+    async def main() -> None:
+        async with (
+            fronted() as (_, _, http),
+            Client(streamable_http_client(http.url), mode=MODERN) as client,
+        ):
+            await client.list_tools()
+            said = await client.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})
+            assert not said.is_error
+
+    run(main())

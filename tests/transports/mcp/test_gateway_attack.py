@@ -16,6 +16,7 @@ from tests.harness import run
 from tests.transports.mcp.gateway_support import (
     PLAIN_TOOL,
     Demo,
+    echo,
     fronted,
     messages,
     settle,
@@ -197,6 +198,36 @@ def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(tmp_path: Path)
                     said = json.dumps(await wire.ask("tools/call", call, headers=UNUSUAL))
                     told.append(said.replace("hidden", "absent"))
                 assert told[0] == told[1]
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.param-headers")
+def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(tmp_path: Path) -> None:
+    region = {"type": "string", "x-mcp-header": "Region"}
+    schema = {"type": "object", "properties": {"region": region, "text": {"type": "string"}}}
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path, "stateless", demo) as there:
+            demo.tools["ship"] = echo
+            listed = {**PLAIN_TOOL, "name": "ship", "inputSchema": schema}
+            await there.hub.behind.gateway.arrived("demo", Inventory(tools=(listed,)))
+            wire = await wired(there, await there.person("ann"))
+            await wire.ask("tools/list")
+            call = {"name": "demo_ship", "arguments": {"region": "eu"}}
+            for headers in (None, {"mcp-param-region": "us"}):
+                told = await wire.ask("tools/call", call, headers=headers)
+                assert told["error"]["code"] == -32020
+            assert demo.asked == []
+            told = await wire.ask("tools/call", call, headers={"mcp-param-region": "eu"})
+            assert "eu" in str(told["result"])
+            call["arguments"] = {"text": "no region"}
+            assert "no region" in str((await wire.ask("tools/call", call))["result"])
+            # A session has no such headers.
+            shaken = await wired(there, await there.person("bob"), "handshake")
+            call["arguments"] = {"region": "eu"}
+            assert "eu" in str((await shaken.ask("tools/call", call))["result"])
 
     run(main())
 

@@ -21,7 +21,17 @@ from folkmoot.core.session import KNOWN_VERSIONS, Era, ProtocolVersion
 from folkmoot.core.transport import HttpMetadata, TransportContext
 from folkmoot.transports.httpcontext import connection_of
 from folkmoot.transports.links.headers import REQUEST_HEADERS, allowed, text_of
-from folkmoot.transports.links.mirror import METHOD, NAME, NAMED_BY, VERSION, VERSION_MEMBER
+from folkmoot.transports.links.mirror import (
+    METHOD,
+    NAME,
+    NAMED_BY,
+    PARAM,
+    TOOLS_CALL,
+    VERSION,
+    VERSION_MEMBER,
+    as_text,
+    value_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.message import Request
     from folkmoot.core.transport import Headers
+    from folkmoot.transports.links.mirror import Mirror
 
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""
@@ -41,6 +52,7 @@ TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
 ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", "last-event-id"})
 """Headers of which two could be read as either."""
 
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.0{1,15})?")
 _WRAPPED: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
@@ -132,6 +144,36 @@ def check_mirrored(head: Head, request: Request) -> None:
     name = params.get(NAMED_BY.get(request.method, ""))
     if name is not None:
         _check_same(NAME, unwrapped(head.headers.get(NAME)), name)
+
+
+def check_params(head: Head, request: Request, mirror: Mirror) -> None:
+    """The headers repeat the arguments that the tool's schema marks, and nothing else.
+
+    A tool that was never listed is not known here, and its headers are passed on unchecked.
+    """
+    params = request.params if isinstance(request.params, dict) else {}
+    name = params.get("name")
+    if request.method != TOOLS_CALL or not isinstance(name, str):
+        return
+    for path, token in mirror.marked(name).items():
+        header = PARAM + token
+        told = head.headers.get_all(header)
+        if len(told) > 1:
+            raise HeaderMismatch(f"The header {header} stands there twice.")
+        value = value_at(params.get("arguments"), path)
+        meant = None if value is None else as_text(value)
+        if meant is not None and not told:
+            raise HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
+        if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
+            raise HeaderMismatch(f"The header {header} does not say what the request says.")
+
+
+def _repeats(told: str | None, value: Any, meant: str) -> bool:
+    """Whether a header says what an argument says; whole numbers may be written as decimals."""
+    if told == meant:
+        return True
+    number = type(value) in (int, float) and told is not None and _DECIMAL.fullmatch(told)
+    return bool(number) and float(told or 0) == value
 
 
 def _check_same(header: str, told: str | None, meant: Any) -> None:

@@ -32,7 +32,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
 from folkmoot.transports.fronts.carriers import FrontCarrier
-from folkmoot.transports.fronts.heads import EVENTS, check_mirrored
+from folkmoot.transports.fronts.heads import EVENTS, check_mirrored, check_params
 from folkmoot.transports.fronts.refusals import refusal, refused
 from folkmoot.transports.fronts.renaming import (
     ANSWERED_SUBSCRIPTION,
@@ -46,6 +46,7 @@ from folkmoot.transports.fronts.renaming import (
 )
 from folkmoot.transports.fronts.responses import answer, refuse, say
 from folkmoot.transports.fronts.streams import OK, Stream
+from folkmoot.transports.links.mirror import TOOLS_LIST, Mirror
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -92,6 +93,8 @@ class Call(Struct, frozen=True, eq=False):
     stream: Stream
     id: MessageId
     token: MessageId | None
+    lists: bool = False
+    """Whether its answer tells of tools."""
 
 
 class StatelessCarrier(FrontCarrier):
@@ -105,6 +108,8 @@ class StatelessCarrier(FrontCarrier):
         self._open: dict[MessageId, Call] = {}
         self._last = 0
         self._unplaced = False
+        self.mirror = Mirror()
+        """Knows which arguments of the server's tools headers must repeat."""
 
     @property
     def attended(self) -> bool:
@@ -121,7 +126,8 @@ class StatelessCarrier(FrontCarrier):
         changes: dict[Path, Any] = {ID: named}
         if is_message_id(token):
             changes[ASKED_TOKEN] = named
-        self._open[named] = Call(stream, request.id, token if ASKED_TOKEN in changes else None)
+        told = token if ASKED_TOKEN in changes else None
+        self._open[named] = Call(stream, request.id, told, request.method == TOOLS_LIST)
         return renamed(request, changes)
 
     def forget(self, named: MessageId) -> None:
@@ -146,6 +152,8 @@ class StatelessCarrier(FrontCarrier):
         call = None if response.id is None else self._open.pop(response.id, None)
         if call is None:
             return
+        if call.lists:
+            self.mirror.learn(response.result)
         changes: dict[Path, Any] = {ID: call.id}
         if found(response, ANSWERED_SUBSCRIPTION) == response.id:
             changes[ANSWERED_SUBSCRIPTION] = call.id
@@ -241,6 +249,7 @@ class StatelessFront:
             raise NotAcceptable(f"Who listens must accept {EVENTS}.")
         check_mirrored(head, request)
         carrier = self._carried(head)
+        check_params(head, request, carrier.mirror)
         plain = head.json and not (listens and head.events)
         stream = Stream("", plain=plain, events=head.events, resumable=False)
         reader = stream.attach()

@@ -93,29 +93,44 @@ class Mirror:
             elif len(self._tools) < MOST_TOOLS or name in self._tools:
                 self._tools[name] = marked
 
+    def marked(self, tool: str) -> dict[Path, str]:
+        """The arguments of a tool that headers repeat: where they are, and as what."""
+        return self._tools.get(tool, {})
+
     def _params(self, tool: str, arguments: Any) -> dict[str, str]:
         made: dict[str, str] = {}
-        for path, token in self._tools.get(tool, {}).items():
-            value = arguments
-            for part in path:
-                value = value.get(part) if isinstance(value, dict) else None
-            written = _written(value)
+        for path, token in self.marked(tool).items():
+            written = _written(value_at(arguments, path))
             if written is not None:
                 made[PARAM + token] = written
         return made
 
 
-def _written(value: Any) -> str | None:
+def value_at(arguments: Any, path: Path) -> Any:
+    """The argument at a path of properties; None where there is none."""
+    value = arguments
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def as_text(value: Any) -> str | None:
+    """An argument as a header repeats it, before it is encoded; None for what none can repeat."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int | float):
         return None
     try:
-        written = as_value(str(value))
+        return str(value)
     except ValueError:
         # A number of thousands of digits.
         return None
-    return written if len(written) <= LONGEST else None
+
+
+def _written(value: Any) -> str | None:
+    text = as_text(value)
+    written = None if text is None else as_value(text)
+    return written if written is not None and len(written) <= LONGEST else None
 
 
 def _marked(schema: Any) -> Iterator[tuple[Path, str]]:

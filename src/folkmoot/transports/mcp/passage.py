@@ -98,6 +98,11 @@ class Passage:
         """
         return self._backends.settle(request.METHOD, params_of(request), exchange)
 
+    def mirrors(self, name: str) -> bool:
+        """Whether a tool wants some of its arguments repeated in headers."""
+        entry = self._backends.gateway.catalogue.tool(name)
+        return entry is not None and entry.mirrored
+
     async def refuse(
         self, exchange: Exchange, request: Asking, error: FolkmootError, send: Send
     ) -> None:
