@@ -13,6 +13,7 @@ from folkmoot import __version__
 from folkmoot.relay.aside import group
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
+from folkmoot.relay.signin import SignIn
 from folkmoot.relay.status import Status
 from folkmoot.relay.talks import Talks
 from folkmoot.telemetry.metrics import Metrics
@@ -51,8 +52,10 @@ async def listening(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
     async with AsyncExitStack() as stack:
         stack.callback(close, sockets)
         stops = stack.enter_context(ExitStack())
-        endpoints = await _endpoints(proxy, stack, stops)
-        server = _server(proxy, host, sockets, endpoints)
+        target = proxy.upstream.target
+        sign_in = None if target is None else SignIn(target)
+        endpoints = await _endpoints(proxy, stack, stops, sign_in)
+        server = _server(proxy, host, sockets, endpoints, sign_in)
         async with group() as tasks:
             ends = tasks.create_task(proxy.sessions.run())
             serving = tasks.create_task(server.serve())
@@ -67,7 +70,9 @@ async def listening(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
                 ends.cancel()
 
 
-async def _endpoints(proxy: Proxy, stack: AsyncExitStack, stops: ExitStack) -> dict[str, ASGIApp]:
+async def _endpoints(
+    proxy: Proxy, stack: AsyncExitStack, stops: ExitStack, sign_in: SignIn | None
+) -> dict[str, ASGIApp]:
     limits, target = proxy.options.limits, proxy.upstream.target
     more = proxy.options.headers
     front = HttpFront(
@@ -94,11 +99,17 @@ async def _endpoints(proxy: Proxy, stack: AsyncExitStack, stops: ExitStack) -> d
             front=front,
         )
         stops.callback(forwarder.stop)
+        if sign_in is not None:
+            app = sign_in.wrapping(forwarder)
     return {"/mcp": app, "/sse": old, "/messages": old}
 
 
 def _server(
-    proxy: Proxy, host: str, sockets: list[socket.socket], endpoints: dict[str, ASGIApp]
+    proxy: Proxy,
+    host: str,
+    sockets: list[socket.socket],
+    endpoints: dict[str, ASGIApp],
+    sign_in: SignIn | None,
 ) -> HttpServer:
     options = proxy.options
     metrics = Metrics(version=__version__, clock=proxy.steps.clock)
@@ -106,8 +117,9 @@ def _server(
     answers = Answers(plain_page)
     hosts = Hosts(host, "", options.allowed_hosts, options.allowed_origins, advice=ADVICE)
     metrics.watch(lambda: proxy_families(len(sessions), sessions.opened, dict(sessions.ended)))
+    routes = Status(__version__, proxy.sessions, metrics).routes()
     app = http.build(
-        Status(__version__, proxy.sessions, metrics).routes(),
+        [*routes, *(sign_in.routes() if sign_in is not None else ())],
         endpoints={
             path: OriginGuard(each, hosts=hosts, answers=answers)
             for path, each in endpoints.items()

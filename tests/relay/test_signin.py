@@ -1,0 +1,347 @@
+"""Signing in through the proxy: the SDK's client with OAuth, at the SDK's protected server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+import uvicorn
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.oauth2 import AuthorizationCodeResult
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.harness import run
+from tests.relay.standing import Standing, before
+from tests.transports.fronts.played import until
+
+pytestmark = pytest.mark.requirement("proxy.sign-in")
+
+BACK = "http://127.0.0.1:1/back"
+"""Where the browser is led in the end; nobody has to listen there."""
+
+
+class People:
+    """An authorization server's memory. Everyone who comes is let in at once."""
+
+    def __init__(self) -> None:
+        self.clients: dict[str, OAuthClientInformationFull] = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.tokens: dict[str, AccessToken] = {}
+        self.refreshes: dict[str, RefreshToken] = {}
+        self.lasting = 3600
+        self.resources: list[str | None] = []
+        """What codes and tokens were asked for."""
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self.clients[client_info.client_id or ""] = client_info
+
+    async def authorize(self, client: Any, params: AuthorizationParams) -> str:
+        self.resources.append(params.resource)
+        code = AuthorizationCode(
+            code=secrets.token_hex(20),
+            scopes=params.scopes or ["use"],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        self.codes[code.code] = code
+        return construct_redirect_uri(str(params.redirect_uri), code=code.code, state=params.state)
+
+    async def load_authorization_code(self, client: Any, code: str) -> AuthorizationCode | None:
+        return self.codes.get(code)
+
+    async def exchange_authorization_code(self, client: Any, code: AuthorizationCode) -> OAuthToken:
+        del self.codes[code.code]
+        return self._issue(client.client_id, code.scopes, code.resource)
+
+    async def load_refresh_token(self, client: Any, token: str) -> RefreshToken | None:
+        return self.refreshes.get(token)
+
+    async def exchange_refresh_token(
+        self, client: Any, refresh: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        del self.refreshes[refresh.token]
+        return self._issue(client.client_id, scopes or refresh.scopes, refresh.resource)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return self.tokens.get(token)
+
+    async def revoke_token(self, token: Any) -> None:
+        self.tokens.pop(token.token, None)
+
+    def _issue(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
+        token, refresh = secrets.token_hex(20), secrets.token_hex(20)
+        expires = int(time.time()) + self.lasting
+        about: dict[str, Any] = {"client_id": client_id, "scopes": scopes, "resource": resource}
+        self.tokens[token] = AccessToken(token=token, expires_at=expires, **about)
+        self.refreshes[refresh] = RefreshToken(token=refresh, **about)
+        return OAuthToken(
+            access_token=token,
+            expires_in=self.lasting,
+            refresh_token=refresh,
+            scope=" ".join(scopes),
+        )
+
+
+@asynccontextmanager
+async def serving_at(listening: socket.socket, app: Any) -> AsyncIterator[None]:
+    """An ASGI application on a port that is known already."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await until(lambda: server.started)
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+def port() -> tuple[socket.socket, str]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    return listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def protected(people: People) -> AsyncIterator[str]:
+    """A server that takes only tokens for its own address; the address."""
+    listening, origin = port()
+    server = MCPServer(
+        "protected",
+        log_level="ERROR",
+        auth_server_provider=people,  # type: ignore[arg-type]
+        auth=AuthSettings(
+            issuer_url=origin,  # type: ignore[arg-type]
+            resource_server_url=f"{origin}/mcp",  # type: ignore[arg-type]
+            validate_token_resource=True,
+            required_scopes=["use"],
+            client_registration_options=ClientRegistrationOptions(
+                enabled=True, valid_scopes=["use"], default_scopes=["use"]
+            ),
+        ),
+    )
+
+    @server.tool()
+    async def whisper(word: str) -> str:
+        return word.lower()
+
+    async with serving_at(listening, server.streamable_http_app()):
+        yield f"{origin}/mcp"
+
+
+class Browser:
+    """A person with a browser, and what their client keeps."""
+
+    def __init__(self) -> None:
+        self.kept: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+        self.visited: list[str] = []
+        self._came_back: dict[str, list[str]] = {}
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.kept
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.kept = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+    async def visit(self, url: str) -> None:
+        """Follow the way to the authorization server and back."""
+        async with httpx2.AsyncClient(follow_redirects=False, timeout=30) as http:
+            while not url.startswith(BACK):
+                self.visited.append(url)
+                answer = await http.get(url)
+                assert answer.status_code in (302, 307), answer.text
+                url = answer.headers["location"]
+        self._came_back = parse_qs(urlsplit(url).query)
+
+    async def came_back(self) -> AuthorizationCodeResult:
+        found = self._came_back
+        return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
+
+    def signing_in(self, url: str) -> OAuthClientProvider:
+        about = OAuthClientMetadata(
+            client_name="test",
+            redirect_uris=[BACK],  # type: ignore[list-item]
+            grant_types=["authorization_code", "refresh_token"],
+            token_endpoint_auth_method="none",
+        )
+        return OAuthClientProvider(url, about, self, self.visit, self.came_back)
+
+
+async def called(proxy: Standing, browser: Browser, mode: str) -> str:
+    """What the tool answers to someone who signs in if need be."""
+    auth = browser.signing_in(proxy.url)
+    async with (
+        httpx2.AsyncClient(auth=auth, timeout=30) as http,
+        Client(streamable_http_client(proxy.url, http_client=http), mode=mode) as client,
+    ):
+        said = await client.call_tool("whisper", {"word": "HUSH"})
+        return str(said.content[0].text)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str) -> None:
+    async def main() -> None:
+        people, browser = People(), Browser()
+        async with protected(people) as url, before(url) as proxy:
+            assert await called(proxy, browser, mode) == "hush"
+            base = proxy.url.removesuffix("/mcp")
+            assert browser.visited[0].startswith(f"{base}/oauth/0/authorize?")
+            assert people.resources == [url]
+            # Neither code nor token is on the tape, nor is anything of the sign-in.
+            assert {what for _, what in proxy.told()} >= {"tools/call"}
+            # The same again, without the browser.
+            assert await called(proxy, browser, mode) == "hush"
+            assert len(people.resources) == 1
+
+    run(main())
+
+
+def test_an_expired_token_is_renewed_through_the_proxy() -> None:
+    async def main() -> None:
+        people, browser = People(), Browser()
+        people.lasting = 1
+        async with protected(people) as url, before(url) as proxy:
+            assert await called(proxy, browser, "legacy") == "hush"
+            first = browser.kept
+            assert first is not None
+            people.tokens[first.access_token].expires_at = 1
+            people.lasting = 3600
+            form = {
+                "grant_type": "refresh_token",
+                "refresh_token": first.refresh_token or "",
+                "client_id": (browser.client.client_id if browser.client else "") or "",
+                "resource": proxy.url,
+            }
+            base = proxy.url.removesuffix("/mcp")
+            answer = await proxy.http.post(f"{base}/oauth/0/token", data=form)
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["cache-control"] == "no-store"
+            token = people.tokens[answer.json()["access_token"]]
+            assert token.resource == url
+
+    run(main())
+
+
+def test_metadata_name_the_proxy_and_challenges_lead_to_them() -> None:
+    async def main() -> None:
+        async with protected(People()) as url, before(url) as proxy:
+            base, origin = proxy.url.removesuffix("/mcp"), url.removesuffix("/mcp")
+            refused = await proxy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+            assert refused.status_code == 401
+            metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
+            assert f'resource_metadata="{metadata}"' in refused.headers["www-authenticate"]
+            for place in (metadata, metadata.removesuffix("/mcp")):
+                found = (await proxy.http.get(place)).json()
+                assert found["resource"] == proxy.url
+                assert found["authorization_servers"] == [f"{base}/oauth/0"]
+            known = f"{base}/.well-known/oauth-authorization-server"
+            for place, issuer in ((f"{known}/oauth/0", f"{base}/oauth/0"), (known, base)):
+                found = (await proxy.http.get(place)).json()
+                assert found["issuer"] == issuer
+                assert found["token_endpoint"].startswith(f"{base}/oauth/")
+                # What names no resource goes to the authorization server itself.
+                assert found["registration_endpoint"] == f"{origin}/register"
+            for which in ("1", "x", "-1", "999999", "%31"):
+                assert (await proxy.http.get(f"{known}/oauth/{which}")).status_code == 404
+
+    run(main())
+
+
+@asynccontextmanager
+async def telling(metadata: Any, server: Any) -> AsyncIterator[str]:
+    """A server that only tells these metadata of itself and of its authorization server."""
+    listening, origin = port()
+
+    def told(value: Any) -> Any:
+        async def tell(_: Request) -> Response:
+            if value is None:
+                return Response(status_code=404)
+            return JSONResponse(
+                {name: each.replace("ORIGIN", origin) if isinstance(each, str) else each
+                 for name, each in value.items()}
+            )  # fmt: skip
+
+        return tell
+
+    if isinstance(metadata, dict):
+        metadata = {"resource": f"{origin}/mcp", "authorization_servers": [origin], **metadata}
+    app = Starlette(
+        routes=[
+            Route("/.well-known/oauth-protected-resource/mcp", told(metadata)),
+            Route("/.well-known/oauth-authorization-server", told(server)),
+        ]
+    )
+    async with serving_at(listening, app):
+        yield f"{origin}/mcp"
+
+
+def test_an_authorization_server_that_names_itself_in_its_answers_is_left_to_the_client() -> None:
+    server = {
+        "issuer": "ORIGIN",
+        "token_endpoint": "ORIGIN/token",
+        "authorization_response_iss_parameter_supported": True,
+    }
+
+    async def main() -> None:
+        async with telling({}, server) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
+            assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
+            assert found.json()["resource"] == proxy.url
+
+    run(main())
+
+
+def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing() -> None:
+    async def main() -> None:
+        async with telling(None, None) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            for place in ("oauth-protected-resource", "oauth-authorization-server"):
+                assert (await proxy.http.get(f"{base}/.well-known/{place}")).status_code == 404
+        lies = {"issuer": "https://honest.example", "token_endpoint": "file:///etc/passwd"}
+        async with telling({}, lies) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
+            assert token.status_code == 404
+        odd = {"issuer": "ORIGIN", "token_endpoint": "file:///etc/passwd"}
+        async with telling({}, odd) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
+            assert token.status_code == 502
+
+    run(main())
