@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,9 +16,12 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import run, serving
 from tests.mcp_harness import ERAS, MODERN, modern, rpc
+from tests.relay.listening import listening
 from tests.relay.standing import Standing, before
+from tests.testing import small_server
 from tests.transports.links.places import sdk_server
 
 REFUSALS: dict[str, Any] = {
@@ -96,5 +100,66 @@ def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -
             async with client_at(proxy, "handshake") as client:
                 assert (await client.list_tools()).tools
             assert set(seen) == {"handshake"}
+
+    run(main())
+
+
+VERSIONS = {"handshake": "2025-11-25", "stateless": MODERN}
+
+
+async def negotiated(url: str) -> str:
+    """The version that a client of both eras comes to."""
+    async with (
+        httpx2.AsyncClient(verify=False) as http,
+        Client(streamable_http_client(url, http_client=http), mode="auto") as client,
+    ):
+        assert (await client.list_tools()).tools
+        return client.protocol_version
+
+
+@pytest.mark.requirement("proxy.negotiates-as-directly")
+@pytest.mark.parametrize("era", OTHER)
+def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(era: str) -> None:
+    async def main() -> None:
+        async with serving_eras(era) as url, before(url) as proxy:
+            assert await negotiated(url) == VERSIONS[era]
+            assert await negotiated(proxy.url) == VERSIONS[era]
+            # Others before it, whom the proxy helps, make no difference.
+            async with client_at(proxy, OTHER[era]) as client:
+                await check_use(client)
+                assert await negotiated(proxy.url) == VERSIONS[era]
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.negotiates-as-directly")
+def test_before_a_command_too_and_whoever_was_there_first() -> None:
+    async def main() -> None:
+        command = (sys.executable, "-IS", small_server.__file__)
+        async with listening(*command) as proxy:
+            url = f"http://127.0.0.1:{proxy.port}/mcp"
+            assert await negotiated(url) == "2025-11-25"
+            async with (
+                httpx2.AsyncClient() as http,
+                Client(streamable_http_client(url, http_client=http), mode=MODERN) as client,
+            ):
+                assert (await client.list_tools()).tools
+                assert await negotiated(url) == "2025-11-25"
+
+    run(main())
+
+
+def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
+    async def main() -> None:
+        async with (
+            serving_eras("handshake") as url,
+            before(url, discoverable=True) as proxy,
+            before(proxy.url) as passed,
+        ):
+            assert await negotiated(proxy.url) == MODERN
+            assert await negotiated(passed.url) == MODERN
+        command = (sys.executable, "-IS", small_server.__file__)
+        async with listening(*command, options=ProxyOptions(discoverable=True)) as there:
+            assert await negotiated(f"http://127.0.0.1:{there.port}/mcp") == MODERN
 
     run(main())

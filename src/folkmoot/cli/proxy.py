@@ -156,7 +156,8 @@ def proxy(
             interception=Interception(rules, tuple(interceptor or ()), place),
             options=ProxyOptions(
                 limits=limits,
-                eras=eras == "bridge",
+                eras=eras != "pass",
+                discoverable=eras == "always",
                 headers=tuple(pass_header or ()),
                 allowed_hosts=tuple(allow_host or ()),
             ),

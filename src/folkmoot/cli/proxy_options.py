@@ -222,9 +222,10 @@ RoomAsOption = Annotated[
 ErasOption = Annotated[
     str,
     choice(
-        "--eras", "HOW", ("bridge", "pass"),
-        "Translate between clients and servers of different MCP eras (bridge), or pass "
-        "everything unchanged (pass).  [default: bridge]",
+        "--eras", "HOW", ("bridge", "always", "pass"),
+        "Translate between clients and servers of different MCP eras (bridge), also for clients "
+        "that ask which era it is (always), or pass everything unchanged (pass).  "
+        "[default: bridge]",
     ),
 ]  # fmt: skip
 BytesOption = Annotated[

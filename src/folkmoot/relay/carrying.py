@@ -27,8 +27,12 @@ async def carry(
     key: str,
     named: bool = True,
     eras: bool = True,
+    discoverable: bool = False,
 ) -> bool:
     """Carry one conversation until it ends; `key` is what its session is known by.
+
+    With `eras` clients and servers of different eras are bridged; unless the server is to be
+    `discoverable`, it answers `server/discover` itself.
 
     The answer says whether it was the server that ended it, and not the client.
     """
@@ -40,7 +44,9 @@ async def carry(
                 server,
                 Conversation(session),
                 steps,
-                eras=EraBridge(one_client=not client.shared) if eras else NoBridge(),
+                eras=EraBridge(one_client=not client.shared, discoverable=discoverable)
+                if eras
+                else NoBridge(),
                 used=partial(sessions.use, session),
             )
             session.end = pump.end

@@ -62,8 +62,12 @@ REFUSED: Final = 400
 class EraSwitch:
     """Says which messages must be bridged; `bridged` are the sessions that are already."""
 
-    def __init__(self, target: HttpTarget, bridged: Container[str]) -> None:
+    def __init__(
+        self, target: HttpTarget, bridged: Container[str], *, discoverable: bool = False
+    ) -> None:
         self._target = target
+        self._discoverable = discoverable
+        """Whether `server/discover` is answered in the place of a server that does not know it."""
         self._bridged = bridged
         self._only: Era | None = None
         """The one era the server speaks; None while it may speak both."""
@@ -75,7 +79,9 @@ class EraSwitch:
         if (headers.get(SESSION) or "") in self._bridged:
             return True
         era = opening_era(message)
-        if era is Era.STATELESS and not self._known and self._only is None:
+        if isinstance(message, Request) and message.method == DISCOVER and not self._discoverable:
+            return False
+        if era is Era.STATELESS and era not in self._known and self._only is None:
             await self._probe(headers)
         return era is not None and self._only is not None and self._only is not era
 
@@ -99,7 +105,7 @@ class EraSwitch:
     async def _probe(self, headers: Headers) -> None:
         """Ask the server itself, once, with the client's authorization."""
         async with self._probing:
-            if self._known or self._only is not None:
+            if Era.STATELESS in self._known or self._only is not None:
                 return
             try:
                 asking = self._target.ask("POST", own(headers, PROBE), QUESTION)

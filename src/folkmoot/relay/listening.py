@@ -95,7 +95,9 @@ async def _endpoints(
             Talks(proxy.sessions, proxy.steps.clock),
             limits=limits,
             headers=proxy.options.headers,
-            eras=EraSwitch(target, front) if proxy.options.eras else None,
+            eras=EraSwitch(target, front, discoverable=proxy.options.discoverable)
+            if proxy.options.eras
+            else None,
             front=front,
         )
         stops.callback(forwarder.stop)

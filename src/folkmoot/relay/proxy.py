@@ -38,6 +38,8 @@ class ProxyOptions(msgspec.Struct, frozen=True):
     sessions: SessionLimits = SessionLimits()
     eras: bool = True
     """Whether a client and a server of different eras are helped to understand each other."""
+    discoverable: bool = False
+    """Whether `server/discover` is answered in the place of a server that does not know it."""
     headers: tuple[str, ...] = ()
     """Headers of clients that are passed on besides the usual ones."""
     allowed_hosts: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ class Proxy:
             self.sessions,
             key=key,
             eras=self.options.eras,
+            discoverable=self.options.discoverable,
         )
 
     def listening(self, host: str, port: int) -> AbstractAsyncContextManager[str]:

@@ -274,6 +274,34 @@ def test_a_stateless_client_hears_the_log_messages_that_its_requests_want() -> N
     run(main())
 
 
+@pytest.mark.requirement("proxy.negotiates-as-directly")
+@pytest.mark.parametrize(
+    ("serve", "version"), [(serve_handshake, "2025-11-25"), (serve_stateless, "2026-07-28")]
+)
+def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(
+    serve: Any, version: str
+) -> None:
+    async def main() -> None:
+        everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
+        async with Client(between(everything.server, serve, bridge), mode="auto") as client:
+            assert client.protocol_version == version
+            assert text(await client.call_tool("echo", {"text": "a"})) == "a"
+            assert bridge.transparent
+
+    run(main())
+
+
+def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discovered() -> None:
+    async def main() -> None:
+        everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
+        way = between(everything.server, serve_handshake, bridge)
+        async with Client(way, mode="2026-07-28") as client:
+            assert text(await client.call_tool("echo", {"text": "a"})) == "a"
+            assert not bridge.transparent
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("mode", "serve"), [("legacy", serve_handshake), ("2026-07-28", serve_stateless)]
 )

@@ -22,10 +22,19 @@ class EraBridge:
     """Between one client and one server; passes everything on until they prove to differ.
 
     Several clients of the stateless era may share it, under ids that differ. Say `one_client` where
-    there is only one: then a server's question needs no proof of whom it belongs to.
+    there is only one: then a server's question needs no proof of whom it belongs to. A server that
+    is not `discoverable` answers `server/discover` itself, so that a client of both eras finds the
+    one that the server speaks; other requests of the stateless era are bridged all the same.
     """
 
-    def __init__(self, *, one_client: bool = False, token: Callable[[], str] = _TOKEN) -> None:
+    def __init__(
+        self,
+        *,
+        one_client: bool = False,
+        discoverable: bool = True,
+        token: Callable[[], str] = _TOKEN,
+    ) -> None:
+        self._discoverable = discoverable
         self._ids = Ids(token()[:12])
         self._token = token
         self._one_client = one_client
@@ -102,7 +111,11 @@ class EraBridge:
         elif speaks_stateless(message):
             self._client_version = meta_of(message).get(VERSION_KEY)
             self._part = StatelessOpening(
-                self._ids, message, self._token, one_client=self._one_client
+                self._ids,
+                message,
+                self._token,
+                one_client=self._one_client,
+                discoverable=self._discoverable,
             )
         else:
             return [ToServer(message)]

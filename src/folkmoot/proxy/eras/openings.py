@@ -146,13 +146,20 @@ class StatelessOpening(_Opening):
     """A client has sent a request of the stateless era. Others may follow it at once."""
 
     def __init__(
-        self, ids: Ids, request: Request, token: Callable[[], str], *, one_client: bool
+        self,
+        ids: Ids,
+        request: Request,
+        token: Callable[[], str],
+        *,
+        one_client: bool,
+        discoverable: bool,
     ) -> None:
         super().__init__(ids)
         self._meta = meta_of(request)
         self._first = request
         self._token = token
         self._one_client = one_client
+        self._discoverable = discoverable
         self._asked: dict[MessageId, Request] = {}
         self._kept: list[tuple[Request, Response]] = []
         """What was answered with what may only mean that the server knows no such era."""
@@ -215,7 +222,16 @@ class StatelessOpening(_Opening):
             answer
         )
         self._kept.append((request, answer))
+        if self._only_looks(request) and evidence is Evidence.HANDSHAKE:
+            # A client of both eras looks for the one that the server speaks, and goes on in it.
+            self.outcome = Settled.OPEN
+            return self._tell_kept()
         return self._judge(evidence)
+
+    def _only_looks(self, request: Request) -> bool:
+        """Whether all a client has said is `server/discover`, and the server is to answer it."""
+        alone = request is self._first and not self._asked and not self.held
+        return not self._discoverable and request.method == DISCOVER and alone
 
     def _judge(self, evidence: Evidence) -> list[Step]:
         if self._handshake is not None or self._probe is not None:
@@ -251,7 +267,12 @@ class StatelessOpening(_Opening):
         self.server_version = answer.result.get("protocolVersion")
         offered = members_of(self._meta.get(CAPABILITIES_KEY))
         self.outcome = machine = StatelessClient(
-            self._ids, answer.result, offered, self._token, one_client=self._one_client
+            self._ids,
+            answer.result,
+            offered,
+            self._token,
+            one_client=self._one_client,
+            discoverable=self._discoverable or self._one_client,
         )
         steps: list[Step] = [ToServer(Notification(method=INITIALIZED))]
         for request in self._asked.values():

@@ -45,6 +45,7 @@ from folkmoot.proxy.eras.wire import (
     LEVELS,
     LISTEN,
     LOGGED,
+    METHOD_NOT_FOUND,
     NEEDED,
     PING,
     PROGRESS,
@@ -62,6 +63,7 @@ from folkmoot.proxy.eras.wire import (
 
 HOMELESS: Final = frozenset(("notifications/elicitation/complete", "notifications/tasks/status"))
 """What a handshake server tells that has no place in the stateless era."""
+UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
 
 
 class StatelessClient:
@@ -69,7 +71,8 @@ class StatelessClient:
 
     Unless there is `one_client`, a question is passed on only where it can belong to the calls of
     one person, and a log message where it can belong to a single call: what one client's server
-    says must not reach another.
+    says must not reach another. `server/discover` is answered in the server's place where the
+    server is `discoverable`.
     """
 
     def __init__(
@@ -80,8 +83,10 @@ class StatelessClient:
         token: Callable[[], str],
         *,
         one_client: bool,
+        discoverable: bool = True,
     ) -> None:
         self._ids = ids
+        self._discoverable = discoverable
         self._offered = offered
         """The capabilities that the handshake was made with."""
         self._one_client = one_client
@@ -153,6 +158,9 @@ class StatelessClient:
         return steps + unanswered(questions, Refusal.NOT_ANSWERED)
 
     def _discover(self, request: Request) -> list[Step]:
+        if not self._discoverable:
+            # One client of both eras is to find what the others found, whoever came before it.
+            return [ToClient(error_answer(request.id, METHOD_NOT_FOUND, UNDISCOVERED))]
         return [ToClient(Response(id=request.id, result=self._discovered))]
 
     def _call(self, request: Request, person: str) -> list[Step]:
