@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.backends_add import add, remove
+from folkmoot.cli.backends_call import call_backend
 from folkmoot.cli.backends_hub import Reloaded, RunningHub, views_if_running
 from folkmoot.cli.backends_options import BeforeCommand
 from folkmoot.cli.backends_pins import accept, diff
@@ -93,6 +94,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "add": add,
     "remove": remove,
     "test": try_out,
+    "call": call_backend,
     "reload": reload,
     "diff": diff,
     "accept": accept,

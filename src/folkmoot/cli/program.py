@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from folkmoot import __version__
@@ -21,6 +21,7 @@ from folkmoot.cli import (
     backends,
     backup,
     bridge,
+    call,
     config,
     connect,
     doctor,
@@ -93,6 +94,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "grants": grants.grants,
     },
     "Debug and build MCP servers": {
+        "call": call.call,
         "proxy": proxy.app,
         "tape": tape.app,
         "names": names.app,
@@ -154,13 +156,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+CLASSES: dict[str, type[TyperCommand]] = {"call": call.CallCommand}
+"""Those that read their arguments in a way of their own."""
 
 for section in COMMANDS.values():
     for name, what in section.items():
         if isinstance(what, typer.Typer):
             app.add_typer(what, name=name)
         else:
-            app.command(name)(what)
+            app.command(name, cls=CLASSES.get(name))(what)
 
 
 def show_version(wanted: bool) -> None:  # noqa: FBT001

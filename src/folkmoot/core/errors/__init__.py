@@ -55,7 +55,7 @@ FolkmootError
 │   ├── NotSignedIn, CredentialsUnusable, ClientFileUnusable
 │   └── RequestFailed, ToolFailed, AnswerLost, MessageRefused, Replaced, RoomLeft
 ├── CarryError              a message cannot be carried to the other side
-│   ├── TransportClosed, ServerUnreachable, ServerAnswerInvalid, ServerTimeout
+│   ├── TransportClosed, ServerUnreachable, ServerAnswerInvalid, ServerTimeout, ServerRefused
 │   └── Misrouted, TooManyInFlight, RequestCancelled, EraNotBridged
 ├── InvalidName             a name breaks the conventions
 ├── ProjectUnusable         the files of a project cannot be used or changed

@@ -31,6 +31,10 @@ class ServerTimeout(CarryError, code="server_timeout", http=504):
     """The server did not answer in time."""
 
 
+class ServerRefused(CarryError, code="server_refused"):
+    """The server answered a request with an error of its own."""
+
+
 class Misrouted(CarryError, code="misrouted", http=500):
     """A message was given to a side that its direction does not lead to."""
 

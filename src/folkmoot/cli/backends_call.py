@@ -1,0 +1,75 @@
+"""`folkmoot backends call`: use one of the hub's backends by hand, apart from the hub."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from folkmoot.cli.backends_options import NameArgument
+from folkmoot.cli.backends_try import find_spec
+from folkmoot.cli.call import (
+    EraOption,
+    PromptOption,
+    ReadOption,
+    TimeoutOption,
+    Wanted,
+    WholeOption,
+    finish,
+    perform,
+    split,
+)
+from folkmoot.cli.looping import run_until_stopped
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+
+ToolArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TOOL [KEY=VALUE]...]", show_default=False,
+        help="The tool, by the backend's name for it or by the hub's, and what it is called with. "
+        "Without a tool, what the backend offers is listed.",
+    ),
+]  # fmt: skip
+
+
+def call_backend(
+    name: NameArgument,
+    words: ToolArgument = None,
+    read: ReadOption = None,
+    prompt: PromptOption = None,
+    arguments: WholeOption = None,
+    era: EraOption = "auto",
+    timeout: TimeoutOption = 60,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Use a backend by hand: list, call, read.
+
+    Reaches the backend as its settings say, with secrets from your own environment and files; a
+    running hub is not asked, and its rules, rights and audit log have no part in it. A resource is
+    read by the backend's own URI. Ends with 1 when the backend, or its tool, answers with an error.
+    """
+    loaded = settings_from(config, runs=True, data=data)
+    spec = find_spec(loaded, name)
+    tool, pairs = split(words or (), named=prompt is not None or read is not None)
+    wanted = Wanted(
+        tool=tool, pairs=pairs, uri=read, prompt=prompt, whole=arguments, era=era,
+        seconds=timeout, as_json=as_json,
+        own_names=(f"{spec.namespace}:", f"{spec.namespace}_"),
+    )  # fmt: skip
+    wanted.check()
+
+    async def run() -> bool:
+        # Half a second to import, which help and errors need not wait for.
+        from folkmoot.clock import SystemClock
+        from folkmoot.relay.behind import own_files
+        from folkmoot.relay.upstream.connecting import Connecting
+
+        hidden = (*own_files(loaded.settings), *loaded.files)
+        connecting = Connecting(spec, SystemClock(), os.environ, lambda: hidden)
+        return await perform(connecting.link, wanted)
+
+    finish(run_until_stopped(run()))

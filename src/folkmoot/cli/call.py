@@ -1,0 +1,249 @@
+"""`folkmoot call`: use an MCP server by hand: see what it offers, call a tool, read a resource."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from msgspec import Struct
+
+from folkmoot.cli.backends_options import BeforeCommand, command_behind
+from folkmoot.cli.call_arguments import read_arguments
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.looping import run_until_stopped
+from folkmoot.cli.options import JsonOption, choice, number
+from folkmoot.cli.output import complain
+from folkmoot.cli.proxy_options import (
+    HeaderOption,
+    read_header,
+    server_url,
+)
+from folkmoot.cli.show import word
+from folkmoot.cli.text import say_data
+from folkmoot.core.errors import UnknownTool
+
+if TYPE_CHECKING:
+    from folkmoot.cli.call_show import Offer
+    from folkmoot.relay.caller import Caller, Wish
+    from folkmoot.transports.carrier import Connect
+
+WEB: Final = ("http://", "https://")
+
+WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORD", show_default=False,
+        help="The server's URL, unless it is a COMMAND behind --; then the TOOL and what it is "
+        "called with. Without a tool, what the server offers is listed.",
+    ),
+]  # fmt: skip
+ReadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--read", metavar="URI", help="Read this resource instead of calling a tool.",
+        show_default=False,
+    ),
+]  # fmt: skip
+PromptOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prompt", metavar="NAME", help="Get this prompt instead; KEY=VALUE are its arguments.",
+        show_default=False,
+    ),
+]  # fmt: skip
+WholeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--arguments", metavar="JSON", show_default=False,
+        help="All arguments as a JSON object: itself, @FILE, or - for standard input.",
+    ),
+]  # fmt: skip
+EraOption = Annotated[
+    str,
+    choice(
+        "--era", "ERA", ("auto", "stateless", "handshake"),
+        "Which era of MCP to speak.  [default: auto, the newest that the server knows]",
+    ),
+]  # fmt: skip
+TransportOption = Annotated[
+    str,
+    choice(
+        "--transport", "KIND", ("auto", "http", "sse"),
+        "What the server at URL speaks: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
+        "[default: auto, found out]",
+    ),
+]  # fmt: skip
+TimeoutOption = Annotated[
+    int, number("--timeout", 1, 3600, "Wait up to N seconds for each answer.  [default: 60]")
+]
+
+
+class CallCommand(BeforeCommand):
+    """Shows in its usage what the words stand for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """What stands behind the command's name in its usage."""
+        return ["[OPTIONS]", "[URL] [TOOL [KEY=VALUE]...] [-- COMMAND...]"]
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is to be done at a server, and how."""
+
+    tool: str = ""
+    pairs: tuple[str, ...] = ()
+    uri: str | None = None
+    prompt: str | None = None
+    whole: str | None = None
+    era: str = "auto"
+    seconds: int = 60
+    as_json: bool = False
+    own_names: tuple[str, ...] = ()
+    """What may stand before a tool's own name, such as a backend's namespace."""
+
+    def check(self) -> None:
+        """Refuse what says two things, or means nothing."""
+        if sum(map(bool, (self.tool, self.uri, self.prompt))) > 1:
+            raise typer.BadParameter("give a TOOL, or --read, or --prompt")
+        if (self.pairs or self.whole) and not (self.tool or self.prompt):
+            raise typer.BadParameter("arguments are for a tool or a --prompt; give its name first")
+
+
+def call(
+    ctx: typer.Context,
+    words: WordsArgument = None,
+    read: ReadOption = None,
+    prompt: PromptOption = None,
+    arguments: WholeOption = None,
+    era: EraOption = "auto",
+    transport: TransportOption = "auto",
+    header: HeaderOption = None,
+    timeout: TimeoutOption = 60,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Use an MCP server by hand: list, call, read.
+
+    The server is at a URL, or is the COMMAND behind --, which is started and ended. A value is
+    read as the tool's schema wants it; KEY:=JSON sends any JSON. Log messages and progress are
+    shown on standard error. Ends with 1 when the server, or its tool, answers with an error.
+    """
+    command, given = command_behind(ctx), list(words or ())
+    url = ""
+    if not command:
+        if not given or not given[0].startswith(WEB):
+            raise typer.BadParameter("give the server's URL, or its command behind --")
+        url = server_url(given.pop(0))
+    if header and not url:
+        raise typer.BadParameter("--header needs the URL of a server")
+    tool, pairs = split(given, named=prompt is not None or read is not None)
+    wanted = Wanted(
+        tool=tool, pairs=pairs, uri=read, prompt=prompt, whole=arguments, era=era,
+        seconds=timeout, as_json=as_json,
+    )  # fmt: skip
+    wanted.check()
+    headers = tuple(read_header(each) for each in header or ())
+
+    async def run() -> bool:
+        # Half a second to import, which help and errors need not wait for.
+        from folkmoot.clock import SystemClock
+        from folkmoot.relay.assemble import Server
+        from folkmoot.relay.proxy import ProxyOptions
+
+        server = Server(tuple(command), url, transport, headers)  # type: ignore[arg-type]
+        async with server.upstream(SystemClock(), ProxyOptions()) as there:
+            return await perform(there.connect, wanted)
+
+    finish(run_until_stopped(run()))
+
+
+def split(words: Sequence[str], *, named: bool) -> tuple[str, tuple[str, ...]]:
+    """The tool and its arguments; where something else is named, all words are arguments."""
+    if named or not words or "=" in words[0]:
+        return "", tuple(words)
+    return words[0], tuple(words[1:])
+
+
+def finish(done: bool | None) -> None:  # noqa: FBT001
+    """End as what was done says."""
+    if done is None:
+        raise KeyboardInterrupt
+    if not done:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+async def perform(connect: Connect, wanted: Wanted) -> bool:
+    """Do what is wanted at one server; whether the answer was no error."""
+    from folkmoot.cli.call_show import tell_notice, tell_offer, tell_result
+    from folkmoot.relay.caller import calling
+
+    wish: Wish = wanted.era  # type: ignore[assignment]
+    began = time.monotonic()
+    async with calling(
+        connect, era=wish, seconds=float(wanted.seconds), on_notice=tell_notice
+    ) as caller:
+        if not (wanted.tool or wanted.uri or wanted.prompt):
+            offer = await offered(caller)
+            if wanted.as_json:
+                say_data(offer)
+            else:
+                tell_offer(offer, time.monotonic() - began)
+            return True
+        method, params, what = await request_for(caller, wanted)
+        began = time.monotonic()
+        result = await caller.result(method, params)
+        seconds = time.monotonic() - began
+        if wanted.as_json:
+            say_data(result)
+        else:
+            tell_result(result, what, seconds, caller)
+    failed = result.get("isError") is True
+    if failed and not wanted.as_json:
+        complain(f"{word(what)} failed; what it says is above.")
+    return not failed
+
+
+async def offered(caller: Caller) -> Offer:
+    """Everything a server lists; what it does not say it has is not asked for."""
+    from folkmoot.cli.call_show import LISTS, Offer
+
+    found: dict[str, Any] = {}
+    for name, method, member, _ in LISTS:
+        if method.partition("/")[0] in caller.capabilities:
+            found[name] = await caller.listed(method, member)
+    return Offer(
+        server=caller.info,
+        era=caller.era.value,
+        version=caller.version,
+        instructions=caller.instructions,
+        **found,
+    )
+
+
+async def request_for(caller: Caller, wanted: Wanted) -> tuple[str, dict[str, Any], str]:
+    """The request: its method, its params, and what it is about."""
+    if wanted.uri:
+        return "resources/read", {"uri": wanted.uri}, wanted.uri
+    if wanted.prompt:
+        texts: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+        texts["properties"] = {each.partition("=")[0]: {"type": "string"} for each in wanted.pairs}
+        given = read_arguments(wanted.pairs, wanted.whole, texts)
+        return "prompts/get", {"name": wanted.prompt, "arguments": given}, wanted.prompt
+    tools = await caller.listed("tools/list", "tools")
+    tool = found_tool(tools, wanted)
+    schema = tool.get("inputSchema")
+    given = read_arguments(wanted.pairs, wanted.whole, schema if isinstance(schema, dict) else {})
+    return "tools/call", {"name": tool["name"], "arguments": given}, tool["name"]
+
+
+def found_tool(tools: Sequence[dict[str, Any]], wanted: Wanted) -> dict[str, Any]:
+    """The tool that is meant; `UnknownTool` names what is like it."""
+    by_name = {each["name"]: each for each in tools if isinstance(each.get("name"), str)}
+    for prefix in ("", *wanted.own_names):
+        if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in by_name:
+            return by_name[name]
+    near = difflib.get_close_matches(wanted.tool, by_name, n=3)
+    like = f" Did you mean {' or '.join(map(word, near))}?" if near else ""
+    raise UnknownTool(f"The server has no tool {word(wanted.tool)}.{like}")

@@ -1,0 +1,195 @@
+"""Caller: a plain client of one server, in whichever era the server speaks.
+
+It asks one thing after the other and offers nothing to be asked for. The commands with which people
+try a server by hand are made of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any, Final, Literal, TypeAlias
+
+from folkmoot import __version__
+from folkmoot.core.errors import ServerRefused, ServerTimeout, ServerUnreachable, TransportClosed
+from folkmoot.core.message import ErrorObject, Notification, Request, Response, same_id
+from folkmoot.core.session import Era
+from folkmoot.proxy.eras.detection import Evidence, answer_to_discover
+from folkmoot.proxy.eras.wire import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    DISCOVER,
+    HANDSHAKE_VERSION,
+    INITIALIZE,
+    INITIALIZED,
+    LEVEL_KEY,
+    METHOD_NOT_FOUND,
+    PING,
+    SERVER_KEY,
+    STATELESS_VERSION,
+    VERSION_KEY,
+    error_answer,
+    members_of,
+)
+from folkmoot.transports.carrier import Carrier, Connect
+
+Wish: TypeAlias = Literal["auto", "handshake", "stateless"]
+"""Which era is to be spoken; `auto` is the newest that the server knows."""
+
+PROBE_SECONDS: Final = 10.0
+"""How long a server may take to answer `server/discover` before it is taken for an older one."""
+MOST_PAGES: Final = 1_000
+INFO: Final = {"name": "folkmoot", "version": __version__}
+TOKEN: Final = "progressToken"  # noqa: S105 - it names a request
+
+
+class Caller:
+    """One conversation with a server; `calling` opens it."""
+
+    era = Era.HANDSHAKE
+    version = ""
+
+    def __init__(
+        self, server: Carrier, seconds: float, on_notice: Callable[[Notification], None]
+    ) -> None:
+        self._server = server
+        self._seconds = seconds
+        self._on_notice = on_notice
+        self._ids = count(1)
+        self.info: dict[str, Any] = {}
+        """What the server says it is."""
+        self.capabilities: dict[str, Any] = {}
+        self.instructions = ""
+
+    async def open(self, wish: Wish) -> None:
+        """Agree on a version; raises what keeps the two from it."""
+        if wish != "handshake" and await self._discover(only=wish == "stateless"):
+            return
+        params = {"protocolVersion": HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": INFO}
+        found = await self.result(INITIALIZE, params)
+        self.version = str(found.get("protocolVersion", ""))
+        self._know(found, found.get("serverInfo"))
+        await self._say(Notification(method=INITIALIZED))
+
+    async def result(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The result of a request; `ServerRefused` is the server's own error."""
+        response = await self.ask(method, params or {})
+        if isinstance(response.error, ErrorObject):
+            raise refused(response.error)
+        return members_of(response.result)
+
+    async def listed(self, method: str, member: str) -> list[dict[str, Any]]:
+        """All that a list holds, page by page."""
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            page = await self.result(method, params)
+            items = page.get(member)
+            found += [each for each in items if type(each) is dict] if type(items) is list else []
+            cursor = page.get("nextCursor")
+            if type(cursor) is not str or cursor == params.get("cursor"):
+                break
+            params = {"cursor": cursor}
+        return found
+
+    async def ask(
+        self, method: str, params: dict[str, Any], seconds: float | None = None
+    ) -> Response:
+        """The answer to a request, whatever it is."""
+        limit = self._seconds if seconds is None else seconds
+        request = Request(id=next(self._ids), method=method, params=params)
+        request = self._dressed(request)
+        try:
+            async with asyncio.timeout(limit):
+                await self._server.send(request)
+                return await self._answer_to(request)
+        except TimeoutError:
+            raise ServerTimeout(f"The server did not answer {method} in {limit:g} s.") from None
+        except TransportClosed:
+            raise ServerUnreachable(f"The server ended before it answered {method}.") from None
+
+    async def _answer_to(self, request: Request) -> Response:
+        while True:
+            message = await self._server.receive()
+            if isinstance(message, Response):
+                if same_id(message.id, request.id):
+                    return message
+            elif isinstance(message, Request):
+                await self._server.send(unoffered(message))
+            else:
+                self._on_notice(message)
+
+    async def _say(self, message: Notification) -> None:
+        try:
+            await self._server.send(message)
+        except TransportClosed:
+            raise ServerUnreachable("The server ended before it was asked anything.") from None
+
+    async def _discover(self, *, only: bool) -> bool:
+        """Whether the server speaks the stateless era; it must, where that is the only one."""
+        self.era, self.version = Era.STATELESS, STATELESS_VERSION
+        seconds = self._seconds if only else min(PROBE_SECONDS, self._seconds)
+        try:
+            answer = await self.ask(DISCOVER, {}, seconds)
+        except ServerTimeout:
+            if only:
+                raise
+            answer = error_answer(None, METHOD_NOT_FOUND, "The server does not answer.")
+        if answer_to_discover(answer) is Evidence.STATELESS and type(answer.result) is dict:
+            meta = members_of(answer.result.get("_meta"))
+            self._know(answer.result, meta.get(SERVER_KEY))
+            return True
+        if only and isinstance(answer.error, ErrorObject):
+            raise refused(answer.error)
+        if only:
+            raise ServerRefused("The server does not speak the stateless era.")
+        self.era, self.version = Era.HANDSHAKE, ""
+        return False
+
+    def _know(self, found: dict[str, Any], info: Any) -> None:
+        self.info = members_of(info)
+        self.capabilities = members_of(found.get("capabilities"))
+        told = found.get("instructions")
+        self.instructions = told if type(told) is str else ""
+
+    def _dressed(self, request: Request) -> Request:
+        """A request with what its era wants it to say of itself."""
+        meta: dict[str, Any] = {}
+        if request.method not in (INITIALIZE, DISCOVER):
+            meta[TOKEN] = request.id
+        if self.era is Era.STATELESS:
+            meta |= {VERSION_KEY: self.version, CLIENT_KEY: INFO, CAPABILITIES_KEY: {}}
+            if request.method != DISCOVER:
+                meta[LEVEL_KEY] = "info"
+        params = {**members_of(request.params), **({"_meta": meta} if meta else {})}
+        return Request(id=request.id, method=request.method, params=params)
+
+
+@asynccontextmanager
+async def calling(
+    connect: Connect,
+    *,
+    era: Wish = "auto",
+    seconds: float = 60.0,
+    on_notice: Callable[[Notification], None] = lambda _: None,
+) -> AsyncIterator[Caller]:
+    """A client of one server, while entered; `seconds` bounds each answer."""
+    async with connect() as server:
+        caller = Caller(server, seconds, on_notice)
+        await caller.open(era)
+        yield caller
+
+
+def refused(error: ErrorObject) -> ServerRefused:
+    """A server's error as one of ours."""
+    data = error.data if type(error.data) is dict else {}
+    return ServerRefused(f"The server says: {error.message} ({error.code})", told=data)
+
+
+def unoffered(request: Request) -> Response:
+    """The answer to what a server asks of a client that offers nothing."""
+    if request.method == PING:
+        return Response(id=request.id, result={})
+    return error_answer(request.id, METHOD_NOT_FOUND, "This client answers no questions.")

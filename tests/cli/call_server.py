@@ -1,0 +1,109 @@
+"""A small MCP server without any library, of one era or of both, which starts at once.
+
+    python call_server.py handshake|stateless|silent
+
+A silent one says nothing to `server/discover`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+INFO = {"name": "harbour\x1b[2J", "version": "2"}
+CAPABILITIES = {"tools": {}, "resources": {}, "prompts": {}}
+TIDE = {
+    "type": "object",
+    "properties": {
+        "port": {"type": "string"},
+        "hours": {"type": "integer"},
+        "exact": {"type": ["boolean", "null"]},
+        "more": {},
+    },
+    "required": ["port"],
+}
+TOOLS = [
+    {"name": "tide", "description": "High water.\n\nMore.", "inputSchema": TIDE},
+    {"name": "noisy", "inputSchema": {"type": "object"}},
+    {"name": "fail", "inputSchema": {"type": "object"}},
+    {"name": "refuse", "inputSchema": {"type": "object"}},
+    {"name": "picture", "inputSchema": {"type": "object"}},
+]
+LISTS: dict[str, Any] = {
+    "resources/list": {"resources": [{"uri": "harbour://log", "name": "log"}]},
+    "resources/templates/list": {"resourceTemplates": []},
+    "prompts/list": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]},
+}
+
+
+def say(**members: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **members}) + "\n")
+    sys.stdout.flush()
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
+    token = params.get("_meta", {}).get("progressToken")
+    if name == "noisy":
+        say(id="q", method="elicitation/create", params={})
+        answer = json.loads(sys.stdin.readline())
+        say(method="notifications/message", params={"level": "info", "data": "dredging\x07"})
+        told = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+        say(method="notifications/progress", params=told)
+        return {"result": text(f"asked, and got {answer['error']['code']}")}
+    if name == "fail":
+        return {"result": text("no water", isError=True)}
+    if name == "refuse":
+        return {"error": {"code": -32602, "message": "Not today."}}
+    if name == "picture":
+        image = {"type": "image", "mimeType": "image/png", "data": "A" * 4096}
+        link = {"type": "resource_link", "uri": "harbour://log", "name": "log"}
+        return {"result": {"content": [image, link]}}
+    arguments = params.get("arguments")
+    return {"result": text(json.dumps(arguments), structuredContent=arguments)}
+
+
+def answer(method: str, params: dict[str, Any], era: str) -> dict[str, Any] | None:
+    stateless = VERSION in params.get("_meta", {})
+    if method == "initialize" and era != "stateless":
+        version = {"protocolVersion": "2025-11-25", "serverInfo": INFO}
+        return {"result": {**version, "capabilities": CAPABILITIES}}
+    if method == "server/discover" and era == "stateless":
+        meta = {"io.modelcontextprotocol/serverInfo": INFO}
+        versions = {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
+        return {"result": {**versions, "_meta": meta, "ttlMs": 0, "cacheScope": "private"}}
+    if method == "server/discover" and era == "silent":
+        return None
+    if stateless is not (era == "stateless"):
+        return {"error": {"code": -32601, "message": "Method not found"}}
+    if method == "tools/list":
+        # In two pages.
+        first = "cursor" not in params
+        page = {"tools": TOOLS[:1] if first else TOOLS[1:]}
+        return {"result": {**page, "nextCursor": "2"} if first else page}
+    if method in LISTS:
+        return {"result": LISTS[method]}
+    if method == "resources/read":
+        return {"result": {"contents": [{"uri": params["uri"], "text": '{"calm": true}'}]}}
+    if method == "prompts/get":
+        said = {"type": "text", "text": f"Greet {params['arguments']['who']}"}
+        return {"result": {"messages": [{"role": "user", "content": said}]}}
+    return call(params["name"], params)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" in asked and "method" in asked:
+            told = answer(asked["method"], asked.get("params", {}), sys.argv[1])
+            if told is not None:
+                say(id=asked["id"], **told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""`folkmoot call` and `folkmoot backends call`: a server used by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+
+from folkmoot.cli.call_arguments import read_arguments
+from folkmoot.cli.exits import ExitCode
+from folkmoot.relay import caller
+from tests.cli import call_server
+from tests.cli.conftest import Ran
+from tests.cli.terminal import Terminal
+from tests.forge import forked
+from tests.harness import run
+from tests.relay.listening import listening
+
+pytestmark = pytest.mark.requirement("proxy.call-by-hand")
+
+Run = Callable[..., Ran]
+PATH = str(Path(call_server.__file__))
+ERAS = ("handshake", "stateless")
+
+
+def start(era: str) -> list[str]:
+    return [sys.executable, "-IS", PATH, era]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_without_a_tool_everything_a_server_offers_is_listed(folkmoot: Run, era: str) -> None:
+    ran = folkmoot("call", "--", *start(era))
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "tool  tide     port= [hours=integer] [exact=boolean|null] [more=]  High water.",
+        "tool  noisy",
+        "tool  fail",
+        "tool  refuse",
+        "tool  picture",
+        "resource  harbour://log",
+        "prompt  greet  [who=]",
+    ]
+    version = {"handshake": "2025-11-25", "stateless": "2026-07-28"}[era]
+    assert ran.err.startswith(f"harbour\\x1b[2J 2: {era} era ({version}), reached in ")
+    told = json.loads(folkmoot("call", "--json", "--", *start(era)).out)
+    assert (told["era"], told["version"], len(told["tools"])) == (era, version, 5)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_tool_is_called_with_values_as_its_schema_wants_them(folkmoot: Run, era: str) -> None:
+    given = ["port=12", "hours=3", "exact=null", "more=[1]", 'x:="7"']
+    ran = folkmoot("call", "tide", *given, "--", *start(era))
+    assert (ran.code, ran.err) == (0, "")
+    wanted = {"port": "12", "hours": 3, "exact": None, "more": [1], "x": "7"}
+    assert json.loads(ran.out) == wanted
+    whole = folkmoot("call", "tide", "--arguments", '{"port": "Rye", "hours": 1}', "hours=2",
+                     "--json", "--", *start(era))  # fmt: skip
+    assert json.loads(whole.out)["structuredContent"] == {"port": "Rye", "hours": 2}
+
+
+def test_resources_are_read_and_prompts_got(folkmoot: Run) -> None:
+    read = folkmoot("call", "--read", "harbour://log", "--", *start("stateless"))
+    assert read.out == '[harbour://log -]\n{\n  "calm": true\n}\n'
+    got = folkmoot("call", "--prompt", "greet", "who=1", "--", *start("handshake"))
+    assert got.out == "user:\n  Greet 1\n"
+    shown = folkmoot("call", "picture", "--", *start("handshake"))
+    assert shown.out == "[image image/png, 3.0 KiB]\n[link harbour://log log]\n"
+
+
+def test_what_a_server_says_and_asks_meanwhile_is_told_and_refused(folkmoot: Run) -> None:
+    ran = folkmoot("call", "noisy", "--", *start("handshake"))
+    assert ran.out == "asked, and got -32601\n"
+    assert ran.err == "info: dredging\\x07\n1 of 2 half\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["fail"], 1, "fail failed; what it says is above."),
+        (["refuse"], 1, "The server says: Not today. (-32602)"),
+        (["tid"], 1, "The server has no tool tid. Did you mean tide?"),
+        (["tide", "hours=soon"], 2, "hours must be of type integer, not 'soon'; hours:=JSON"),
+        (["tide", "nonsense"], 2, "an argument must be KEY=VALUE, not 'nonsense'"),
+        (["tide", "x:=nonsense"], 2, "x:= must be followed by JSON, not 'nonsense'"),
+        (["tide", "--arguments", "[]"], 2, "--arguments must be a JSON object, @FILE or -"),
+        (["tide", "--arguments", "@none"], 2, "No such file or directory: none"),
+        (["port=Rye"], 2, "arguments are for a tool or a --prompt"),
+        (["tide", "--read", "x"], 2, "arguments are for a tool or a --prompt"),
+        (["--read", "x", "--prompt", "y"], 2, "give a TOOL, or --read, or --prompt"),
+        (["--era", "stateless"], 1, "The server says: Method not found (-32601)"),
+        (["--header", "a: b"], 2, "--header needs the URL of a server"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_is_told_in_a_line(
+    folkmoot: Run, words: list[str], code: int, said: str
+) -> None:
+    ran = folkmoot("call", *words, "--", *start("handshake"))
+    assert ran.code == code
+    assert said in ran.err.splitlines()[0]
+
+
+def test_a_server_that_cannot_be_had_is_told_in_a_line(folkmoot: Run) -> None:
+    for words, code, said in (
+        (["--", "no-such-server"], 1, "no-such-server cannot be started"),
+        (["--", sys.executable, "-IS", "-c", ""], 1, "The server ended before it answered"),
+        (["http://127.0.0.1:9/mcp"], 1, "cannot be reached: connection refused"),
+        (["127.0.0.1:9"], ExitCode.USAGE, "give the server's URL, or its command behind --"),
+        ([], ExitCode.USAGE, "give the server's URL, or its command behind --"),
+    ):
+        ran = folkmoot("call", *words)
+        assert (ran.code, ran.out) == (code, "")
+        assert said in ran.err
+
+
+def test_a_server_that_is_silent_to_discovery_is_an_older_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from folkmoot.clock import SystemClock
+    from folkmoot.relay.assemble import Server
+    from folkmoot.relay.proxy import ProxyOptions
+
+    monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
+
+    async def main() -> None:
+        server = Server(tuple(start("silent")))
+        async with (
+            server.upstream(SystemClock(), ProxyOptions()) as there,
+            caller.calling(there.connect) as one,
+        ):
+            assert one.version == "2025-11-25"
+            assert len(await one.listed("tools/list", "tools")) == 5
+
+    run(main())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_server_over_http_is_used_in_the_era_it_speaks(
+    era: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    async def main() -> None:
+        async with listening(*start(era)) as proxy:
+            url = f"http://127.0.0.1:{proxy.port}/mcp"
+            done = await asyncio.to_thread(
+                forked.run, ["call", url, "tide", "port=Rye"], cwd=tmp_path, env=environment,
+                timeout=60,
+            )  # fmt: skip
+            assert json.loads(done.stdout) == {"port": "Rye"}, done.stderr
+            listed = await asyncio.to_thread(
+                forked.run, ["call", url, "--json"], cwd=tmp_path, env=environment, timeout=60
+            )
+            assert json.loads(listed.stdout)["era"] == era
+
+    run(main())
+
+
+def test_a_backend_is_used_by_its_own_names_and_the_hubs(folkmoot: Run, tmp_path: Path) -> None:
+    command = json.dumps(start("handshake"))
+    (tmp_path / "config.toml").write_text(f"[backends.tides]\ncommand = {command}\n")
+    config = ["--config", "config.toml"]
+    for name in ("tide", "tides:tide", "tides_tide"):
+        ran = folkmoot("backends", "call", "tides", name, "port=Rye", *config)
+        assert (ran.code, json.loads(ran.out)) == (0, {"port": "Rye"}), ran.err
+    assert "harbour://log" in folkmoot("backends", "call", "tides", *config).out
+    none = folkmoot("backends", "call", "nobody", "x", *config)
+    assert (none.code, none.out) == (1, "")
+    assert "The settings have no backend nobody." in none.err
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_on_a_terminal_things_stand_below_each_other_and_fit(
+    columns: int, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    env = {**environment, "TERM": "xterm", "NO_COLOR": "1"}
+    arguments = ["call", "--", *start("handshake")]
+    with Terminal(arguments, env=env, cwd=tmp_path, columns=columns, rows=40) as terminal:
+        terminal.wait_for("greet")
+        assert terminal.process.wait(60) == 0
+        rows = [row.rstrip() for row in terminal.rows if row.strip()]
+    at = rows.index("Tools:")
+    takes = "    port= [hours=integer] [exact=boolean|null] [more=]"
+    wrapped = ["    port= [hours=integer]", "    [exact=boolean|null] [more=]"]
+    wanted = [takes] if columns == 80 else wrapped
+    assert rows[at + 1 : at + 3 + len(wanted)] == ["  tide", *wanted, "    High water."]
+    assert {"Resources:", "Prompts:"} <= set(rows)
+
+
+def test_arguments_may_stand_in_a_file_or_on_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1, "b": 2}')
+    schema = {"properties": {"n": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}
+    assert read_arguments(["b=3"], f"@{tmp_path / 'a.json'}", {}) == {"a": 1, "b": 3}
+    assert read_arguments(["n=3"], None, schema) == {"n": 3}
+    assert read_arguments(["n=true"], None, schema) == {"n": "true"}
+    assert read_arguments(["n={}"], None, schema) == {"n": "{}"}
+    with pytest.raises(typer.BadParameter):
+        read_arguments([], '{"a": 1, "a": 2}', {})
