@@ -251,3 +251,44 @@ def test_held_messages_are_shown_below_each_other_on_a_terminal(
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["7/1  tools/call rm", "  → server, for 4 s, by ask: Why?"]
     assert shown[2:] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
+
+
+@pytest.mark.requirement("proxy.held-told", "proxy.held-edited")
+def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "rules.toml").write_text(
+        '[[rule]]\nname = "ask"\nwhen = { type = "request", tool = "rm" }\n'
+        'action = "hold"\nreason = "Sure?"\n'
+    )
+    server = SERVER.replace('"result": {}', '"result": asked.get("params", {})')
+    env = {**environment, "XDG_RUNTIME_DIR": str(tmp_path)}
+    call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+            "params": {"name": "rm", "arguments": {"path": "/"}}}  # fmt: skip
+    with Forked(
+        ["proxy", "--rules", "rules.toml", "--", sys.executable, "-IS", "-c", server],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(call) + "\n")
+        process.stdin.flush()
+        said = process.stderr.readline()
+        found = re.fullmatch(r"Held (\d+/1), tools/call rm → server, by ask: Sure\?\n", said)
+        assert found, said
+        decide = f"  Decide with: folkmoot proxy held release|drop {found[1]}\n"
+        assert process.stderr.readline() == decide
+        call["params"] = {"name": "rm", "arguments": {"path": "/tmp/x"}}
+        (tmp_path / "m.json").write_text(json.dumps(call))
+        ran = forked.run(
+            ["proxy", "held", "release", found[1], "--with", "m.json"],
+            cwd=tmp_path, env=env, timeout=60,
+        )  # fmt: skip
+        assert ran.stdout == f"Released {found[1]} with your changes.\n", ran.stderr
+        assert json.loads(process.stdout.readline())["result"] == call["params"]
+        assert process.stderr.readline() == f"{found[1]} tools/call rm: released.\n"

@@ -7,7 +7,8 @@ import json
 import os
 import socket
 import stat
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from folkmoot.control import ControlServer
 from folkmoot.control.held import held_commands
 from folkmoot.control.proxies import proxy_socket, running_proxies, runtime_folder
 from folkmoot.core.errors import CommandInvalid, DataFolderUnwritable, MessageDropped
-from folkmoot.core.message import Notification
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.message import Notification, members
 from folkmoot.core.verdict import CONTINUE, Block, Hold
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView
+from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
@@ -38,6 +40,7 @@ class Waits:
         self.held = HeldMessages(self.clock, most=most)
         self.told: list[tuple[str, int]] = []
         self.held.subscribe(lambda change, view: self.told.append((change, view.id)))
+        self.on_released: Callable[[Any], None] = lambda _: None
         self._tasks = tasks
 
     async def hold(self, message: Any = None, *way: Any, **more: Any) -> asyncio.Task[str]:
@@ -50,7 +53,9 @@ class Waits:
 
     async def _one(self, message: Any, way: Any, hold: Hold) -> str:
         try:
-            await self.held.hold(envelope(message, *way), "ask first", hold)
+            edited = await self.held.hold(envelope(message, *way), "ask first", hold)
+            if edited is not None:
+                self.on_released(edited)
         except MessageDropped as error:
             return error.message
         return "released"
@@ -269,3 +274,153 @@ def test_the_folder_of_sockets_is_private(tmp_path: Path) -> None:
     assert runtime_folder({"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/folkmoot")
     assert runtime_folder({"XDG_STATE_HOME": "/s"}) == Path("/s/folkmoot/run")
     assert runtime_folder({}).is_relative_to(Path.home())
+
+
+EDITED = {"name": "delete", "arguments": {"path": "/tmp/x"}}
+
+
+def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
+    return {**members(message), **changes}
+
+
+@pytest.mark.requirement("proxy.held-edited")
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"id": 99}, "The id and the method"),
+        ({"id": "1"}, "The id and the method"),
+        ({"method": "tools/list"}, "The id and the method"),
+        ({"jsonrpc": "1.0"}, "is not valid"),
+        ({"params": 7}, "is not valid"),
+        ({"result": {}}, "is not valid"),
+    ],
+)
+def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
+    wrong: dict[str, Any], why: str
+) -> None:
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            message = call("delete")
+            waiting = await waits.hold(message)
+            with pytest.raises(CommandInvalid, match=why):
+                waits.held.release(1, with_changes(message, **wrong))
+            assert len(waits.held) == 1
+            waits.held.release(1, with_changes(message, params=EDITED))
+            assert await waiting == "released"
+
+    run(main())
+
+
+def never(path: str) -> str:
+    return (
+        f'[[rule]]\nname = "never {path}"\nwhen = {{ path = "$.params.arguments.path", '
+        f'is = "{path}" }}\naction = "block"\n'
+    )
+
+
+@pytest.mark.requirement("proxy.held-edited")
+def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_held_it() -> None:
+    ask = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
+    earlier = loaded(never("/first"))
+    rules = loaded(never("/before") + ask + never("/behind"))
+
+    async def main() -> None:
+        held = HeldMessages(Clock())
+        chain = Chain([*earlier.interceptors, *rules.interceptors], held)
+
+        def release(change: str, view: HeldView) -> None:
+            if change == "held":
+                message = held.envelope(view.id).message
+                wanted = {"name": "delete", "arguments": {"path": paths[-1]}}
+                held.release(view.id, with_changes(message, params=wanted))
+
+        held.subscribe(release)
+        paths: list[str] = []
+        for path, by in (("/x", ""), *((f"/{each}", each) for each in ("first", "before"))):
+            paths.append(path)
+            ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
+            assert isinstance(ruling.verdict, Block) is bool(by)
+            assert not by or ruling.by == f"never /{by}"
+            assert ruling.waited is not None
+            assert (ruling.waited.by, ruling.changed) == ("ask", True)
+            assert ruling.envelope.message.params["arguments"] == {"path": path}
+        paths.append("/behind")
+        ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
+        assert isinstance(ruling.verdict, Block)
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.held-edited")
+def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all() -> None:
+    with pytest.raises(CommandInvalid, match="never edited"):
+        edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
+
+
+@pytest.mark.requirement("proxy.held-edited")
+def test_the_command_line_shows_edits_and_releases_a_message(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import pathlib, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        'path.write_text(path.read_text().replace("/etc", "/tmp"))\n'
+    )
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -IS {editor}")
+
+    async def main() -> None:
+        async with proxies(folder, 4711) as (waits,):
+            for _ in range(3):
+                await waits.hold(call("delete", {"path": "/etc"}))
+            message = json.loads((await held("show", "1")).output)
+            assert message["params"]["arguments"] == {"path": "/etc"}
+            gone: list[Any] = []
+            waits.on_released = gone.append
+            released = await held("release", "1", "--edit")
+            assert released.output == "Released 4711/1 with your changes.\n"
+            message["params"]["arguments"]["path"] = "/var"
+            (tmp_path / "m.json").write_text(json.dumps(message))
+            released = await held("release", "2", "--with", str(tmp_path / "m.json"))
+            assert released.output == "Released 4711/2 with your changes.\n"
+            assert [each.params["arguments"]["path"] for each in gone] == ["/tmp", "/var"]
+            for source, why in (("{", "is not valid JSON"), ("[]", "JSON"), ('{"id": 1}', "valid")):
+                (tmp_path / "m.json").write_text(source)
+                wrong = await held("release", "3", "--with", str(tmp_path / "m.json"))
+                assert wrong.exit_code != 0
+                assert why in f"{wrong.output}{wrong.exception}"
+            assert (await held("release", "3", "--with", str(tmp_path / "no"))).exit_code == 2
+            monkeypatch.setenv("EDITOR", "true")
+            same = await held("release", "3", "--edit")
+            assert "Nothing was changed, so 4711/3 is still held." in str(same.exception)
+            monkeypatch.setenv("EDITOR", "no-such-editor")
+            none = await held("release", "3", "--edit")
+            assert "no-such-editor" in str(none.exception)
+            assert [view.id for view in waits.held.list()] == [3]
+            waits.held.release(3)
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.held-told")
+def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            waits.held.subscribe(proxy_held.tell_held)
+            await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
+            waits.held.drop(1)
+            await waits.hold()
+            waits.held.release(2)
+
+    run(main())
+    name = f"{os.getpid()}/1"
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        f"Held {name}, tools/call delete → server, by ask first: Really\\x1b[2J?",
+        f"  Decide with: folkmoot proxy held release|drop {name}",
+        f"{name} tools/call delete: dropped.",
+    ]

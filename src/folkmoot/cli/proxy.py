@@ -12,7 +12,7 @@ from folkmoot.cli.credentials import read_keyring
 from folkmoot.cli.looping import announce, host_and_port, run_until_stopped, tell_waiting
 from folkmoot.cli.options import LogFormatOption, LogLevelOption, check_place, settings_from
 from folkmoot.cli.output import complain
-from folkmoot.cli.proxy_held import held
+from folkmoot.cli.proxy_held import held, tell_held
 from folkmoot.cli.proxy_options import (
     AllowHostOption,
     BestEffortOption,
@@ -161,6 +161,7 @@ def proxy(
                 headers=tuple(pass_header or ()),
                 allowed_hosts=tuple(allow_host or ()),
             ),
+            on_held=tell_held,
         ) as made:
             tell_where(record, made.steps.recorder)
             if address is None:

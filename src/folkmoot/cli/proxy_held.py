@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -11,8 +16,9 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from folkmoot.cli.call_arguments import pretty
 from folkmoot.cli.options import JsonOption, settings_from
-from folkmoot.cli.output import aligned, duration, on_terminal, say
+from folkmoot.cli.output import aligned, complain, duration, on_terminal, say
 from folkmoot.cli.running import ANSWER_SECONDS, check_entry, understood
 from folkmoot.cli.show import word
 from folkmoot.cli.text import say_data
@@ -21,6 +27,11 @@ from folkmoot.datafolder import Paths
 
 ID = re.compile(r"(?:([0-9]{1,10})/)?([0-9]{1,15})")
 INDENT = "  "
+BECAME = {
+    "released": "released",
+    "dropped": "dropped",
+    "gone": "nobody waits for it any more",
+}
 ARROWS = {"client_to_server": "→ server", "server_to_client": "→ client"}
 
 HubDataOption = Annotated[
@@ -42,6 +53,20 @@ ReasonOption = Annotated[
     typer.Option(
         "--reason", metavar="TEXT", help="Why; the one who waits for the message reads it.",
         show_default=False,
+    ),
+]  # fmt: skip
+
+EditOption = Annotated[
+    bool,
+    typer.Option(
+        "--edit", help="Edit the message first, in $VISUAL or $EDITOR.", show_default=False
+    ),
+]
+WithOption = Annotated[
+    str | None,
+    typer.Option(
+        "--with", metavar="FILE", show_default=False,
+        help="Let the message in this JSON file go on in its place; - is standard input.",
     ),
 ]  # fmt: skip
 
@@ -68,6 +93,12 @@ class HeldAnswer(Struct, frozen=True):
     """All that one proxy holds."""
 
     held: list[Held]
+
+
+class ShowAnswer(Struct, frozen=True):
+    """One held message, whole."""
+
+    message: dict[str, Any]
 
 
 class Place(NamedTuple):
@@ -112,17 +143,40 @@ def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> Non
             say(line)
 
 
+@held.command("show")
+def held_show(which: IdArgument, data: HubDataOption = None) -> None:
+    """Show the whole of a held message, as JSON."""
+    place, number = found(which, data)
+    say_data(message_of(place, number))
+
+
 @held.command("release")
 def held_release(
-    which: IdArgument, data: HubDataOption = None, *, as_json: JsonOption = False
+    which: IdArgument,
+    replacement: WithOption = None,
+    data: HubDataOption = None,
+    *,
+    edit: EditOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Release a held message."""
+    """Release a held message, as it is or edited.
+
+    An edited message keeps its id and its method. What is not a valid message is refused, and the
+    message stays held. The rules that checked it before check it again.
+    """
+    if edit and replacement is not None:
+        raise typer.BadParameter("give either --edit or --with")
     place, number = found(which, data)
-    answer = ask(place, "held.release", {"id": number})
+    if edit:
+        answer = release_edited(place, number)
+    else:
+        wanted = {} if replacement is None else {"message": read_message(replacement)}
+        answer = ask(place, "held.release", {"id": number, **wanted})
     if as_json:
         say_data(answer)
     else:
-        say(f"Released {place.name(number)}.")
+        changed = " with your changes" if edit or replacement is not None else ""
+        say(f"Released {place.name(number)}{changed}.")
 
 
 @held.command("drop")
@@ -140,6 +194,76 @@ def held_drop(
         say_data(answer)
     else:
         say(f"Dropped {place.name(number)}.")
+
+
+def message_of(place: Place, number: int) -> dict[str, Any]:
+    """A held message itself."""
+    return understood(ask(place, "held.show", {"id": number}), ShowAnswer).message
+
+
+def release_edited(place: Place, number: int) -> Any:
+    """Have a message edited until it can go on; one that is not saved stays held."""
+    text = pretty(message_of(place, number))
+    while True:
+        edited = in_editor(text)
+        if edited == text:
+            raise CommandFailed(f"Nothing was changed, so {place.name(number)} is still held.")
+        text = edited
+        try:
+            wanted = {"id": number, "message": as_message(text)}
+            return ask(place, "held.release", wanted)
+        except (CommandInvalid, typer.BadParameter) as error:
+            complain(getattr(error, "message", str(error)))
+            if not typer.confirm("Edit it again?", default=True, err=True):
+                raise CommandFailed(f"{place.name(number)} is still held.") from None
+
+
+def in_editor(text: str) -> str:
+    """A text as someone leaves it in their editor."""
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "message.json"
+        path.write_text(text + "\n")
+        try:
+            subprocess.run([*shlex.split(chosen), str(path)], check=True)  # noqa: S603 - theirs
+        except (OSError, ValueError, subprocess.CalledProcessError):
+            raise CommandFailed(f"The editor could not be used: {chosen}. Set $EDITOR.") from None
+        return path.read_text().removesuffix("\n")
+
+
+def read_message(source: str) -> dict[str, Any]:
+    """A message in a file, or on standard input."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).expanduser().read_text()
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "is not text"
+        raise typer.BadParameter(f"--with: {source}: {why}") from None
+    return as_message(text)
+
+
+def as_message(text: str) -> dict[str, Any]:
+    """The JSON object that someone wrote."""
+    from folkmoot.core import strict
+    from folkmoot.core.errors import MessageError
+
+    try:
+        return strict.decode_object(text.encode())
+    except (MessageError, UnicodeError) as error:
+        why = getattr(error, "message", "it is not text")
+        raise typer.BadParameter(f"the edited message is not valid JSON: {why}") from None
+
+
+def tell_held(change: str, message: Any) -> None:
+    """Say on standard error that this proxy holds a message, and what became of one."""
+    name = f"{os.getpid()}/{message.id}"
+    what = word(" ".join(filter(None, (message.method or message.type, message.tool))))
+    if change != "held":
+        say(f"{name} {what}: {BECAME[change]}.", err=True)
+        return
+    why = f": {word(message.reason)}" if message.reason else "."
+    arrow = ARROWS.get(message.direction, message.direction)
+    say(f"Held {name}, {what} {arrow}, by {word(message.rule)}{why}", err=True)
+    say(f"{INDENT}Decide with: folkmoot proxy held release|drop {name}", err=True)
 
 
 def places(data: str | None) -> list[Place]:

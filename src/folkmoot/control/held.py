@@ -9,17 +9,27 @@ from msgspec import Meta
 
 from folkmoot.control.commands import NoArguments, convert
 from folkmoot.control.wire import Command, Progress
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import members
 from folkmoot.proxy.held import HeldMessages
 
 HELD_LIST = "held.list"
+HELD_SHOW = "held.show"
 HELD_RELEASE = "held.release"
 HELD_DROP = "held.drop"
 
 
-class ReleaseArguments(msgspec.Struct, forbid_unknown_fields=True):
+class ShowArguments(msgspec.Struct, forbid_unknown_fields=True):
     """Which message."""
 
     id: int
+
+
+class ReleaseArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """Which message, and what is to go on in its place."""
+
+    id: int
+    message: dict[str, Any] | None = None
 
 
 class DropArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,10 +47,15 @@ def held_commands(held: HeldMessages) -> dict[str, Command]:
         return {"held": held.list()}
 
     async def release(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
-        return {"released": held.release(convert(arguments, ReleaseArguments).id)}
+        given = convert(arguments, ReleaseArguments)
+        return {"released": held.release(given.id, given.message)}
+
+    async def show(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
+        message = held.envelope(convert(arguments, ShowArguments).id).message
+        return {"message": message.members if type(message) is McpxMessage else members(message)}
 
     async def drop(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
         given = convert(arguments, DropArguments)
         return {"dropped": held.drop(given.id, given.reason)}
 
-    return {HELD_LIST: list_held, HELD_RELEASE: release, HELD_DROP: drop}
+    return {HELD_LIST: list_held, HELD_SHOW: show, HELD_RELEASE: release, HELD_DROP: drop}

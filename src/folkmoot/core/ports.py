@@ -182,8 +182,11 @@ class Interceptor(Protocol):
 class Holding(Protocol):
     """Keeps messages until someone decides."""
 
-    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
-        """Return when the message is released; raise `MessageDropped` when it is dropped."""
+    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> Any:
+        """Return when the message is released; raise `MessageDropped` when it is dropped.
+
+        What is returned goes on in its place, if whoever released it edited it; else None.
+        """
         ...
 
 

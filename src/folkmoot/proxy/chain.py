@@ -10,7 +10,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,10 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
+Rest: TypeAlias = Callable[[MessageEnvelope[Any]], Awaitable["Ruling"]]
+"""Goes on with a message that has waited, as it is by now."""
+
+
 class Ruling(msgspec.Struct, frozen=True, gc=False):
     """How far a message came: the envelope now, and the last word about it.
 
@@ -47,7 +51,7 @@ class Ruling(msgspec.Struct, frozen=True, gc=False):
     """Who spoke the last word, or changed the message last."""
     changed: bool = False
     place: int = 0
-    rest: Callable[[], Awaitable[Ruling]] | None = None
+    rest: Rest | None = None
     """How the one who has it wait goes on with it, where that one is a list of its own."""
     waited: Wait | None = None
     """What it has waited for: a decision, if anyone held it."""
@@ -105,24 +109,32 @@ class Chain:
     async def settle(self, ruling: Ruling) -> Ruling:
         """Wait as a ruling says, and go on, as often as it takes."""
         while isinstance(verdict := ruling.verdict, Delay | Hold):
+            by, waited = ruling.by, ruling.waited
             try:
                 if isinstance(verdict, Hold):
-                    await self._hold(ruling, verdict)
+                    ruling = await self._hold(ruling, verdict)
                 else:
                     await asyncio.sleep(verdict.seconds)
             except FolkmootError as error:
                 return msgspec.structs.replace(ruling, verdict=Block(error))
-            waited = ruling.waited
             if waited is None or isinstance(verdict, Hold):
-                waited = Wait(verdict, ruling.by)
+                waited = Wait(verdict, by)
+            if isinstance(ruling.verdict, Block | Mock):
+                return msgspec.structs.replace(ruling, waited=waited)
             onward = await self._go_on(msgspec.structs.replace(ruling, verdict=CONTINUE))
             ruling = msgspec.structs.replace(onward, waited=waited)
         return ruling
 
-    async def _hold(self, ruling: Ruling, hold: Hold) -> None:
+    async def _hold(self, ruling: Ruling, hold: Hold) -> Ruling:
+        """Wait for a decision; a message that was edited is shown to earlier guards again."""
         if self._holding is None:
             raise BlockedByInterceptor(f"{ruling.by} holds the message, and nobody can decide.")
-        await self._holding.hold(ruling.envelope, ruling.by, hold)
+        edited = await self._holding.hold(ruling.envelope, ruling.by, hold)
+        if edited is None:
+            return ruling
+        envelope = ruling.envelope.with_message(edited)
+        stopped = await self._shown_again(envelope, ruling.place)
+        return stopped or msgspec.structs.replace(ruling, envelope=envelope, changed=True)
 
     async def _go_on(self, ruling: Ruling) -> Ruling:
         envelope, by, changed, rest = ruling.envelope, ruling.by, ruling.changed, ruling.rest
@@ -152,12 +164,12 @@ class Chain:
 async def ruled(
     interceptor: Interceptor,
     envelope: MessageEnvelope[Any],
-    rest: Callable[[], Awaitable[Ruling]] | None = None,
+    rest: Rest | None = None,
 ) -> Ruling:
     """How far a message comes with one interceptor, from the beginning or where it had it wait."""
     if isinstance(interceptor, Nested):
         try:
-            return await (rest() if rest is not None else interceptor.judge(envelope))
+            return await (interceptor.judge if rest is None else rest)(envelope)
         except Exception as error:  # noqa: BLE001 - told by what stops the message
             return Ruling(envelope, failure(interceptor.name, error), interceptor.name)
     verdict = await heard(interceptor, envelope)

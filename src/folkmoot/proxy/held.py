@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import CommandInvalid, MessageDropped
+from folkmoot.core.errors import CommandInvalid, MessageDropped, MessageError
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import Request, Response, members
+from folkmoot.core.message import Request, Response, members, message_from, same_id
 from folkmoot.core.ports import Clock
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.interceptors.view import CALL, TYPES, context_of, method_of, root_of
@@ -54,7 +54,7 @@ Listener: TypeAlias = Callable[[Change, HeldView], None]
 class _Held(msgspec.Struct, eq=False):
     view: HeldView
     envelope: MessageEnvelope[Any]
-    decided: asyncio.Future[None]
+    decided: asyncio.Future[Any]
 
 
 class HeldMessages:
@@ -70,18 +70,21 @@ class HeldMessages:
     def __len__(self) -> int:
         return len(self._held)
 
-    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
-        """Return when the message is released; raise `MessageDropped` when it is dropped."""
+    async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> Any:
+        """Return when the message is released; raise `MessageDropped` when it is dropped.
+
+        The answer is the message as someone edited it, or None.
+        """
         if len(self._held) >= self._most:
             raise MessageDropped(f"{self._most} messages are held already, so this one is dropped.")
         self._last += 1
-        decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         view = seen(self._last, self._clock.now(), envelope, by, hold)
         self._held[view.id] = held = _Held(view, envelope, decided)
         self._tell("held", view)
         try:
             async with asyncio.timeout(hold.seconds):
-                await decided
+                return await decided
         except TimeoutError:
             if decided.done() and not decided.cancelled():
                 # Someone decided in the very moment in which the time was over.
@@ -102,11 +105,15 @@ class HeldMessages:
         """A held message itself."""
         return self._find(held_id).envelope
 
-    def release(self, held_id: int) -> HeldView:
-        """Let a message go on."""
+    def release(self, held_id: int, message: dict[str, Any] | None = None) -> HeldView:
+        """Let a message go on, or in its place what someone made of it.
+
+        Raises `CommandInvalid` for what is another message; then the held one stays held.
+        """
         held = self._find(held_id)
+        edited = None if message is None else edit(held.envelope.message, message)
         del self._held[held_id]
-        held.decided.set_result(None)
+        held.decided.set_result(edited)
         self._tell("released", held.view)
         return held.view
 
@@ -161,6 +168,20 @@ def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold:
         until=None if hold.seconds is None else now + hold.seconds,
         preview=preview(message),
     )
+
+
+def edit(message: Any, wanted: dict[str, Any]) -> Any:
+    """A held message as someone wants it to go on: its id, its type and its method stay."""
+    if isinstance(message, McpxMessage):
+        raise CommandInvalid("A room's message can be released or dropped, and never edited.")
+    try:
+        edited = message_from(wanted)
+    except MessageError as error:
+        raise CommandInvalid(f"The edited message is not valid: {error.message}") from None
+    same = type(edited) is type(message) and method_of(edited) == method_of(message)
+    if not same or not same_id(getattr(edited, "id", None), getattr(message, "id", None)):
+        raise CommandInvalid("The id and the method of a held message cannot be edited.")
+    return edited
 
 
 def preview(message: Any) -> str:

@@ -15,7 +15,7 @@ from folkmoot.control.held import held_commands
 from folkmoot.control.proxies import proxy_socket
 from folkmoot.core.transport import Headers
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.held import HeldMessages
+from folkmoot.proxy.held import HeldMessages, Listener
 from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.tape import Side, TapeRecorder
@@ -105,12 +105,18 @@ async def assembled(
     recording: Recording | None = None,
     interception: Interception | None = None,
     options: ProxyOptions | None = None,
+    on_held: Listener | None = None,
 ) -> AsyncIterator[Proxy]:
-    """The proxy, while entered; what was begun is ended in order."""
+    """The proxy, while entered; what was begun is ended in order.
+
+    `on_held` is told of each message that is held, and of what becomes of it.
+    """
     recording, interception = recording or Recording(), interception or Interception()
     options = options or ProxyOptions()
     async with AsyncExitStack() as stack:
         held = HeldMessages(clock)
+        if on_held is not None:
+            held.subscribe(on_held)
         interceptors = await intercepting(interception, held, clock, stack)
         failed: asyncio.Future[TapeUnwritable] = asyncio.get_running_loop().create_future()
         recorder = None

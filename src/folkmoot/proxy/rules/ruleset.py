@@ -166,9 +166,21 @@ class RuleSet(Nested):
             rest = None
             if isinstance(verdict, Delay | Hold):
                 going = Ruling(view.envelope, CONTINUE, by, changed)
-                rest = partial(self._go_on, bucket, view, place + 1, going)
+                rest = partial(self._resume, bucket, view, place + 1, going)
             return Ruling(view.envelope, verdict, step.name, changed, rest=rest)
         return Ruling(view.envelope, CONTINUE, by, changed)
+
+    async def _resume(
+        self, bucket: Bucket, view: View, first: int, so_far: Ruling, envelope: MessageEnvelope[Any]
+    ) -> Ruling:
+        """Go on with a message that has waited, and may have been edited meanwhile."""
+        if envelope.message is not view.message:
+            view = view.changed(envelope.message)
+            stopped = shown(bucket[:first], view)
+            if stopped is not None:
+                return stopped
+            so_far = Ruling(view.envelope, CONTINUE, bucket[first - 1].name, changed=True)
+        return await self._go_on(bucket, view, first, so_far)
 
 
 def shown(bucket: Bucket, view: View) -> Ruling | None:
