@@ -92,6 +92,31 @@ def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
             assert shown.wait(60) == 0
 
 
+def test_the_last_messages_are_shown_before_what_comes(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    def said(studio: Studio, number: int) -> None:
+        studio.tool(number, "echo", f"answer {number}")
+        studio.recorder.commit()
+
+    with recording(tmp_path / "t.jsonl") as studio:
+        for number in range(1, 6):
+            said(studio, number)
+        shown = Forked(
+            ["tape", "show", "-f", "--last", "2", "--direction", "server", "t.jsonl"],
+            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with shown:
+            for number in (4, 5):
+                assert line_of(shown.stdout).endswith(f"answer {number}\n")
+            said(studio, 6)
+            assert line_of(shown.stdout).endswith("answer 6\n")
+            studio.recorder.close()
+            assert line_of(shown.stdout) == ""
+            assert shown.wait(60) == 0
+
+
 def test_little_is_decompressed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tape.jsonl.zst"
     with recording(path) as studio:

@@ -42,9 +42,38 @@ def test_each_finding_is_a_line_with_file_and_number(here: Run, tape: Path) -> N
 
 
 def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:
-    assert here("diff", "a.jsonl", "a.jsonl") == (0, "", "The tapes are equal.\n")
+    ran = here("diff", "a.jsonl", "a.jsonl")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("The tapes are equal.\nLatencies")
     told = json.loads(here("diff", "--json", "a.jsonl", "a.jsonl").out)
-    assert told == {"same": True, "changes": []}
+    assert (told["same"], told["changes"]) == (True, [])
+
+
+def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(
+    here: Run, tmp_path: Path
+) -> None:
+    for name, took in (("a", (0.01, 0.03, 2.0)), ("b", (0.2, 0.4, 1.0))):
+        with recording(tmp_path / f"{name}.jsonl") as studio:
+            studio.tool(1, "echo", "x", took=took[0], n=1)
+            studio.tool(2, "echo", "x", took=took[1], n=2)
+            studio.tool(3, "slow", name, took=took[2])
+    ran = here("diff", "a.jsonl", "b.jsonl")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "tools/call slow: the answer differs  (5/5)  2.00 s → 1.00 s"
+    assert ran.err.splitlines() == [
+        "1 difference.",
+        "Latencies (medians in A and B):",
+        "  tools/call slow  2.00 s   1.00 s  2.0x faster   1 call",
+        "  tools/call echo  20.0 ms  300 ms  15.0x slower  2 calls",
+    ]
+    told = json.loads(here("diff", "a.jsonl", "b.jsonl", "--json").out)
+    assert (told["changes"][0]["seconds_a"], told["changes"][0]["seconds_b"]) == (2.0, 1.0)
+    assert [(each["name"], each["calls"]) for each in told["latencies"]] == [
+        ("slow", 1),
+        ("echo", 2),
+    ]
+    same = here("diff", "a.jsonl", "b.jsonl", "--ignore", "$..text")
+    assert (same.code, same.out) == (0, "")
 
 
 def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
@@ -75,7 +104,7 @@ def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
         "tools/call b: only in B  (8)",
         '    {"name":"b","arguments":{"n":1}}',
     ]
-    assert ran.err == "6 differences.\n"
+    assert ran.err.startswith("6 differences.\nLatencies")
     ignored = here("diff", "a.jsonl", "b.jsonl", "--ignore", "$..text", "--json")
     assert len(json.loads(ignored.out)["changes"]) == 5
 

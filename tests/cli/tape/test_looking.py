@@ -151,6 +151,21 @@ def test_numbers_fit_the_terminal(on_terminal: Run, tape: Path, command: str, co
     assert "20" in shown
 
 
+def test_answers_that_took_longer_are_found_with_their_requests(here: Run, tmp_path: Path) -> None:
+    with recording(tmp_path / "s.jsonl") as studio:
+        for number, took in enumerate((0.1, 0.5, 0.501, 3.0), 1):
+            studio.tool(number, f"tool{number}", "x", took=took)
+        studio.say(TO_SERVER, {"id": 9, "method": "ping"})
+    for text, found in (
+        ("500ms", [6, 8]), ("0.5", [6, 8]), ("0.5s", [6, 8]), ("0", [2, 4, 6, 8]),
+        ("1 s", [8]), ("1min", []),
+    ):  # fmt: skip
+        ran = here("show", "s.jsonl", "--slower-than", text, "--json")
+        assert [json.loads(line)["seq"] for line in ran.out.splitlines()] == found, text
+    pairs = here("show", "s.jsonl", "--slower-than", "1s", "--pairs").out.splitlines()
+    assert ["tool4" in line for line in pairs] == [True, True]
+
+
 def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("hello\n")
     for command in ("show", "stats", "export"):
@@ -167,8 +182,9 @@ def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path) -> 
         (["--kind", "mcp..x"], "is no capability pattern"),
         (["--direction", "up"], "must be client or server, not 'up'"),
         (["--limit", "0"], "must be a whole number from 1"),
-        (["--follow", "--pairs"], "--follow cannot be combined with --pairs or --last"),
+        (["--follow", "--pairs"], "--follow and --pairs cannot be combined"),
         (["--last", "1", "--limit", "1"], "--limit and --last cannot be combined"),
+        (["--slower-than", "soon"], "must be a time such as 500ms or 2s, not 'soon'"),
     ],
 )
 def test_a_wrong_option_is_told_in_a_line(

@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from folkmoot.cli.output import say
+from folkmoot.cli.output import aligned, say
 from folkmoot.cli.tape.paper import Paper, cut
-from folkmoot.cli.tape.words import label, number
+from folkmoot.cli.tape.words import label, lapse, number
 from folkmoot.cli.text import escape_json, one_line, say_data
-from folkmoot.proxy.tape.compare import Change, Recording, compare
+from folkmoot.proxy.tape.compare import Change, Latency, Recording, compare, latencies
 from folkmoot.proxy.tape.diff import Difference
 from folkmoot.proxy.tape.reader import follow_lines
 
@@ -22,6 +22,10 @@ MOST: Final = 20
 LONGEST: Final = 200
 BEFORE: Final = 15
 """Characters that are shown before two long texts begin to differ."""
+NOTICED: Final = 0.001
+"""Seconds below which nobody notices how long an answer took."""
+SIMILAR: Final = 1.1
+SAME, UNKNOWN = "the same", "-"
 
 WORDS: Final = {
     "answer": "the answer differs",
@@ -40,19 +44,52 @@ class Answer(msgspec.Struct, frozen=True):
 
     same: bool
     changes: list[Change]
+    latencies: list[Latency]
 
 
 def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
     """Tell in what two tapes differ; whether they are the same."""
     first, second = Recording(follow_lines(a)), Recording(follow_lines(b))
     changes = list(compare(first, second, ignore))
+    took = latencies(first, second)
     if as_json:
-        say_data(Answer(not changes, changes))
-    elif changes:
+        say_data(Answer(not changes, changes, took))
+        return not changes
+    if changes:
         tell(changes)
     else:
         say("The tapes are equal.", err=True)
+    tell_latencies(took)
     return not changes
+
+
+def tell_latencies(took: Sequence[Latency]) -> None:
+    """How long calls took on either tape, the greatest change first; it is no difference."""
+    rows = [
+        (
+            label(each.method, each.name),
+            lapse(each.a),
+            lapse(each.b),
+            factor(each.a, each.b),
+            number(each.calls, "call"),
+        )
+        for each in took[:MOST]
+    ]
+    if not rows:
+        return
+    say("Latencies (medians in A and B):", err=True)
+    for row in aligned(rows):
+        say(f"  {row}", err=True)
+    if len(took) > MOST:
+        say(f"  and {len(took) - MOST:,} more; --json has all", err=True)
+
+
+def factor(a: float, b: float) -> str:
+    """How much slower or faster B is, where that can be told."""
+    if min(a, b) <= 0 or max(a, b) < NOTICED:
+        return UNKNOWN
+    times = b / a if b >= a else a / b
+    return SAME if times < SIMILAR else f"{times:.1f}x {'slower' if b >= a else 'faster'}"
 
 
 def tell(changes: Sequence[Change]) -> None:
@@ -74,6 +111,9 @@ def told(change: Change, paper: Paper) -> Iterator[str]:
         words = f"{change.outcome_a} in A, {change.outcome_b} in B"
     numbers = "/".join(str(seq) for seq in (change.a, change.b) if seq is not None)
     where = f"  ({numbers})" if numbers else ""
+    a, b = change.seconds_a, change.seconds_b
+    if a is not None and b is not None and factor(a, b) not in (SAME, UNKNOWN):
+        where += f"  {lapse(a)} {paper.glyphs.to_server} {lapse(b)}"
     yield paper.fitted([(what, "bold"), (f": {words}", "yellow"), (where, "dim")])
     if change.params is not UNSET:
         yield paper.fitted([("    ", ""), (shown(change.params, paper.glyphs.cut), "")])

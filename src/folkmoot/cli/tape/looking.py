@@ -22,6 +22,7 @@ from folkmoot.cli.tape.options import (
     PairsOption,
     PathsArgument,
     SessionOption,
+    SlowerOption,
     TapeArgument,
     TapesArgument,
     TextOption,
@@ -52,6 +53,7 @@ def show(
     to: ToOption = None,
     limit: LimitOption = None,
     last: LastOption = None,
+    slower_than: SlowerOption = None,
     *,
     errors: ErrorsOption = False,
     pairs: PairsOption = False,
@@ -68,11 +70,11 @@ def show(
     A tape can be shown while it is being recorded. With --json, each message is a JSON object on
     one line.
     """
-    if follow and (pairs or last):
-        raise typer.BadParameter("--follow cannot be combined with --pairs or --last")
+    if follow and pairs:
+        raise typer.BadParameter("--follow and --pairs cannot be combined")
     if last and limit:
         raise typer.BadParameter("--limit and --last cannot be combined")
-    from folkmoot.cli.tape.showing import Reel, show_reel
+    from folkmoot.cli.tape.showing import Reel, from_the_last, show_reel
     from folkmoot.proxy.tape.wanted import Wanted
 
     wanted = Wanted.of(
@@ -84,7 +86,10 @@ def show(
         session=session or "",
         first=first or 0,
         last=to,
+        slower=slower_than,
     )
+    if follow and last:
+        wanted, last = from_the_last(file, wanted, last), None
     reel = Reel(file, follow=follow)
     show_reel(reel, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,8 @@ SAYERS = {
 }
 MOST = 999_999_999
 FORMS = ("json", "har", "markdown")
+SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?(ms|s|min|)")
+UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}
 
 
 def _words(name: str, metavar: str, what: str, check: Any) -> Any:
@@ -47,6 +50,14 @@ def _place(text: str) -> None:
 
 def _anything(_: str) -> None:
     pass
+
+
+def span(text: Any) -> float:
+    """A time span in seconds: `500ms`, `2s`, or a number of seconds."""
+    found = SPAN.fullmatch(str(text))
+    if found is None:
+        raise typer.BadParameter(f"must be a time such as 500ms or 2s, not {text!r}")
+    return float(found[1]) * UNITS[found[2]]
 
 
 def places(name: str, what: str) -> Any:
@@ -102,6 +113,14 @@ ErrorsOption = Annotated[
         "--errors", help="Only errors, failed tools and blocked messages.", show_default=False
     ),
 ]
+SlowerOption = Annotated[
+    float | None,
+    typer.Option(
+        "--slower-than", metavar="TIME", parser=span, show_default=False,
+        help="Only answers that took longer, such as 500ms or 2s; with --pairs, their requests "
+        "too.",
+    ),
+]  # fmt: skip
 SessionOption = Annotated[
     str | None,
     typer.Option(
@@ -112,7 +131,10 @@ SessionOption = Annotated[
 FromOption = Annotated[int | None, number("--from", 0, MOST, "Start at message number N.")]
 ToOption = Annotated[int | None, number("--to", 0, MOST, "Stop at message number N.")]
 LimitOption = Annotated[int | None, number("--limit", 1, MOST, "Show at most N.")]
-LastOption = Annotated[int | None, number("--last", 1, 100_000, "Show only the last N.")]
+LastOption = Annotated[
+    int | None,
+    number("--last", 1, 100_000, "Show only the last N; with --follow, those and what comes."),
+]
 PairsOption = Annotated[
     bool,
     typer.Option(

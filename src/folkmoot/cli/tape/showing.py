@@ -43,6 +43,12 @@ def show_reel(
         say("No message matches." if reel.seen else "The tape has no messages.", err=True)
 
 
+def from_the_last(path: Path, wanted: Wanted, count: int) -> Wanted:
+    """The same, beginning with the last few that are on the tape by now."""
+    found = deque(chosen(Reel(path, follow=False).moments(), wanted, pairs=False), count)
+    return msgspec.structs.replace(wanted, first=found[0].seq) if found else wanted
+
+
 class Reel:
     """The lines of one tape, and what is to be said around its messages."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -42,6 +43,8 @@ class Call(msgspec.Struct):
     """The result or the error that came."""
     outcome: str = "no answer"
     """How it ended, in a word or with the number of the error."""
+    seconds: float | None = None
+    """How long the answer took."""
 
     @property
     def about(self) -> tuple[bool, str, str]:
@@ -59,6 +62,7 @@ class Call(msgspec.Struct):
     def answered(self, answer: Moment) -> None:
         """Take the answer."""
         error = answer.members.get("error")
+        self.seconds = None if answer.answer is None else answer.answer.seconds
         if "error" in answer.members:
             code = error.get("code") if isinstance(error, dict) else "?"
             self.said, self.outcome = {"error": error}, f"error {code}"
@@ -82,6 +86,19 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """In what they differ: `recorded` is on the first tape, `live` on the second."""
     params: Any = UNSET
     """With what was called what stands on one tape only."""
+    seconds_a: float | None = None
+    """How long the answer took on the first tape; this makes no difference by itself."""
+    seconds_b: float | None = None
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """How long the answers to one method or tool took on both tapes: medians, in seconds."""
+
+    method: str
+    name: str
+    calls: int
+    a: float
+    b: float
 
 
 class Recording:
@@ -135,6 +152,20 @@ def compare(a: Recording, b: Recording, ignore: Sequence[str] = ()) -> Iterator[
         yield _only("only_b", call)
 
 
+def latencies(a: Recording, b: Recording) -> list[Latency]:
+    """How long the calls that are on both tapes took there, by what is called."""
+    pairs, _ = _aligned(a.calls, b.calls, one_key=a.key == b.key)
+    took: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for ours, theirs in pairs:
+        if theirs is not None and ours.seconds is not None and theirs.seconds is not None:
+            took[ours.method, ours.name].append((ours.seconds, theirs.seconds))
+    found = []
+    for (method, name), times in took.items():
+        one, other = zip(*times, strict=True)
+        found.append(Latency(method, name, len(times), median(one), median(other)))
+    return sorted(found, key=lambda each: -abs(each.b - each.a))
+
+
 class _Comparison:
     def __init__(self, ignore: Sequence[str], *, one_key: bool) -> None:
         self._ignore = ignore
@@ -157,15 +188,16 @@ class _Comparison:
         _, method, name = a.about
         seqs = a.seq, b.seq
         outcomes = a.outcome, b.outcome
+        took: dict[str, Any] = {"seconds_a": a.seconds, "seconds_b": b.seconds}
         asked = self._differ({"params": a.params}, {"params": b.params})
         if asked:
-            yield Change("arguments", method, name, *seqs, differences=asked)
+            yield Change("arguments", method, name, *seqs, differences=asked, **took)
         ignored = (TOOLS,) if method == "tools/list" else ()
         found = self._differ(a.said, b.said, ignored)
         if outcomes[0] != outcomes[1]:
-            yield Change("outcome", method, name, *seqs, *outcomes, found)
+            yield Change("outcome", method, name, *seqs, *outcomes, found, **took)
         elif found:
-            yield Change("answer", method, name, *seqs, *outcomes, found)
+            yield Change("answer", method, name, *seqs, *outcomes, found, **took)
 
     def _differ(self, a: Any, b: Any, ignored: Sequence[str] = ()) -> tuple[Difference, ...]:
         ignore = (*self._ignore, *ignored)

@@ -27,6 +27,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """How the session's id begins."""
     first: int = 0
     last: int | None = None
+    slower: float | None = None
+    """Only answers that took longer, in seconds."""
 
     @classmethod
     def of(
@@ -40,11 +42,12 @@ class Wanted(msgspec.Struct, frozen=True):
         session: str = "",
         first: int = 0,
         last: int | None = None,
+        slower: float | None = None,
     ) -> Wanted:
         """Conditions as people write them. Raises `CapabilityError` for what is no kind."""
         return cls(
             tuple(map(glob, methods)), tuple(map(capability, kinds)), direction, text.lower(),
-            errors, session, first, last,
+            errors, session, first, last, slower,
         )  # fmt: skip
 
     def meets(self, moment: Moment) -> bool:
@@ -55,11 +58,16 @@ class Wanted(msgspec.Struct, frozen=True):
             and (self.last is None or line.seq <= self.last)
             and (self.direction is None or line.direction is self.direction)
             and (not self.errors or moment.failed)
+            and (self.slower is None or self._took_longer(moment))
             and (not self.session or (line.session.id or "").startswith(self.session))
             and (not self.methods or any(each.matches(moment.method) for each in self.methods))
             and (not self.kinds or self._of_kind(moment))
             and (not self.text or self._says(moment))
         )
+
+    def _took_longer(self, moment: Moment) -> bool:
+        took = None if moment.answer is None else moment.answer.seconds
+        return took is not None and self.slower is not None and took > self.slower
 
     def _of_kind(self, moment: Moment) -> bool:
         kind = kind_of(moment)
