@@ -14,7 +14,9 @@ from folkmoot.transports.websocket import LinkLimits
 
 if TYPE_CHECKING:
     from folkmoot.settings import Settings
+    from folkmoot.settings.model import RateSettings
 
+SECONDS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 RECORDED_BYTES: Final = 16_384
 """A stranger's body at a hub that records: all of it is searched for secrets, while everyone waits.
@@ -27,17 +29,23 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
     if settings.rate_limits == "off":
         return {}
     return {
-        "register": Limit(rates.register_per_hour, HOUR),
-        "refused_handles": Limit(rates.refused_handles_per_hour, HOUR),
-        "recover": Limit(rates.recover_per_hour, HOUR),
-        "recover_address": Limit(rates.recover_address_per_hour, HOUR),
-        "recover_handle": Limit(rates.recover_handle_per_day, DAY, slows=True),
-        "missed_handles": Limit(rates.missed_handles_per_hour, HOUR),
-        "send": Limit(rates.send_per_minute, MINUTE),
-        "search": Limit(rates.search_per_minute, MINUTE),
-        "invite": Limit(rates.invite_per_day, DAY),
-        "guest": Limit(rates.guest_per_hour, HOUR),
+        "register": limit(rates, "register_per_hour"),
+        "refused_handles": limit(rates, "refused_handles_per_hour"),
+        "recover": limit(rates, "recover_per_hour"),
+        "recover_address": limit(rates, "recover_address_per_hour"),
+        "recover_handle": limit(rates, "recover_handle_per_day", slows=True),
+        "missed_handles": limit(rates, "missed_handles_per_hour"),
+        "send": limit(rates, "send_per_minute"),
+        "search": limit(rates, "search_per_minute"),
+        "invite": limit(rates, "invite_per_day"),
+        "guest": limit(rates, "guest_per_hour"),
     }
+
+
+def limit(rates: RateSettings, name: str, *, slows: bool = False) -> Limit:
+    """The limit of a setting, whose name ends with the time it counts for."""
+    seconds = SECONDS[name.rpartition("_")[2]]
+    return Limit(getattr(rates, name), seconds, slows=slows, setting=f"rates.{name}")
 
 
 def room_options(settings: Settings) -> RoomOptions:
@@ -47,19 +55,28 @@ def room_options(settings: Settings) -> RoomOptions:
     limits = None
     if settings.rate_limits == "on":
         chat = {
-            PrincipalType.PERSON: Limit(rates.chat_person_per_minute, MINUTE),
-            PrincipalType.AGENT: Limit(rates.chat_agent_per_minute, MINUTE),
-            PrincipalType.GUEST: Limit(rates.chat_guest_per_minute, MINUTE),
+            PrincipalType.PERSON: limit(rates, "chat_person_per_minute"),
+            PrincipalType.AGENT: limit(rates, "chat_agent_per_minute"),
+            PrincipalType.GUEST: limit(rates, "chat_guest_per_minute"),
         }
         limits = Rates(
-            sent=Rate(rates.room_messages_per_second, rates.room_bytes_per_second),
-            answers=Rate(rates.answers_per_second, rates.answer_bytes_per_second),
+            sent=Rate(
+                rates.room_messages_per_second,
+                rates.room_bytes_per_second,
+                ("rates.room_messages_per_second", "rates.room_bytes_per_second"),
+            ),
+            answers=Rate(
+                rates.answers_per_second,
+                rates.answer_bytes_per_second,
+                ("rates.answers_per_second", "rates.answer_bytes_per_second"),
+            ),
         )
     return RoomOptions(
         limits=Limits(
             settings.limits.message_bytes,
             settings.limits.nesting,
             settings.http.max_body_values,
+            ("limits.message_bytes", "limits.nesting", "http.max_body_values"),
         ),
         accept_old_spellings=settings.kinds.accept_old_spellings,
         chat=chat,

@@ -54,7 +54,8 @@ SENTENCES: Final = {
     "guests_per_account": "You have invited {used} guests into rooms, and one account may have "
     "{limit}. Put some out, or " + _ASK,
     "min_free_disk_bytes": "The disk of the hub has {used} free, and {limit} must stay free, so "
-    "nothing new is stored. Delete what you no longer need, and tell the operator.",
+    "nothing new is stored. Delete what you no longer need, and tell the operator. Setting: "
+    "quotas.{quota}.",
 }
 """What happened and what to do, by the quota; amounts are filled in."""
 

@@ -35,6 +35,8 @@ class Limit(Struct, frozen=True):
     seconds: int
     slows: bool = False
     """Whether what comes beyond is only slowed, so that it locks nobody out."""
+    setting: str = ""
+    """The setting that it comes from, which its error names."""
 
 
 class Window(Struct):
@@ -77,9 +79,8 @@ class RateLimits:
             return SLOWED_SECONDS if window.count > limit.most else 0.0
         if window.count >= limit.most:
             seconds = max(1, math.ceil(window.opened + limit.seconds - now))
-            raise RateLimited(
-                f"Rate limit exceeded. Try again in {in_words(seconds)}.", retry_after=seconds
-            )
+            sentence = f"Rate limit exceeded. Try again in {in_words(seconds)}."
+            raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
         window.count += 1
         return 0.0
 
@@ -117,6 +118,11 @@ class RateLimits:
         # Windows of one limit are equally long, so they close in the order they opened.
         while windows and next(iter(windows.values())).opened <= before:
             windows.popitem(last=False)
+
+
+def named(setting: str) -> str:
+    """What the error of a limit says after its sentence: the setting that can be raised."""
+    return f" Setting: {setting}." if setting else ""
 
 
 def in_words(seconds: int) -> str:

@@ -14,6 +14,7 @@ from folkmoot.core.equality import same
 from folkmoot.core.errors import (
     BatchRefused,
     DuplicateKey,
+    FolkmootError,
     InvalidJson,
     InvalidUtf8,
     LoneSurrogate,
@@ -226,3 +227,20 @@ def test_every_refusal_can_be_written_down() -> None:
     with pytest.raises(DuplicateKey) as caught:
         strict.decode(rb'{"\ud800":1,"\ud800":2}')
     assert strict.encode([caught.value.as_jsonrpc(), caught.value.as_http()])
+
+
+@pytest.mark.parametrize(
+    ("raw", "setting"),
+    [
+        (b'"%s"' % (b"x" * 40), "limits.message_bytes"),
+        (b"[[[[]]]]", "limits.nesting"),
+        (b"[1,2,3,4,5]", "http.max_body_values"),
+    ],
+)
+def test_limits_that_come_from_settings_name_them(raw: bytes, setting: str) -> None:
+    names = ("limits.message_bytes", "limits.nesting", "http.max_body_values")
+    with pytest.raises(FolkmootError, match=f"Setting: {setting}"):
+        strict.decode(raw, Limits(message_bytes=32, nesting=3, values=4, settings=names))
+    with pytest.raises(FolkmootError) as caught:
+        strict.decode(raw, Limits(message_bytes=32, nesting=3, values=4))
+    assert "Setting" not in caught.value.message

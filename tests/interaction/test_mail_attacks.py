@@ -60,7 +60,9 @@ def test_a_reply_has_a_body_or_a_payload_and_never_both(era: str, tmp_path: Path
                 "Either body or encrypted_payload is required."
             )
             too_long = await alice.refused("msg/reply", **reply, body="x" * 1_000_000)
-            assert too_long == "body has 1,000,000 characters; at most 100,000 are allowed."
+            assert too_long.startswith(
+                "body has 1,000,000 characters; at most 100,000 are allowed."
+            )
             assert await alice.refused("msg/reply", **reply, body="") == "body must not be empty."
 
     run(main())

@@ -180,7 +180,9 @@ def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> N
             (message,) = (await bob.call("msg/inbox"))["messages"]
             assert message["body"] == body
             sentence = await alice.refused("msg/send", to="bob", body="x" * 1_000_000)
-            assert sentence == "body has 1,000,000 characters; at most 100,000 are allowed."
+            assert sentence.startswith(
+                "body has 1,000,000 characters; at most 100,000 are allowed."
+            )
             assert await alice.refused("msg/send", to="bob", body="") == "body must not be empty."
 
     run(main())

@@ -141,7 +141,7 @@ def test_the_longest_body_is_a_setting_for_messages_and_invites(tmp_path: Path) 
             alice, _ = await there.people("alice", "bob")
             await alice.call("msg/send", to="bob", body="\N{GRINNING FACE}" * 10)
             sentence = await alice.refused("msg/send", to="bob", body="x" * 11)
-            assert sentence == "body has 11 characters; at most 10 are allowed."
+            assert sentence.startswith("body has 11 characters; at most 10 are allowed.")
             await alice.call("msg/invite", message="x" * 10)
             assert "10" in await alice.refused("msg/invite", message="x" * 11)
 

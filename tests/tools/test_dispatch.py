@@ -94,7 +94,9 @@ def test_errors_are_told_as_far_as_they_concern_the_caller(
         "state": "expired",
     }
     told, _ = call(hub, {"word": "store error"})
-    assert told == {"error": "More writes are waiting than the queue holds; try again in a moment."}
+    assert told == {
+        "error": "More writes are waiting than `store.queue` allows; try again in a moment."
+    }
     told, _ = call(hub, {"word": "fault"})
     assert "secret" not in told["error"]
     assert told["error"].rstrip(".").rpartition(" ")[2] in {

@@ -103,7 +103,8 @@ def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
             assert answer.status == 413
             assert answer.json()["error"] == {
                 "code": "body_too_large",
-                "message": "Without a valid token a request's body may have at most 65,536 bytes.",
+                "message": "Without a valid token a request's body may have at most 65,536 bytes. "
+                "Setting: http.max_anonymous_body_bytes.",
                 "limit": 65_536,
             }
             assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"

@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     """Objects, lists, texts and so on, however short, and then no overlong numbers either; 0 for
     as many as the bytes hold.
     """
+    settings: tuple[str, str, str] = ("", "", "")
+    """The settings that the three come from, which errors name; empty where they come from none."""
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -103,11 +105,12 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     if len(raw) > limits.message_bytes:
         raise MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
+            + _named(limits.settings[0])
         )
     if limits.values and is_too_much(raw, limits.values):
         raise MessageTooLarge(
             f"The message holds more than the {limits.values:,} values that are accepted, or a "
-            "number of hundreds of digits."
+            "number of hundreds of digits." + _named(limits.settings[2])
         )
     try:
         value = _decode_shallow(raw) if limits.nesting >= SHALLOW else _decode_deep(raw, limits)
@@ -185,9 +188,14 @@ def _depth(value: Any) -> int:
 
 def _too_deep(limits: Limits) -> NestingTooDeep:
     return NestingTooDeep(
-        f"Objects and arrays are nested deeper than {limits.nesting} levels.",
+        f"Objects and arrays are nested deeper than {limits.nesting} levels."
+        + _named(limits.settings[1]),
         nesting=limits.nesting,
     )
+
+
+def _named(setting: str) -> str:
+    return f" Setting: {setting}." if setting else ""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

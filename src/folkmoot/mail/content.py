@@ -13,6 +13,7 @@ NONCE_BYTES = 24
 TAG_BYTES = 16
 LONGEST_CHARACTER = 4
 """Bytes that one character of a body takes at most."""
+SETTING = "Setting: mail.max_body_characters."
 
 Content: TypeAlias = str | EncryptedPayload
 
@@ -53,7 +54,8 @@ def check_body(body: str, longest: int) -> str:
         raise ArgumentInvalid("body must not be empty.", field="body")
     if len(body) > longest:
         raise ArgumentInvalid(
-            f"body has {len(body):,} characters; at most {longest:,} are allowed.", field="body"
+            f"body has {len(body):,} characters; at most {longest:,} are allowed. {SETTING}",
+            field="body",
         )
     try:
         body.encode()
@@ -71,7 +73,7 @@ def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
     if not TAG_BYTES <= len(ciphertext) <= most:
         raise ArgumentInvalid(
             f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
-            "shorter.",
+            f"shorter. {SETTING}",
             field="encrypted_payload.ciphertext",
         )
     if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:

@@ -78,7 +78,9 @@ class JobQueue:
         """Put a job in and wait for its answer."""
         self.require_open()
         if self._jobs.qsize() >= self._limit:
-            raise StoreOverloaded(f"More than {self._limit:,} {self._noun} are waiting.")
+            raise StoreOverloaded(
+                f"More than {self._limit:,} {self._noun} are waiting. Setting: store.queue."
+            )
         caller: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(Job(unit, caller))
         return await caller

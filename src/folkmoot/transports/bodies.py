@@ -253,7 +253,10 @@ class _Body:
         else:
             key = "account " + (self._caller or "")
         if limit.bounds.arriving and limit.arriving[key] >= limit.bounds.arriving:
-            why = "Too many requests from you are half received; finish them first."
+            why = (
+                "Too many requests from you are half received; finish them first. Setting: "
+                "http.max_connections_per_address."
+            )
             error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
             raise limit.refused("arriving", error)
         if limit.bounds.total_bytes and limit.announced[key] + announced > limit.account_bytes:
@@ -267,7 +270,10 @@ class _Body:
             _subtract(limit.announced, key, announced)
 
     def _account_is_full(self) -> FolkmootError:
-        why = "Your requests in progress have too many bytes; wait until some are answered."
+        why = (
+            "Your requests in progress have too many bytes; wait until some are answered. "
+            "Setting: http.max_bodies_bytes."
+        )
         error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
         return self._limit.refused("account", error)
 
@@ -280,7 +286,10 @@ class _Body:
             await self._check_size(self._held)
         crowded = self._held > SMALL and limit.is_full_for_strangers
         if limit.is_full or (crowded and await self._is_stranger()):
-            why = "The hub is reading as many requests as it can; try again in a moment."
+            why = (
+                "The hub is reading as many requests as it can; try again in a moment. Setting: "
+                "http.max_bodies_bytes."
+            )
             raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
         if self._caller and limit.is_full_for(self._caller):
             raise self._account_is_full()
@@ -291,7 +300,10 @@ class _Body:
             raise self._limit.refused("bytes", too_large(bounds.body_bytes))
         if bounds.anonymous_bytes and await self._is_stranger():
             most = self._limit.anonymous_bytes
-            why = f"Without a valid token a request's body may have at most {most:,} bytes."
+            why = (
+                f"Without a valid token a request's body may have at most {most:,} bytes. Setting: "
+                "http.max_anonymous_body_bytes."
+            )
             raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
 
     async def _check_values(self, body: bytes | bytearray) -> None:
@@ -303,10 +315,12 @@ class _Body:
         stranger = await self._is_stranger()
         most = fewer if stranger else bounds.values
         if most and (most == fewer or is_too_much(body, most)):
-            who = "Without a valid token a" if stranger and bounds.anonymous_values else "A"
+            anonymous = stranger and bool(bounds.anonymous_values)
+            who = "Without a valid token a" if anonymous else "A"
+            setting = "http.max_anonymous_body_values" if anonymous else "http.max_body_values"
             why = (
                 f"{who} request's body may hold at most {most:,} JSON values, and no number of "
-                "hundreds of digits."
+                f"hundreds of digits. Setting: {setting}."
             )
             raise self._limit.refused("values", BodyTooLarge(why, limit=most))
 
@@ -319,7 +333,8 @@ def _subtract(counts: Counter[str], key: str, number: int) -> None:
 
 def too_large(most: int) -> BodyTooLarge:
     """The refusal of a body that is larger than any may be."""
-    return BodyTooLarge(f"The request's body is larger than {most:,} bytes.", limit=most)
+    why = f"The request's body is larger than {most:,} bytes. Setting: http.max_body_bytes."
+    return BodyTooLarge(why, limit=most)
 
 
 async def read_body(receive: Receive) -> bytes | None:

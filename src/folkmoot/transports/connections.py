@@ -38,6 +38,10 @@ LOOK_SECONDS: Final = 0.05
 """How long after one look for idle connections the next one is, when none were found."""
 
 
+MOST: Final = "http.max_connections"
+PER_ADDRESS: Final = "http.max_connections_per_address"
+"""The settings of the two limits of connections."""
+
 MOST_LINGERING: Final = 8
 """How many connections may send a large body to its end although it was answered already: one of
 each account and of each stranger's address.
@@ -134,7 +138,8 @@ class Connections:
             return
         if self._per_account and self._of_account[account] >= self._per_account:
             raise ConnectionsExceeded(
-                f"You have {self._per_account} connections open; close some.",
+                f"You have {self._per_account} connections open; close some. Setting: "
+                "http.max_connections_per_account.",
                 retry_after=RETRY_SECONDS,
             )
         self._count(peer, -1)
@@ -156,27 +161,35 @@ class Connections:
         if not crowded or path in ALWAYS_SERVED:
             return app
         if len(self._peers) > self._most:
-            return self._refuse
-        return app if peer.account else self._for_members(app)
+            return self._refuse(MOST)
+        return app if peer.account else self._for_members(app, peer)
 
-    def _for_members(self, app: ASGIApp) -> ASGIApp:
+    def _for_members(self, app: ASGIApp, peer: Peer) -> ASGIApp:
         async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+            setting = PER_ADDRESS if self._is_over(peer) else MOST
             try:
-                answer = app if await self._identify(scope) else self._refuse
+                answer = app if await self._identify(scope) else self._refuse(setting)
             except RequestError as error:
                 answer = JsonResponse(error.as_http(), error.http, retry_after(error))
             await answer(scope, receive, send)
 
         return ask
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._away.count()
+    def _refuse(self, setting: str) -> ASGIApp:
+        """What answers a request for which there is no room, because of a setting."""
+        what = "your address" if setting == PER_ADDRESS else "the hub"
         error = HubFull(
-            "The hub is serving as many connections as it can; try again in a moment.",
+            f"There are as many connections as {what} may have; try again in a moment. Setting: "
+            f"{setting}.",
             retry_after=RETRY_SECONDS,
         )
         headers = {"connection": "close", **retry_after(error)}
-        await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+
+        async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+            self._away.count()
+            await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+
+        return refuse
 
     def _is_over(self, peer: Peer) -> bool:
         """Whether a stranger's address has more connections than it may."""

@@ -46,6 +46,10 @@ class BackupFailed(StoreError, code="backup_failed"):
     """The backup could not be written; nothing was left behind."""
 
 
+class RestoreFailed(StoreError, code="restore_failed"):
+    """The backup cannot be restored; the database that was in use is unchanged."""
+
+
 class DiskFull(StoreError, code="disk_full", http=507):
     """The disk has no room for what was to be written."""
 
@@ -71,7 +75,7 @@ class SealBroken(StoreError, code="seal_broken", http=500):
 
 
 class StoreOverloaded(StoreError, code="store_overloaded"):
-    """More writes are waiting than the queue holds; try again in a moment."""
+    """More writes are waiting than `store.queue` allows; try again in a moment."""
 
 
 class StoreClosed(StoreError, code="store_closed", close=CloseCode.RESTARTING):

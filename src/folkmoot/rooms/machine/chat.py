@@ -10,7 +10,7 @@ from typing import Any, Final
 from folkmoot.core import chat, strict
 from folkmoot.core.errors import PayloadInvalid, RateLimited
 from folkmoot.core.message import JSONRPC
-from folkmoot.ratelimits import Limit, Window, in_words
+from folkmoot.ratelimits import Limit, Window, in_words, named
 
 MOST_WINDOWS: Final = 100_000
 
@@ -98,8 +98,6 @@ class ChatRates:
                 self._windows.popitem(last=False)
         if window.count >= limit.most:
             seconds = max(1, math.ceil(window.opened + limit.seconds - now))
-            raise RateLimited(
-                f"You said too much in a short time. Try again in {in_words(seconds)}.",
-                retry_after=seconds,
-            )
+            sentence = f"You said too much in a short time. Try again in {in_words(seconds)}."
+            raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
         window.count += 1

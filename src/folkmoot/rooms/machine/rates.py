@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from folkmoot.core.errors import RateLimited
-from folkmoot.ratelimits import in_words
+from folkmoot.ratelimits import in_words, named
 
 BURST_SECONDS: Final = 10
 """So many seconds' worth may come at once."""
@@ -30,6 +30,8 @@ class Rate(Struct, frozen=True):
 
     messages: int
     bytes: int
+    settings: tuple[str, str] = ("", "")
+    """The settings that the two come from, which their errors name."""
 
 
 class Rates(Struct, frozen=True):
@@ -81,10 +83,9 @@ class Buckets:
             bucket.messages, bucket.bytes = messages, amount
             wait = max((1 - messages) / rate.messages, (needed - amount) / rate.bytes)
             seconds = max(1, math.ceil(wait))
-            raise RateLimited(
-                f"You sent too much in a short time. Try again in {in_words(seconds)}.",
-                retry_after=seconds,
-            )
+            sentence = f"You sent too much in a short time. Try again in {in_words(seconds)}."
+            setting = rate.settings[0 if messages < 1 else 1]
+            raise RateLimited(sentence + named(setting), retry_after=seconds)
         bucket.messages, bucket.bytes = messages - 1, amount - size
 
 

@@ -88,6 +88,7 @@ class Sessions:
         self._on_end = on_end
         self._idle = idle_seconds
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._most = most
         self._most_nobodys = most_nobodys
         self._nobodys: Counter[str] = Counter()
         self._most_strangers = max(1, most_bytes // SESSION_BYTES // STRANGERS_SHARE)
@@ -106,7 +107,7 @@ class Sessions:
         if self._nobodys[address] >= self._most_nobodys:
             raise TooManySessions(
                 f"{self._most_nobodys} sessions without an account are open from your address; "
-                "close some, or connect with a token."
+                "close some, or connect with a token. Setting: mcp.max_anonymous_sessions."
             )
 
     def to_make_room(self, *, stranger: bool) -> Session | None:
@@ -114,13 +115,20 @@ class Sessions:
 
         It is one of the address that has most of them, and of these the one unused for longest.
         """
+        if len(self._sessions) >= self._most:
+            raise HubFull(
+                "The hub has as many sessions open as it may; try again in a moment. Setting: "
+                "mcp.max_sessions.",
+                retry_after=RETRY_SECONDS,
+            )
         full = len(self._sessions) >= self._most_in_memory
         if not full and not (stranger and len(self._strangers) >= self._most_strangers):
             return None
         idle = [session for session in self._strangers.values() if not session.in_flight]
         if not idle:
             raise HubFull(
-                "The hub has as many sessions open as it can; try again in a moment.",
+                "The hub has as many sessions open as it can; try again in a moment. Setting: "
+                "mcp.max_session_bytes.",
                 retry_after=RETRY_SECONDS,
             )
         return max(idle, key=lambda session: self._nobodys[session.address])
@@ -135,7 +143,10 @@ class Sessions:
         for session in self._sessions.values():
             if session.user_id == user_id and not session.in_flight:
                 return session
-        raise TooManySessions(f"You have {self._most_of_one} sessions in use; close some.")
+        raise TooManySessions(
+            f"You have {self._most_of_one} sessions in use; close some. Setting: "
+            "quotas.sessions_per_account."
+        )
 
     def open(self, session_id: str, mark: str, *, address: str = "", user_id: str = "") -> Session:
         """Remember a session that the SDK has just opened for the holder of this token.

@@ -41,6 +41,13 @@ class State(Enum):
     LOST = auto()
 
 
+UNREAD: Final = (
+    f"{CLOSE_REASONS[CloseCode.TOO_SLOW]} Settings: limits.unsent_bytes, limits.unsent_frames."
+)
+UNFINISHED: Final = (
+    "A message came in part, and its memory is needed; resume. Setting: limits.unfinished_bytes."
+)
+
 OPEN: Final = State.OPEN
 """Asked for with every message, and to look up a member of an enum is slow."""
 
@@ -270,14 +277,14 @@ class Link(asyncio.Protocol):
 
     def on_violation(self, code: CloseCode, *, readable: bool) -> None:
         """The client broke a rule."""
-        self.close(code, CLOSE_REASONS[code])
+        self.close(code, UNFINISHED if code == CloseCode.TOO_SLOW else CLOSE_REASONS[code])
         if not readable and self._state is not State.LOST:
             self._linger_on()
 
     def _too_slow(self) -> None:
         """Close, with all that waited forgotten already."""
         self._waiting.clear()
-        self.close(CloseCode.TOO_SLOW, CLOSE_REASONS[CloseCode.TOO_SLOW])
+        self.close(CloseCode.TOO_SLOW, UNREAD)
 
     def _leave_open(self, state: State, code: int, reason: str, seconds: float) -> None:
         self._state, self.code = state, code

@@ -1,0 +1,251 @@
+"""Every limit: whoever meets it is told which setting it comes from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+
+from folkmoot.bounds import rate_limits, room_options
+from folkmoot.clock import SystemClock
+from folkmoot.core import strict
+from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.policy import PrincipalType
+from folkmoot.quotas import SENTENCES, Quotas
+from folkmoot.ratelimits import RateLimits
+from folkmoot.rooms.machine.chat import ChatRates
+from folkmoot.rooms.machine.rates import SendRates
+from folkmoot.settings import FIELDS, Settings
+from folkmoot.store.jobs import JobQueue
+from folkmoot.transports.mcp.sessions import SESSION_BYTES, Sessions
+from folkmoot.transports.websocket import link
+from tests.harness import ask, run
+from tests.mcp_harness import INITIALIZE, Meeting, meeting
+
+SECTIONS = ("rates", "limits", "quotas")
+"""The sections that hold nothing but limits; elsewhere a limit begins with `max_`."""
+
+WITHOUT_ERROR = {
+    "rates.recover_handle_per_day": "slows, and refuses nobody",
+    "limits.ping_seconds": "is when the hub pings",
+    "quotas.room_bytes": "trims a room",
+    "quotas.memory_room_bytes": "trims a room",
+    "quotas.memory_bytes_per_account": "trims a room",
+    "quotas.memory_bytes": "trims a room",
+}
+"""Limits that nobody is told of, and what they do instead."""
+
+Provoke: TypeAlias = Callable[[Path, str], Awaitable[str]]
+
+
+def is_limit(path: str) -> bool:
+    section, _, name = path.partition(".")
+    return section in SECTIONS or name.startswith("max_") or path == "store.queue"
+
+
+LIMITS = sorted(path for path in FIELDS if is_limit(path) and path not in WITHOUT_ERROR)
+
+
+def settings(path: str, value: int = 1) -> Settings:
+    section, _, name = path.partition(".")
+    return msgspec.convert({section: {name: value}}, Settings)
+
+
+def said(work: Callable[[], Any], times: int = 1) -> str:
+    """What is said when something is done too often."""
+    with pytest.raises(FolkmootError) as caught:  # noqa: PT012 - the last one is refused
+        for _ in range(times):
+            work()
+    return caught.value.message
+
+
+async def rate(_: Path, path: str) -> str:
+    limits = rate_limits(settings(path))
+    name = next(name for name, limit in limits.items() if limit.setting == path)
+    counted = RateLimits(SystemClock(), limits)
+    return said(lambda: counted.take(name, "someone"), 2)
+
+
+async def chat_rate(_: Path, path: str) -> str:
+    who = PrincipalType[path.split("_")[1].upper()]
+    limit, counted = room_options(settings(path)).chat[who], ChatRates()
+    return said(lambda: counted.take("someone", limit, 1.0), 2)
+
+
+async def send_rate(_: Path, path: str) -> str:
+    kind = "mcp.response.ping" if "answer" in path else "chat.message"
+    in_bytes = "bytes" in path
+    rates, counted = room_options(settings(path, 1024 if in_bytes else 1)).rates, SendRates()
+    assert rates is not None
+    size = 10 * 1024 if in_bytes else 1
+    return said(lambda: counted.take("someone", rates, kind, size, 1.0), 11)
+
+
+async def message(_: Path, path: str) -> str:
+    limits = room_options(settings(path, 1024 if "bytes" in path else 8)).limits
+    raw = b'"%s"' % (b"x" * 1024) if "bytes" in path else b"[" * 9 + b"]" * 9
+    return said(lambda: strict.decode(raw, limits))
+
+
+async def close_reason(_: Path, path: str) -> str:
+    reasons = [*CLOSE_REASONS.values(), link.UNREAD, link.UNFINISHED]
+    (reason,) = (reason for reason in reasons if path in reason)
+    assert len(reason.encode()) <= 123, "a close frame has no room for more"
+    return reason
+
+
+async def quota(_: Path, path: str) -> str:
+    name = path.partition(".")[2]
+    assert name in SENTENCES
+    return Quotas().exceeded(name, 2, 1).message
+
+
+async def session(_: Path, path: str) -> str:
+    sizes = {"most_bytes": 2 * SESSION_BYTES} if "bytes" in path else {"most_of_one": 1}
+    sessions = Sessions(SystemClock(), idle_seconds=60, most=1_000, **sizes)
+    for number in range(2):
+        sessions.open(str(number), "", address="here", user_id="ada").in_flight += 1
+    if "bytes" in path:
+        return said(lambda: sessions.to_make_room(stranger=True))
+    return said(lambda: sessions.in_excess("ada"))
+
+
+async def queue(_: Path, path: str) -> str:
+    jobs = JobQueue(settings(path).store.queue, "writes")
+
+    async def unit(_: Any) -> None: ...
+
+    first = asyncio.ensure_future(jobs.ask(unit))
+    await asyncio.sleep(0)
+    with pytest.raises(FolkmootError) as caught:
+        await jobs.ask(unit)
+    first.cancel()
+    return caught.value.message
+
+
+def at_a_hub(value: int, use: Callable[[Meeting, str], Awaitable[str]]) -> Provoke:
+    async def provoke(folder: Path, path: str) -> str:
+        section, _, name = path.partition(".")
+        async with meeting(folder, "stateless", **{section: {name: value}}) as there:
+            made = await there.hub.accounts.register("ada")
+            return await use(there, made.token)
+
+    return provoke
+
+
+async def post(there: Meeting, token: str, body: bytes) -> str:
+    headers = {"content-type": "application/json"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    answer = await ask(there.port, "/v1/rooms", method="POST", headers=headers, body=body)
+    assert answer.status in {413, 429, 503}, answer.text
+    return answer.text
+
+
+async def long_body(there: Meeting, token: str) -> str:
+    return await post(there, token, json.dumps("x" * 20_000).encode())
+
+
+async def largest_body(there: Meeting, token: str) -> str:
+    return await post(there, token, json.dumps("x" * 1_100_000).encode())
+
+
+async def anonymous_body(there: Meeting, _: str) -> str:
+    return await post(there, "", json.dumps("x" * 2_000).encode())
+
+
+async def many_values(there: Meeting, token: str) -> str:
+    return await post(there, token, json.dumps([0] * 200).encode())
+
+
+async def many_anonymous_values(there: Meeting, _: str) -> str:
+    return await post(there, "", json.dumps([0] * 200).encode())
+
+
+async def connections(there: Meeting, _: str) -> str:
+    _, first = await asyncio.open_connection("127.0.0.1", there.port)
+    try:
+        answer = await ask(there.port, "/")
+        assert answer.status == 503
+        return answer.text
+    finally:
+        first.close()
+
+
+async def connections_of_one(there: Meeting, token: str) -> str:
+    signed = f"GET /v1/rooms HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
+    reader, first = await asyncio.open_connection("127.0.0.1", there.port)
+    try:
+        first.write(signed.encode())
+        await reader.readuntil(b"\r\n\r\n")
+        answer = await ask(there.port, "/v1/rooms", headers={"authorization": f"Bearer {token}"})
+        assert answer.status == 429
+        return answer.text
+    finally:
+        first.close()
+
+
+async def sessions(there: Meeting, _: str) -> str:
+    await there.post(INITIALIZE)
+    return (await there.post(INITIALIZE)).text
+
+
+async def tool(there: Meeting, token: str, called: str, /, **arguments: Any) -> str:
+    ada = await there.returning(token)
+    return await ada.refused(called, **arguments)
+
+
+async def room(there: Meeting, token: str) -> str:
+    return await tool(there, token, "room/create", name="square")
+
+
+async def letter(there: Meeting, token: str) -> str:
+    return await tool(there, token, "msg/send", to="ada", body="Too long.")
+
+
+PROVOKED: dict[str, Provoke] = {
+    **{path: rate for path in LIMITS if path.startswith("rates.")},
+    **{path: chat_rate for path in LIMITS if path.startswith("rates.chat_")},
+    **{path: send_rate for path in LIMITS if path.endswith("_per_second")},
+    **{path: close_reason for path in LIMITS if path.startswith("limits.")},
+    **{path: quota for path in LIMITS if path.startswith("quotas.")},
+    "limits.message_bytes": message,
+    "limits.nesting": message,
+    "quotas.sessions_per_account": session,
+    "http.max_body_bytes": at_a_hub(1024, long_body),
+    "http.max_anonymous_body_bytes": at_a_hub(1024, anonymous_body),
+    "http.max_body_values": at_a_hub(100, many_values),
+    "http.max_anonymous_body_values": at_a_hub(100, many_anonymous_values),
+    "http.max_bodies_bytes": at_a_hub(65_536, largest_body),
+    "http.max_connections": at_a_hub(1, connections),
+    "http.max_connections_per_address": at_a_hub(1, connections),
+    "http.max_connections_per_account": at_a_hub(1, connections_of_one),
+    "mcp.max_sessions": at_a_hub(1, sessions),
+    "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
+    "mcp.max_session_bytes": session,
+    "rooms.max_rooms_each": at_a_hub(0, room),
+    "mail.max_body_characters": at_a_hub(1, letter),
+    "store.queue": queue,
+}
+PROVOKED["limits.frames_per_second"] = close_reason
+
+
+def test_every_limit_is_provoked() -> None:
+    assert sorted(PROVOKED) == LIMITS
+    assert all(path in FIELDS for path in WITHOUT_ERROR)
+
+
+@pytest.mark.requirement("hub.limits-named")
+@pytest.mark.parametrize("path", LIMITS)
+def test_whoever_meets_a_limit_is_told_its_setting(path: str, tmp_path: Path) -> None:
+    assert path in run(PROVOKED[path](tmp_path, path))
+
+
+def test_the_close_reason_of_a_large_message_names_its_setting() -> None:
+    assert "limits.message_bytes" in CLOSE_REASONS[CloseCode.TOO_BIG]
