@@ -31,7 +31,10 @@ def wait_for(payload: Any) -> str:
     assert type(payload["retry_after"]) is int
     sentence: str = payload["error"]
     assert sentence.startswith("Rate limit exceeded. Try again in ")
-    return sentence.removeprefix("Rate limit exceeded. Try again in ")
+    told, setting, rest = sentence.partition(" Setting: rates.")
+    assert setting
+    assert rest.endswith(".")
+    return told.removeprefix("Rate limit exceeded. Try again in ")
 
 
 async def limited(person: Person, tool: str, **arguments: Any) -> str:
@@ -45,7 +48,8 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
 def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         clock = Later()
-        async with meeting(tmp_path, era, clock, rate_limits="on") as there:
+        behind = {"trusted_proxies": ["127.0.0.1"]}
+        async with meeting(tmp_path, era, clock, rate_limits="on", http=behind) as there:
             stranger = await there.stranger()
             for number in range(5):
                 someone = await there.stranger()
@@ -53,12 +57,46 @@ def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> Non
                 assert await stranger.refused("msg/register", handle="person0") == (
                     "Handle already taken."
                     if number < 4
-                    else "Rate limit exceeded. Try again in 60 minutes."
+                    else "Rate limit exceeded. Try again in 60 minutes. "
+                    "Setting: rates.register_per_hour."
                 )
             clock.ahead = 1_800
             assert await limited(stranger, "msg_register", handle="another") == "30 minutes."
             clock.ahead = 3_601
             await stranger.call("msg/register", handle="another")
+
+    run(main())
+
+
+PASSED_ON = {"x-forwarded-for": "203.0.113.7"}
+
+
+@pytest.mark.requirement("rate.register-direct")
+@pytest.mark.parametrize(
+    ("hub", "headers", "counted"),
+    [
+        ({}, {}, False),
+        ({}, PASSED_ON, True),
+        ({}, {"forwarded": "for=203.0.113.7"}, True),
+        ({}, {"x-real-ip": "203.0.113.7"}, True),
+        ({"http": {"trusted_proxies": ["10.0.0.1"]}}, {}, True),
+        ({"public_url": "https://hub.example.org", "registration": "open"}, {}, True),
+    ],
+    ids=["direct", "x-forwarded-for", "forwarded", "x-real-ip", "proxies", "public url"],
+)
+def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
+    hub: dict[str, Any], headers: dict[str, str], counted: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        rates = {"register_per_hour": 1}
+        async with meeting(tmp_path, "stateless", rate_limits="on", rates=rates, **hub) as there:
+            await (await there.stranger(headers=headers)).call("msg/register", handle="first")
+            second = await there.stranger(headers=headers)
+            if counted:
+                told = await second.refused("msg/register", handle="second")
+                assert "rates.register_per_hour" in told
+            else:
+                await second.call("msg/register", handle="second")
 
     run(main())
 

@@ -242,7 +242,14 @@ class RateSettings(Section, frozen=True, kw_only=True):
     """How often things may be done; `rate_limits` switches all of it."""
 
     register_per_hour: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Accounts one address may make in an hour.")
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Accounts one address may make in an hour. Requests from the hub's own "
+            "machine do not count while the hub has neither `public_url` nor "
+            "`http.trusted_proxies`, unless a proxy has passed them on.",
+        ),
     ] = 5
     refused_handles_per_hour: Annotated[
         int,

@@ -218,6 +218,13 @@ def by_address(caller: Caller, _: Arguments) -> str:
     return caller.address
 
 
+def by_distant_address(caller: Caller, _: Arguments) -> str | None:
+    """The address a call came from; none for whoever sits at the hub's own machine."""
+    if caller.is_direct is not None and caller.is_direct():
+        return None
+    return caller.address
+
+
 def by_handle(_: Caller, given: Recover) -> str:
     """The handle a call is about, in one spelling; what is no handle counts as one and the same."""
     return parse_handle(given.handle) or ""
@@ -288,7 +295,7 @@ ACCOUNT_TOOLS = (
         handler=register,
         public=True,
         rates=(
-            Rate("register", by_address, when_done),
+            Rate("register", by_distant_address, when_done),
             Rate("refused_handles", by_address, when_refused),
         ),
         kind="adds",

@@ -92,7 +92,11 @@ class Dispatcher:
         if not tool.rates:
             return await tool.handler(call)
         limits = self._services.limits
-        keys = [(rate, rate.key(call.caller, call.arguments)) for rate in tool.rates]
+        keys = [
+            (rate, key)
+            for rate in tool.rates
+            if (key := rate.key(call.caller, call.arguments)) is not None
+        ]
         # Counted before, so that calls at the same moment cannot all pass below the limit.
         delay = 0.0
         for place, (rate, key) in enumerate(keys):

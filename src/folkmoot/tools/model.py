@@ -49,6 +49,8 @@ class Caller(Struct, kw_only=True):
     account: Account | None = None
     address: str = ""
     """Where the request came from, for limits by address."""
+    is_direct: Callable[[], bool] | None = None
+    """Whether the request was made on the hub's own machine; None where a proxy may hide that."""
     base_url: str = ""
     """What the caller reached the hub at."""
     confirm: Callable[[], Awaitable[bool]] | None = None
@@ -79,10 +81,13 @@ Handler: TypeAlias = Callable[[Call[Any]], Awaitable[Payload]]
 
 
 class Rate(Struct, frozen=True):
-    """Which limit a tool counts towards, by which key, and which outcomes count."""
+    """Which limit a tool counts towards, by which key, and which outcomes count.
+
+    A call without a key does not count.
+    """
 
     limit: str
-    key: Callable[[Caller, Any], str]
+    key: Callable[[Caller, Any], str | None]
     counts: Callable[[FolkmootError | None], bool]
 
 

@@ -63,17 +63,24 @@ class Operators:
         return compare_digest(shown.encode("utf-8", "surrogateescape"), self._token)
 
     def _is_direct(self, scope: Scope) -> bool:
-        """Whether a request was made on this machine, and by no proxy that passes on another's."""
-        client = scope.get("client")
-        if self._behind_proxy or not client or not is_loopback(client[0]):
+        return not self._behind_proxy and is_direct(scope)
+
+
+def is_direct(scope: Scope) -> bool:
+    """Whether a request was made on this machine, and by no proxy that passes on another's.
+
+    A hub with a `public_url` or `http.trusted_proxies` must not ask: it is behind a proxy.
+    """
+    client = scope.get("client")
+    if not client or not is_loopback(client[0]):
+        return False
+    for name, value in scope["headers"]:
+        if name in FORWARDED or name.startswith(FORWARDING):
             return False
-        for name, value in scope["headers"]:
-            if name in FORWARDED or name.startswith(FORWARDING):
-                return False
-            # A proxy that adds no header may still pass on the name it was reached by.
-            if name == b"host" and not is_loopback(host_of(value.decode("latin-1"))):
-                return False
-        return True
+        # A proxy that adds no header may still pass on the name it was reached by.
+        if name == b"host" and not is_loopback(host_of(value.decode("latin-1"))):
+            return False
+    return True
 
 
 def operators_token(given: str, path: str) -> str:

@@ -26,6 +26,11 @@ class Addresses:
     def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
         self._trusted = [ip_network(network) for network in trusted_proxies]
 
+    @property
+    def believes_proxies(self) -> bool:
+        """Whether there are proxies whose word is taken."""
+        return bool(self._trusted)
+
     def of(self, scope: Scope) -> str:
         """The address, as a key to count by."""
         client = scope.get("client")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -14,6 +15,7 @@ from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.mcp.credentials import mark_of, read_query
 from folkmoot.transports.mcp.exchange import Exchange
+from folkmoot.transports.operators import is_direct
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -53,6 +55,7 @@ class Arrivals:
         self._addresses = addresses
         self._names: NameStyle = names
         self._public_url = public_url.rstrip("/")
+        self._may_be_direct = not public_url and not addresses.believes_proxies
         self._find = find
         self._bound = bound
         self._end = end
@@ -93,6 +96,7 @@ class Arrivals:
             account=account,
             address=address,
             base_url=self._public_url or f"{scope['scheme']}://{host}",
+            is_direct=partial(is_direct, scope) if self._may_be_direct else None,
         )
 
         async def confirm() -> bool:
