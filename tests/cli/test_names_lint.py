@@ -220,9 +220,7 @@ WRONG = {
     ("--fix", "http://127.0.0.1/mcp"): "--fix needs sources, not a server",
     ("--diff", "--", "server"): "--diff needs sources, not a server",
     ("--header", "a=b"): "--header needs the URL of a server",
-    ("--header", "sesame", "http://127.0.0.1/mcp"): (
-        "--header must be NAME=VALUE, or NAME=env:VARIABLE"
-    ),
+    ("--header", "sesame", "http://127.0.0.1/mcp"): ("--header must be 'NAME: VALUE'"),
     ("--header", "a=Bearer env:NOT_THERE", "http://127.0.0.1/mcp"): (
         "--header: the environment variable NOT_THERE is not set"
     ),

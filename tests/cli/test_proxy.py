@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.main import get_command
 
 from folkmoot.cli import program, proxy_held
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.proxy_options import read_header
 from folkmoot.proxy.tape import read_tape
 from tests.cli.conftest import Ran
 from tests.cli.terminal import Terminal
@@ -108,24 +106,6 @@ def test_what_makes_no_sense_is_told_in_a_line_and_nothing_is_begun(
     assert words in ran.err
     assert ran.err.endswith("Try 'folkmoot proxy --help'.\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_header_takes_its_secret_from_the_environment_and_tells_no_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TOKEN", "s3cret")
-    assert read_header("Authorization: Bearer $TOKEN") == ("authorization", "Bearer s3cret")
-    assert read_header("X-Price: ${TOKEN}-$$5") == ("x-price", "s3cret-$5")
-    monkeypatch.setenv("TOKEN", "s3cret\r\nX-Evil: 1")
-    monkeypatch.delenv("NOBODY", raising=False)
-    for text, why in (
-        ("X: $NOBODY", "the environment variable NOBODY is not set"),
-        ("X: $TOKEN", "more than one line"),
-        ("Bearer s3cret", "must be 'NAME: VALUE'"),
-    ):
-        with pytest.raises(typer.BadParameter, match=why) as caught:
-            read_header(text)
-        assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.record")

@@ -15,19 +15,18 @@ from folkmoot.cli.backends_file import edit
 from folkmoot.cli.backends_hub import RunningHub
 from folkmoot.cli.backends_options import (
     EnvOption,
-    HeaderOption,
     NameArgument,
     NamespaceOption,
     UrlOption,
     checked_spec,
     command_behind,
-    headers,
     variables,
 )
 from folkmoot.cli.backends_show import counted, offers
 from folkmoot.cli.backends_toml import with_backend, without_backend
 from folkmoot.cli.backends_try import Tried, find_spec, tell_tried, try_backend
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, written_headers
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.show import word
@@ -113,7 +112,7 @@ def add(
             **({"url": url} if url else {"command": list(command)}),
             **common,
             **({"env": variables(env)} if env else {}),
-            **({"headers": headers(header)} if header else {}),
+            **({"headers": written_headers(header)} if header else {}),
         }
         tables = {(names or [""])[0]: table}
     put(loaded, tables, tested=not no_test)

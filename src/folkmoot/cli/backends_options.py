@@ -15,7 +15,6 @@ from folkmoot.settings import BackendSpec
 COMMAND: Final = "folkmoot.backends.command"
 REFERENCE: Final = re.compile(r"((?:\S.*)?\s)?(env|file):(.+)", re.DOTALL)
 PAIR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:\s*=|:)\s*(.*)", re.DOTALL)
 
 
 class BeforeCommand(TyperCommand):
@@ -70,11 +69,6 @@ def variables(given: Sequence[str] | None) -> dict[str, Any]:
     return pairs("--env", "NAME=VALUE, NAME=env:VARIABLE or NAME=file:PATH", PAIR, given)
 
 
-def headers(given: Sequence[str] | None) -> dict[str, Any]:
-    """What `--header` options say."""
-    return pairs("--header", "NAME=VALUE, NAME=env:VARIABLE or NAME=file:PATH", HEADER, given)
-
-
 def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[str]]:
     """The backend that a table from the command line describes, and what is to be said of it."""
     from folkmoot.settings.backends_load import read_backend
@@ -110,14 +104,6 @@ EnvOption = Annotated[
         "--env", metavar="NAME=VALUE", show_default=False,
         help="An environment variable for the command; a value of env:VARIABLE or file:PATH "
              "refers to a secret of the hub. May be repeated.",
-    ),
-]  # fmt: skip
-HeaderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header", metavar="NAME=VALUE", show_default=False,
-        help="A header for the server, such as 'Authorization=Bearer env:TOKEN', where "
-             "TOKEN is an environment variable of the hub. May be repeated.",
     ),
 ]  # fmt: skip
 NameArgument = Annotated[

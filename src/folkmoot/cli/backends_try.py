@@ -12,16 +12,15 @@ from msgspec import Struct
 
 from folkmoot.cli.backends_options import (
     EnvOption,
-    HeaderOption,
     NamespaceOption,
     UrlOption,
     checked_spec,
     command_behind,
-    headers,
     variables,
 )
 from folkmoot.cli.backends_show import counted, wrapped
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, written_headers
 from folkmoot.cli.looping import run_until_stopped
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import complain, on_terminal, say
@@ -109,7 +108,7 @@ def try_out(
         table = {
             **({"url": url} if url else {"command": list(command)}),
             **({"env": variables(env)} if env else {}),
-            **({"headers": headers(header)} if header else {}),
+            **({"headers": written_headers(header)} if header else {}),
         }
         spec, _ = checked_spec(namespace or NAMELESS, table)
     tried = try_backend(spec, loaded)

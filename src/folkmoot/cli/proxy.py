@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from folkmoot.cli.credentials import read_keyring
+from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.looping import announce, host_and_port, run_until_stopped, tell_waiting
 from folkmoot.cli.options import LogFormatOption, LogLevelOption, check_place, settings_from
 from folkmoot.cli.output import complain
@@ -18,7 +19,6 @@ from folkmoot.cli.proxy_options import (
     BestEffortOption,
     BytesOption,
     ErasOption,
-    HeaderOption,
     HoldInOption,
     KeyOption,
     ListenOption,
@@ -34,7 +34,6 @@ from folkmoot.cli.proxy_options import (
     TransportOption,
     UpstreamOption,
     check_together,
-    read_header,
 )
 
 COMMAND: Final = "folkmoot.proxy.command"
@@ -118,7 +117,7 @@ def proxy(
         raise typer.BadParameter("give either --upstream URL or a command after --")
     check_together(given)
     address = None if listen is None else host_and_port(listen)
-    headers = tuple(read_header(each) for each in header or ())
+    headers = tuple((name.lower(), value) for name, value in sent_headers(header).items())
     loaded = settings_from(None, log_level=log_level, log_format=log_format)
 
     # Half a second to import, which help and errors need not wait for.

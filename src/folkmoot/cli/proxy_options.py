@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -14,10 +12,6 @@ import typer
 from folkmoot.cli.asking import checked_handle, checked_url
 from folkmoot.cli.options import choice, number
 from folkmoot.cli.tape.options import places
-
-HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
-VARIABLE: Final = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
-UNSENDABLE: Final = re.compile("[\r\n\0]")
 
 TAPE: Final = ("--record", "--record-dir")
 SEEING: Final = ("--rules", "--interceptor")
@@ -53,29 +47,6 @@ def check_together(given: Mapping[str, object]) -> None:
                 raise typer.BadParameter(f"{name} needs {' or '.join(needed)}")
 
 
-def read_header(text: str) -> tuple[str, str]:
-    """A header in two halves, with what the environment holds in place of `$NAME`."""
-    parts = HEADER.fullmatch(text)
-    if parts is None:
-        # What was given instead may well be a secret.
-        raise typer.BadParameter("--header must be 'NAME: VALUE'")
-    value = VARIABLE.sub(from_environment, parts[2]).strip()
-    if UNSENDABLE.search(value):
-        raise typer.BadParameter(f"--header: the value of {parts[1]} has more than one line")
-    return parts[1].lower(), value
-
-
-def from_environment(found: re.Match[str]) -> str:
-    """What stands for `$NAME` or `${NAME}`; `$$` is a dollar sign."""
-    name = found[2] or found[3]
-    if name is None:
-        return "$"
-    value = os.environ.get(name)
-    if value is None:
-        raise typer.BadParameter(f"--header: the environment variable {name} is not set")
-    return value
-
-
 def server_url(value: str | None) -> Any:
     """The server's address, checked before the command begins."""
     if value is None:
@@ -103,14 +74,6 @@ TransportOption = Annotated[
         "--upstream-transport", "KIND", ("auto", "http", "sse"),
         "The server's transport: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
         "[default: auto, detected]",
-    ),
-]  # fmt: skip
-HeaderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header", metavar="'NAME: VALUE'", show_default=False,
-        help="Send this header to the server; $NAME in the value is taken from the environment. "
-        "May be repeated.",
     ),
 ]  # fmt: skip
 ListenOption = Annotated[

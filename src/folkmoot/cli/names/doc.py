@@ -9,14 +9,13 @@ import typer
 from msgspec import structs
 
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.names.files import DiffOption, say_diff
 from folkmoot.cli.names.lint import COMMAND, BeforeCommand, ask, asked_server
 from folkmoot.cli.names.options import (
-    HeaderOption,
     NamespaceOption,
     TimeoutOption,
     VersionOption,
-    read_headers,
 )
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.text import one_line
@@ -96,7 +95,7 @@ def doc(
     wishes = Wishes(namespace=namespace, version=project_version)
     server = asked_server([target] if target else [], ctx.meta.get(COMMAND, ()))
     if server is not None:
-        project, helper = from_server(server, wishes, read_headers(header), timeout)
+        project, helper = from_server(server, wishes, sent_headers(header), timeout)
     elif header:
         raise typer.BadParameter("--header needs the URL of a server")
     else:

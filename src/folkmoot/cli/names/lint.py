@@ -9,12 +9,12 @@ import typer
 from typer.core import TyperCommand
 
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.names.options import (
     DiffOption,
     ExplainOption,
     FixOption,
     FormatOption,
-    HeaderOption,
     IgnoreOption,
     ListOption,
     NamespaceOption,
@@ -25,7 +25,6 @@ from folkmoot.cli.names.options import (
     VersionOption,
     check_rules,
     check_sources_only,
-    read_headers,
 )
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.text import one_line
@@ -117,7 +116,7 @@ def lint(
     server = asked_server(targets or [], command)
     if server is not None:
         check_sources_only(fix=fix, diff=diff)
-        project, findings = ask(server, wishes, read_headers(header), timeout)
+        project, findings = ask(server, wishes, sent_headers(header), timeout)
     else:
         if header:
             raise typer.BadParameter("--header needs the URL of a server")

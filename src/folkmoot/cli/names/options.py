@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from folkmoot.cli.options import choice, number
 from folkmoot.core.errors import InvalidName
-
-HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(.*)", re.DOTALL)
-VARIABLE: Final = re.compile(r"(\S+ |)env:(.+)", re.DOTALL)
-"""A value that the environment holds, perhaps with a word such as `Bearer` before it."""
-UNSENDABLE: Final = re.compile("[\r\n\0]")
 
 
 def checked_namespace(value: str | None) -> Any:
@@ -60,26 +53,6 @@ def check_sources_only(*, fix: bool, diff: bool) -> None:
     """Refuse to mend what has no sources."""
     if fix or diff:
         raise typer.BadParameter(f"{'--fix' if fix else '--diff'} needs sources, not a server")
-
-
-def read_headers(given: Sequence[str] | None) -> dict[str, str]:
-    """Headers in two halves each, with what the environment holds in place of `env:NAME`."""
-    headers = {}
-    for each in given or ():
-        parts = HEADER.fullmatch(each)
-        if parts is None:
-            # What was given instead may well be a secret.
-            raise typer.BadParameter("--header must be NAME=VALUE, or NAME=env:VARIABLE")
-        value = parts[2]
-        if kept := VARIABLE.fullmatch(parts[2]):
-            before, name = kept.groups()
-            if name not in os.environ:
-                raise typer.BadParameter(f"--header: the environment variable {name} is not set")
-            value = f"{before}{os.environ[name]}"
-        if UNSENDABLE.search(value):
-            raise typer.BadParameter(f"--header: the value of {parts[1]} has more than one line")
-        headers[parts[1]] = value
-    return headers
 
 
 NamespaceOption = Annotated[
@@ -137,14 +110,6 @@ FormatOption = Annotated[
     choice(
         "--format", "FORMAT", ("text", "json", "sarif"),
         "The output format: text, json or sarif.  [default: text]",
-    ),
-]  # fmt: skip
-HeaderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header", metavar="NAME=VALUE", show_default=False,
-        help="Send this header to the server, such as 'Authorization=Bearer env:TOKEN', "
-             "where TOKEN is an environment variable. May be repeated.",
     ),
 ]  # fmt: skip
 TimeoutOption = Annotated[

@@ -10,14 +10,13 @@ import typer
 from msgspec import UNSET
 
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.looping import run_until_stopped
 from folkmoot.cli.options import JsonOption, number
 from folkmoot.cli.output import say
 from folkmoot.cli.proxy_options import (
-    HeaderOption,
     TransportOption,
     UpstreamOption,
-    read_header,
 )
 from folkmoot.cli.tape.options import IgnoreOption, TapeArgument
 from folkmoot.cli.tape.replaying import TimingOption
@@ -74,7 +73,7 @@ def play(
     """
     if bool(command) is bool(upstream):
         raise typer.BadParameter("give either --upstream URL or a command after --")
-    headers = tuple(read_header(each) for each in header or ())
+    headers = tuple((name.lower(), value) for name, value in sent_headers(header).items())
     secrets = dict(map(read_secret, secret or ()))
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.tape import read_tape
