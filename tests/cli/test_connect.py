@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,10 @@ def connect(tmp_path: Path, folkmoot: Callable[..., Ran]) -> Callable[..., Ran]:
     (home / ".config/Claude").mkdir()
     (home / ".config/Code/User").mkdir(parents=True)
     (home / ".config/goose").mkdir()
+    (home / ".config/zed").mkdir()
+    (home / ".codex").mkdir()
+    (home / ".gemini").mkdir()
+    (home / ".codeium/windsurf").mkdir(parents=True)
 
     def run(*arguments: str, **variables: str) -> Ran:
         given = {"HOME": str(home), "XDG_CONFIG_HOME": "", "CLAUDE_CONFIG_DIR": "", **variables}
@@ -51,7 +57,22 @@ WRITTEN: list[tuple[str, str, dict[str, Any]]] = [
         "type": "http", "url": f"{HUB}/mcp", "headers": HEADERS}}}),
     ("cursor", ".cursor/mcp.json", {"mcpServers": {"folkmoot": {
         "url": f"{HUB}/mcp", "headers": HEADERS}}}),
+    ("codex", ".codex/config.toml", {"mcp_servers": {"folkmoot": {
+        "url": f"{HUB}/mcp", "http_headers": HEADERS}}}),
+    ("gemini", ".gemini/settings.json", {"mcpServers": {"folkmoot": {
+        "httpUrl": f"{HUB}/mcp", "headers": HEADERS}}}),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", {"mcpServers": {"folkmoot": {
+        "serverUrl": f"{HUB}/mcp", "headers": HEADERS}}}),
+    ("zed", ".config/zed/settings.json", {"context_servers": {"folkmoot": {
+        "url": f"{HUB}/mcp", "headers": HEADERS}}}),
 ]  # fmt: skip
+
+
+def read(path: Path) -> Any:
+    """What a settings file says."""
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text())
+    return json.loads(path.read_text())
 
 
 @pytest.mark.parametrize(("client", "file", "wanted"), WRITTEN, ids=[row[0] for row in WRITTEN])
@@ -61,7 +82,7 @@ def test_each_client_is_told_in_its_own_file(
     path = tmp_path / "home" / file
     ran = connect(client)
     assert (ran.code, ran.err) == (0, "")
-    assert json.loads(path.read_text()) == wanted
+    assert read(path) == wanted
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert str(path) in ran.out
     assert TOKEN not in ran.out
@@ -84,6 +105,73 @@ def test_goose_is_told_in_yaml(connect: Callable[..., Ran], tmp_path: Path) -> N
         f'      Authorization: "Bearer {TOKEN}"',
         "    timeout: 300",
     ]
+
+
+CODEX = """model = "o9"  # mine
+
+[mcp_servers.other]
+command = "other"
+"""
+
+
+def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    path = tmp_path / "home/.codex/config.toml"
+    path.write_text(CODEX)
+    assert connect("codex", "--name", "my hub").code == 0
+    written = path.read_text()
+    assert written == (
+        f'{CODEX}\n[mcp_servers."my hub"]\nurl = "{HUB}/mcp"\n'
+        f'http_headers = {{ Authorization = "Bearer {TOKEN}" }}\n'
+    )
+    assert "already; --force replaces it." in connect("codex", "--name", "my hub").err
+    assert connect("codex", "--name", "my hub", "--force", "--no-token").code == 0
+    assert path.read_text() == f'{CODEX}\n[mcp_servers."my hub"]\nurl = "{HUB}/mcp"\n'
+    path.write_text("model = ")
+    ran = connect("codex")
+    assert "it is not valid TOML" in ran.err
+    assert path.read_text() == "model = "
+
+
+BRIDGED = [
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", {}),
+    ("claude-code", ".claude.json", "mcpServers", {"type": "stdio"}),
+    ("vscode", ".config/Code/User/mcp.json", "servers", {"type": "stdio"}),
+    ("cursor", ".cursor/mcp.json", "mcpServers", {}),
+    ("codex", ".codex/config.toml", "mcp_servers", {}),
+    ("gemini", ".gemini/settings.json", "mcpServers", {}),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", {}),
+    ("zed", ".config/zed/settings.json", "context_servers", {}),
+]
+
+
+@pytest.mark.parametrize(("client", "file", "member", "more"), BRIDGED, ids=[b[0] for b in BRIDGED])
+def test_with_bridge_a_client_starts_it_and_has_no_token(
+    connect: Callable[..., Ran], tmp_path: Path, client: str, file: str, member: str, more: Any
+) -> None:
+    path = tmp_path / "home" / file
+    ran = connect(client, "--bridge", PATH="/nowhere")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"Added the bridge to {HUB} to " in ran.out
+    arguments = ["-m", "folkmoot", "bridge", "--url", HUB, "--as", "ada"]
+    entry = {**more, "command": sys.executable, "args": arguments}
+    assert read(path) == {member: {"folkmoot": entry}}
+    assert TOKEN not in path.read_text()
+
+
+def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
+    assert connect("goose", "--bridge").code == 0
+    written = (tmp_path / "home/.config/goose/config.yaml").read_text()
+    assert '    type: "stdio"\n' in written
+    assert '    args: ["bridge", "--url"' in written or '"-m", "folkmoot", "bridge"' in written
+    for arguments, why in (
+        (("cursor", "--bridge", "--as", "nobody"), "not signed in as @nobody"),
+        (("cursor", "--bridge", "--search"), "--bridge goes with neither --search nor --no-token"),
+    ):
+        assert why in connect(*arguments).err
 
 
 def test_any_other_client_is_told_in_the_file_that_is_named(
@@ -191,7 +279,7 @@ def test_a_client_that_is_not_installed_is_named(
 def test_an_unknown_client_is_a_mistake(connect: Callable[..., Ran]) -> None:
     ran = connect("emacs")
     assert ran.code == ExitCode.USAGE
-    assert "claude-desktop, claude-code, vscode, cursor, goose or mcpservers" in ran.err
+    assert "cursor, codex, gemini, windsurf, zed, goose or mcpservers" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from folkmoot.core.errors import SettingsUnwritable
 from folkmoot.settings.locate import Key, header, statements
+from folkmoot.web.clients import toml_key, toml_value
 
 BACKENDS = "backends"
-BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Statement(NamedTuple):
@@ -169,24 +167,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def toml_value(value: Any) -> str:
-    """A value as a settings file spells it."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case list() | tuple():
-            return f"[{', '.join(map(toml_value, value))}]"
-        case dict():
-            pairs = (f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
-            return f"{{ {', '.join(pairs)} }}"
-        case _:
-            return str(value)
-
-
-def toml_key(key: str) -> str:
-    """A key as a settings file spells it."""
-    return key if BARE.fullmatch(key) else toml_value(key)

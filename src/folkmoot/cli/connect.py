@@ -1,8 +1,7 @@
-"""`folkmoot connect`: tell an MCP client of a hub, in the client's own settings file."""
+"""`folkmoot connect`: add a hub to an MCP client, in the client's own settings file."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -11,26 +10,38 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli import jsonfile, yamlfile
+from folkmoot.cli import jsonfile, tomlfile, yamlfile
 from folkmoot.cli.asking import AsOption, HubOption, hub_for
-from folkmoot.cli.credentials import fits, read_keyring
-from folkmoot.cli.output import complain, say
+from folkmoot.cli.credentials import Login, fits, read_keyring
+from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.core.errors import ClientFileUnusable
 from folkmoot.staging import staged
-from folkmoot.web.clients import CLIENTS, NAME, Client, yaml_text
+from folkmoot.web.clients import CLIENTS, NAME, Client
 
 MAX_BYTES = 32 * 1024 * 1024
 MASKED = "sk_…"
 """Stands for the token wherever an entry is shown."""
 
 HOMES: dict[str, dict[str, str]] = {
-    "linux": {"config": "{XDG_CONFIG_HOME}", "goose": "{XDG_CONFIG_HOME}/goose"},
-    "darwin": {"config": "~/Library/Application Support", "goose": "~/.config/goose"},
-    "win32": {"config": "{APPDATA}", "goose": "{APPDATA}/Block/goose/config"},
+    "linux": {
+        "config": "{XDG_CONFIG_HOME}",
+        "goose": "{XDG_CONFIG_HOME}/goose",
+        "zed": "{XDG_CONFIG_HOME}/zed",
+    },
+    "darwin": {
+        "config": "~/Library/Application Support",
+        "goose": "~/.config/goose",
+        "zed": "~/.config/zed",
+    },
+    "win32": {
+        "config": "{APPDATA}",
+        "goose": "{APPDATA}/Block/goose/config",
+        "zed": "{APPDATA}/Zed",
+    },
 }
 """Where each platform keeps the settings of programs."""
 
@@ -39,6 +50,10 @@ FILES = {
     "claude-code": "{CLAUDE_CONFIG_DIR}/.claude.json",
     "vscode": "{config}/Code/User/mcp.json",
     "cursor": "~/.cursor/mcp.json",
+    "codex": "{CODEX_HOME}/config.toml",
+    "gemini": "~/.gemini/settings.json",
+    "windsurf": "~/.codeium/windsurf/mcp_config.json",
+    "zed": "{zed}/settings.json",
     "goose": "{goose}/config.yaml",
 }
 """Where each client keeps its list of MCP servers, as it documents it."""
@@ -56,7 +71,8 @@ ClientArgument = Annotated[
     str,
     typer.Argument(
         metavar="CLIENT",
-        help="claude-desktop, claude-code, vscode, cursor, goose, or mcpservers for any other.",
+        help="claude-desktop, claude-code, vscode, cursor, codex, gemini, windsurf, zed, goose, or "
+        "mcpservers for any other.",
         callback=known_client,
         autocompletion=lambda: list(CLIENTS),
         show_default=False,
@@ -88,6 +104,13 @@ SearchOption = Annotated[
         help="List only two tools to it, which find and call all others.",
     ),
 ]  # fmt: skip
+BridgeOption = Annotated[
+    bool,
+    typer.Option(
+        "--bridge", show_default=False,
+        help="Have the client start 'folkmoot bridge', which encrypts mail end to end.",
+    ),
+]  # fmt: skip
 ForceOption = Annotated[
     bool,
     typer.Option("--force", help="Replace an existing entry of that name.", show_default=False),
@@ -104,36 +127,60 @@ def connect(
     dry_run: DryRunOption = False,
     no_token: NoTokenOption = False,
     search: SearchOption = False,
+    bridge: BridgeOption = False,
     force: ForceOption = False,
 ) -> None:
     """Add your hub to an MCP client's settings file.
 
     Everything else in the file stays as it is, including comments, and a copy of the previous file
     is kept beside it. If the file can't be parsed, it is not changed. If you have an account on the
-    hub, its token is written too.
+    hub, its token is written too; with --bridge it is not, since the bridge has it.
     """
     known = CLIENTS[client]
     if not name.isprintable() or not name.strip():
         raise typer.BadParameter("--name must be a name")
-    hub, token = meant(url, handle, no_token=no_token)
-    endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
+    if bridge and (search or no_token):
+        raise typer.BadParameter("--bridge goes with neither --search nor --no-token")
+    if bridge:
+        login = read_keyring().find(url, handle)
+        hub, token, entry = login.hub, "", bridge_entry(known, name, login)
+        shown = entry
+    else:
+        hub, token = meant(url, handle, no_token=no_token)
+        endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
+        entry = known.entry(name, endpoint, token)
+        shown = known.entry(name, endpoint, MASKED if token else "")
     path = settings_file(known, file)
     text = read(path)
     try:
-        changed = extended(known, text or "", name, endpoint, token, force=force)
+        changed = PUT[known.format](text or "", known.member, name, entry, force=force)
     except ClientFileUnusable as error:
         raise ClientFileUnusable(f"{path}: {error.message}") from None
     if dry_run:
         say(f"In {path}:", err=True)
-        say(shown(known, name, endpoint, MASKED if token else ""))
+        say(known.text({known.member: {name: shown}}))
         return
     kept = put(path, text, changed)
-    say(f"Added {hub} to {known.name if client in FILES else 'the client'}, in {path}.")
+    what = f"the bridge to {hub}" if bridge else hub
+    say(f"Added {what} to {known.name if client in FILES else 'the client'}, in {path}.")
     if kept is not None:
         say(f"The previous file is {kept}.")
-    if not token:
+    if not token and not bridge:
         say("No token was written. Ask your assistant to register you, or use 'folkmoot register'.")
     say("Restart the client to use it.")
+
+
+PUT = {"json": jsonfile.put_entry, "yaml": yamlfile.put_entry, "toml": tomlfile.put_entry}
+"""What puts an entry into a file of each format."""
+
+
+def bridge_entry(client: Client, name: str, login: Login) -> dict[str, Any]:
+    """The entry of a client that starts the bridge itself, as one account."""
+    arguments = ["bridge", "--url", login.hub, "--as", login.handle]
+    program = shutil.which(PROGRAM)
+    if program is not None:
+        return client.started(name, str(Path(program).absolute()), arguments)
+    return client.started(name, sys.executable, ["-m", PROGRAM, *arguments])
 
 
 def meant(url: str | None, handle: str | None, *, no_token: bool) -> tuple[str, str]:
@@ -170,25 +217,10 @@ def default_file(client: str, platform: str, environ: Mapping[str, str]) -> Path
         "XDG_CONFIG_HOME": environ.get("XDG_CONFIG_HOME") or "~/.config",
         "APPDATA": environ.get("APPDATA") or "~/AppData/Roaming",
         "CLAUDE_CONFIG_DIR": environ.get("CLAUDE_CONFIG_DIR") or "~",
+        "CODEX_HOME": environ.get("CODEX_HOME") or "~/.codex",
     }
     homes = {name: home.format(**values) for name, home in homes.items()}
     return Path(FILES[client].format(**values, **homes)).expanduser()
-
-
-def extended(
-    client: Client, text: str, name: str, endpoint: str, token: str, *, force: bool
-) -> str:
-    """The text of a settings file with the hub in it."""
-    put_entry = yamlfile.put_entry if client.yaml else jsonfile.put_entry
-    return put_entry(text, client.member, name, client.entry(name, endpoint, token), force=force)
-
-
-def shown(client: Client, name: str, endpoint: str, token: str) -> str:
-    """What is written, for people to look at."""
-    settings = client.settings(endpoint, token, name)
-    if client.yaml:
-        return yaml_text(settings)
-    return json.dumps(settings, indent=2, ensure_ascii=False)
 
 
 def read(path: Path) -> str | None:

@@ -6,9 +6,10 @@ The first page shows it and `folkmoot connect` writes it, so that both always sa
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ NAME = "folkmoot"
 
 Entry: TypeAlias = Callable[[str, str, str], dict[str, Any]]
 """Makes a client's entry from its name, the address of `/mcp` and a token, which may be empty."""
+Started: TypeAlias = Callable[[str, str, list[str]], dict[str, Any]]
+"""Makes a client's entry from its name, and the command and arguments of a server to start."""
 
 
 def _headers(token: str) -> dict[str, Any]:
@@ -45,6 +48,20 @@ def _bridged(_: str, endpoint: str, token: str) -> dict[str, Any]:
     return {"command": "npx", "args": arguments, "env": {"AUTH_HEADER": f"Bearer {token}"}}
 
 
+def _http_url(_: str, endpoint: str, token: str) -> dict[str, Any]:
+    """Gemini CLI: there `url` means the older HTTP+SSE."""
+    return {"httpUrl": endpoint, **_headers(token)}
+
+
+def _server_url(_: str, endpoint: str, token: str) -> dict[str, Any]:
+    return {"serverUrl": endpoint, **_headers(token)}
+
+
+def _codex(_: str, endpoint: str, token: str) -> dict[str, Any]:
+    """Codex takes no token of its own in the file, and reads `http_headers`, not `headers`."""
+    return {"url": endpoint, **({"http_headers": _headers(token)["headers"]} if token else {})}
+
+
 def _extension(name: str, endpoint: str, token: str) -> dict[str, Any]:
     return {
         "enabled": True,
@@ -57,14 +74,38 @@ def _extension(name: str, endpoint: str, token: str) -> dict[str, Any]:
     }
 
 
+def _goose_command(name: str, command: str, arguments: list[str]) -> dict[str, Any]:
+    return {
+        "enabled": True,
+        "type": "stdio",
+        "name": name,
+        "description": "Mail between people, through their assistants",
+        "cmd": command,
+        "args": arguments,
+        "timeout": 300,
+    }
+
+
+def _typed_command(_: str, command: str, arguments: list[str]) -> dict[str, Any]:
+    return {"type": "stdio", **_command("", command, arguments)}
+
+
+def _command(_: str, command: str, arguments: list[str]) -> dict[str, Any]:
+    return {"command": command, "args": arguments}
+
+
 class Client(Struct, frozen=True, kw_only=True):
-    """One client: its settings file holds `entry` under its name, in the table `member`."""
+    """One client: its settings file holds `entry` under its name, in the table `member`.
+
+    `started` is the entry of a server that the client starts itself.
+    """
 
     id: str
     name: str
     member: str = "mcpServers"
     entry: Entry = _plain
-    yaml: bool = False
+    started: Started = _command
+    format: Literal["json", "yaml", "toml"] = "json"
 
     def settings(self, endpoint: str, token: str = "", name: str = NAME) -> dict[str, Any]:
         """What the client's settings file must hold."""
@@ -72,18 +113,36 @@ class Client(Struct, frozen=True, kw_only=True):
 
     def snippet(self, endpoint: str) -> str:
         """The same as text to paste."""
-        settings = self.settings(endpoint)
-        return yaml_text(settings) if self.yaml else json.dumps(settings, indent=2)
+        return self.text(self.settings(endpoint))
+
+    def text(self, settings: dict[str, Any]) -> str:
+        """Settings in the format of the client's file."""
+        if self.format == "yaml":
+            return yaml_text(settings)
+        if self.format == "toml":
+            return toml_text(settings)
+        return json.dumps(settings, indent=2, ensure_ascii=False)
 
 
 CLIENTS: dict[str, Client] = {
     client.id: client
     for client in (
         Client(id="claude-desktop", name="Claude Desktop", entry=_bridged),
-        Client(id="claude-code", name="Claude Code", entry=_typed),
-        Client(id="vscode", name="VS Code", member="servers", entry=_typed),
+        Client(id="claude-code", name="Claude Code", entry=_typed, started=_typed_command),
+        Client(id="vscode", name="VS Code", member="servers", entry=_typed, started=_typed_command),
         Client(id="cursor", name="Cursor"),
-        Client(id="goose", name="Goose", member="extensions", entry=_extension, yaml=True),
+        Client(id="codex", name="Codex", member="mcp_servers", entry=_codex, format="toml"),
+        Client(id="gemini", name="Gemini CLI", entry=_http_url),
+        Client(id="windsurf", name="Windsurf", entry=_server_url),
+        Client(id="zed", name="Zed", member="context_servers"),
+        Client(
+            id="goose",
+            name="Goose",
+            member="extensions",
+            entry=_extension,
+            started=_goose_command,
+            format="yaml",
+        ),
         Client(id="mcpservers", name="Any other client"),
     )
 }
@@ -112,3 +171,35 @@ def yaml_text(value: dict[str, Any], indent: int = 0) -> str:
         else:
             lines.append(f"{' ' * indent}{name}: {json.dumps(item, ensure_ascii=False)}")
     return "\n".join(lines)
+
+
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(value: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Tables of entries as TOML; a mapping inside an entry is written on one line."""
+    lines = []
+    for member, entries in value.items():
+        for name, entry in entries.items():
+            lines.append(f"[{toml_key(member)}.{toml_key(name)}]")
+            lines += [f"{toml_key(key)} = {toml_value(item)}" for key, item in entry.items()]
+    return "\n".join(lines)
+
+
+def toml_key(key: str) -> str:
+    """A key as TOML spells it."""
+    return key if BARE_KEY.fullmatch(key) else toml_value(key)
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML spells it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    return str(value)
