@@ -13,7 +13,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import uvloop
@@ -21,6 +21,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts
+from folkmoot.audit import AuditTable
 from folkmoot.bounds import body_bounds, link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
@@ -34,6 +35,7 @@ from folkmoot.control import (
 )
 from folkmoot.control.export import Exporter, export_command
 from folkmoot.control.keys import KeyRing, key_commands
+from folkmoot.control.operate import People, operator_commands
 from folkmoot.core.errors import FolkmootError, StoreError
 from folkmoot.coredumps import forbid_dumps
 from folkmoot.datafolder import DataFolder
@@ -99,6 +101,9 @@ logger = logging.getLogger("folkmoot.app")
 
 TRACES_SECONDS = 5.0
 QUOTA_SECONDS = 60.0
+Announce: TypeAlias = Callable[[str, int], None]
+"""Told the URL of a hub, and how many accounts it has."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -155,7 +160,12 @@ class Hub:
             failure: BaseException | None = None
             with single_cause():
                 async with asyncio.TaskGroup() as tasks:
-                    aside = (control.serve(), self._retention.run(), self._refresh_quotas())
+                    aside = (
+                        control.serve(),
+                        self._retention.run(),
+                        self._refresh_quotas(),
+                        self._audit.run(),
+                    )
                     ends = [tasks.create_task(each).cancel for each in aside]
                     # Rooms stop first: everyone in them still gets what is being stored.
                     async with self.rooms.running():
@@ -208,6 +218,14 @@ class Hub:
             empty_log_seconds=settings.store.empty_log_seconds,
         )
         stack.push_async_callback(self.store.close)
+        self._audit = AuditTable(
+            self.store,
+            self.clock,
+            keep_days=settings.audit.keep_days,
+            keep_lines=settings.audit.keep_lines,
+        )
+        self._audit.attach()
+        stack.push_async_callback(self._audit.detach)
         vault = await Vault.load(self.store, key)
         if vault.awaited_id:
             logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
@@ -256,6 +274,12 @@ class Hub:
                 "metrics": metrics_command(lambda: self.metrics.exposition("")[0].decode()),
                 **self._passing.commands,
                 **self.behind.commands(settings.public_url or self.base_url),
+                **operator_commands(
+                    People(self.store, self.clock, self.accounts, self.mail),
+                    self.store,
+                    settings.public_url or self.base_url,
+                    self.rooms.present,
+                ),
                 **key_commands(
                     KeyRing(self.store, vault, folder.paths.master_key, settings.master_key or None)
                 ),
@@ -420,6 +444,7 @@ class Hub:
                 self.clock,
                 Addresses(settings.http.trusted_proxies).of,
             ),
+            policy=settings.registration_policy,
         )
         self._health = Health(
             version=__version__,
@@ -552,8 +577,8 @@ def hide(key: MasterKey, settings: Settings) -> None:
     redactor.hide(*spellings(key), settings.master_key)
 
 
-def serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
-    """Run a hub until SIGINT, SIGTERM or SIGHUP; `announce` gets its URL once it really listens.
+def serve(loaded: Loaded, announce: Announce) -> None:
+    """Run a hub until SIGINT, SIGTERM or SIGHUP; `announce` is called once it really listens.
 
     A second signal ends requests in flight; a third one ends the process.
     """
@@ -565,7 +590,7 @@ def serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
         runner.run(_serve(loaded, announce))
 
 
-async def _serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
+async def _serve(loaded: Loaded, announce: Announce) -> None:
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     hub = Hub(loaded.settings, loaded=loaded)
@@ -586,5 +611,5 @@ async def _serve(loaded: Loaded, announce: Callable[[str], None]) -> None:
         # What is here from the start stays: to look through it for garbage would hold everyone up.
         gc.collect()
         gc.freeze()
-        announce(hub.base_url)
+        announce(hub.base_url, await hub.count_users())
         await asked.wait()

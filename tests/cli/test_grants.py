@@ -136,7 +136,8 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
         ("gina", "account", ["ops"])
     ]
     logged = hub.stop().err
-    assert logged.count('"logger":"folkmoot.audit"') == 3
+    assert logged.count('"logger":"folkmoot.audit"') == 4
+    assert '"message":"policy.refused","by":"gina"' in logged
     assert invite["invite_code"] not in logged
 
 

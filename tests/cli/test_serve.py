@@ -160,6 +160,23 @@ def test_a_client_is_given_an_address_it_can_connect_to(url: str, expected: str)
 
 def test_behind_a_proxy_a_client_is_given_the_public_url() -> None:
     loaded = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot/"})
-    said = welcome("http://0.0.0.0:8420", loaded)
+    said = welcome("http://0.0.0.0:8420", loaded, 0)
     assert '"url": "https://hub.example/moot/mcp"' in said
     assert "http://0.0.0.0:8420 (all network interfaces)" in said
+
+
+@pytest.mark.requirement("hub.registration-told")
+def test_where_not_everyone_may_register_the_commands_are_shown() -> None:
+    public = {"FOLKMOOT_PUBLIC_URL": "https://hub.example"}
+    folder = {"data": "/var/lib/the hub"}
+    said = welcome("http://127.0.0.1:8420", load(options=folder, environ=public), 0)
+    assert "Registration is by invitation. Make your own account, then invite others:" in said
+    assert "  folkmoot people add HANDLE --data '/var/lib/the hub'\n" in said
+    assert "  folkmoot invite --for HANDLE --data '/var/lib/the hub'\n" in said
+    later = welcome("http://127.0.0.1:8420", load(environ=public), 3)
+    assert "Registration is by invitation. Invite someone with:" in later
+    assert "  folkmoot invite --for HANDLE\n" in later
+    assert "people add" not in later
+    closed = load(environ={"FOLKMOOT_REGISTRATION": "closed"})
+    assert "Registration is closed." in welcome("http://127.0.0.1:8420", closed, 1)
+    assert "Registration" not in welcome("http://127.0.0.1:8420", load(environ={}), 0)

@@ -315,6 +315,54 @@ async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) 
     return wrong
 
 
+@pytest.mark.requirement("hub.audit-refusals")
+@pytest.mark.parametrize(
+    ("deny", "connected"), [("!mcp.request.*", False), (f"!{TOOL}:room/say", True)]
+)
+def test_what_is_denied_leaves_an_audit_line_on_every_way_in(
+    deny: str, connected: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        rights = Rights([deny])
+
+        def refusals() -> list[str]:
+            return [
+                str(vars(record)["about"])
+                for record in caplog.records
+                if record.name == "folkmoot.audit"
+                and vars(record).get("by") == "bob"
+                and DENIED in (vars(record).get("outcome"), outcome_of(record))
+            ]
+
+        async def try_all(there: Visit) -> None:
+            for way in WAYS:
+                denied = any(rights.denies(parse(kind), {}) for kind in way.kinds)
+                if denied and (connected or not way.connected):
+                    caplog.clear()
+                    assert await way.is_denied(there)
+                    if not refusals():
+                        silent.append(way.name)
+
+        silent: list[str] = []
+        async with visit(tmp_path) as there:
+            await there.change("grants.grant", deny)
+            if connected:
+                async with joined(there.port, there.token) as there.seat:
+                    await try_all(there)
+            else:
+                caplog.clear()
+                assert await turned_away(there.port, there.token) == NOT_ALLOWED
+                assert refusals()
+                await try_all(there)
+        assert not silent
+
+    def outcome_of(record: Any) -> Any:
+        detail = vars(record).get("detail")
+        return detail.get("outcome") if isinstance(detail, dict) else None
+
+    run(main())
+
+
 @pytest.mark.requirement("hub.deny-everywhere")
 def test_without_a_deny_every_way_is_open(tmp_path: Path) -> None:
     async def main() -> None:

@@ -34,6 +34,7 @@ from folkmoot.accounts.model import (
     HandleInvite,
     Invitation,
     InviteState,
+    PersonRow,
     Policy,
     Recovered,
     Registered,
@@ -50,6 +51,8 @@ from folkmoot.quotas import Quotas, mail_of, stored_in_own_rooms, written_in_roo
 
 Changed: TypeAlias = Callable[[str], Awaitable[None]]
 """Told the id of an account that has changed."""
+Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
+"""Joins the transaction of a change of an account."""
 
 
 SEALED_AT_ONCE = 500
@@ -124,6 +127,54 @@ class Accounts:
         )
         return Registered(application.account, application.token, application.recovery_code)
 
+    async def add(
+        self, handle: str, *, account_type: AccountType = "person", also: Joined | None = None
+    ) -> Registered:
+        """Make an account for the operator, whoever may register and whatever a name awaits."""
+        self._quotas.check_disk()
+        application = registration.check_application(
+            "open",
+            self._sealer,
+            self._now(),
+            handle=handle,
+            client_public_key=None,
+            invite_code=None,
+            account_type=account_type,
+        )
+
+        async def unit(tx: Tx) -> None:
+            await registration.do_add(tx, application, self.reserved)
+            if also is not None:
+                await also(tx, application.account)
+
+        await self._store.write(unit)
+        return Registered(application.account, application.token, application.recovery_code)
+
+    async def suspend(
+        self, account: Account, *, suspended: bool, also: Joined | None = None
+    ) -> Account:
+        """Let nobody use an account from now on, or let it be used again; nothing of it is lost."""
+        now = self._now()
+
+        async def unit(tx: Tx) -> Account:
+            changed = await registration.do_suspend(tx, account.id, now if suspended else None, now)
+            if also is not None:
+                await also(tx, changed)
+            return changed
+
+        with self._known.changing(account.id):
+            changed = await self._store.write(unit)
+        await self._tell(account.id)
+        return changed
+
+    async def list_people(
+        self, after: str = "", limit: int = 100, *, suspended: bool = False
+    ) -> list[PersonRow]:
+        """Accounts in the order of their handles, for the operator."""
+        return await self._store.read(
+            lambda tx: queries.people_after(tx, after, limit, suspended=suspended), long=True
+        )
+
     async def recover(self, handle: str, code: str) -> Recovered:
         """Give an account a new token for its recovery code; the old one is invalid at once."""
         now, token = self._now(), new_token()
@@ -145,6 +196,11 @@ class Accounts:
 
     async def authenticate_hash(self, token_hash: str) -> Account | None:
         """The account whose token has this hash: for sessions that are bound to one."""
+        account = await self.holder(token_hash)
+        return None if account is None or account.suspended_at is not None else account
+
+    async def holder(self, token_hash: str) -> Account | None:
+        """The same, also where the account is suspended: for whoever says why it is refused."""
         account = self._known.get(token_hash)
         if account is not None:
             return account

@@ -31,6 +31,22 @@ class Account(Struct, frozen=True, gc=False):
     updated_at: int
     payload_formats: str = ""
     """What the owner of `client_public_key` reads in a box beside plain text, by spaces."""
+    suspended_at: int | None = None
+    """Since when the operator lets nobody use it; None for an account that is in use."""
+
+
+class PersonRow(Struct, frozen=True, gc=False):
+    """An account as the operator sees it in a list."""
+
+    handle: str
+    display_name: str
+    account_type: AccountType
+    created_at: int
+    suspended_at: int | None
+    mail_bytes: int
+    room_bytes: int
+    rooms: int
+    """How many rooms it is a member of."""
 
 
 class Registered(Struct, frozen=True, gc=False):

@@ -6,12 +6,12 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 from folkmoot.accounts.grams import grams_of
-from folkmoot.accounts.model import Account
+from folkmoot.accounts.model import Account, PersonRow
 from folkmoot.core.ports import SqlValue, Tx
 
 ACCOUNT = (
     "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
-    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats"
+    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats, u.suspended_at"
 )
 
 LED_TO = (
@@ -22,7 +22,7 @@ LED_TO = (
 
 CHANGEABLE = frozenset({
     "handle", "display_name", "bio", "privacy", "status", "client_public_key", "payload_formats",
-    "token_hash",
+    "token_hash", "suspended_at",
 })  # fmt: skip
 
 
@@ -161,6 +161,20 @@ async def index_names(tx: Tx, account: Account) -> None:
         )
     for gram in wanted - present:
         await tx.execute("INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, account.id))
+
+
+async def people_after(tx: Tx, handle: str, limit: int, *, suspended: bool) -> list[PersonRow]:
+    """Some accounts in the order of their handles, or those alone that are suspended."""
+    only = "AND u.suspended_at IS NOT NULL " if suspended else ""
+    rows = await tx.fetch(
+        "SELECT u.handle, u.display_name, u.account_type, u.created_at, u.suspended_at, "  # noqa: S608
+        "COALESCE((SELECT s.bytes FROM mail_shares s WHERE s.account = u.id), 0), "
+        "COALESCE((SELECT SUM(s.bytes) FROM room_shares s WHERE s.author = u.id), 0), "
+        "(SELECT COUNT(*) FROM room_members m WHERE m.account_id = u.id AND m.state = 'member') "
+        f"FROM users u WHERE u.handle > ? {only}ORDER BY u.handle LIMIT ?",
+        (handle, limit),
+    )
+    return [PersonRow(*row) for row in rows]
 
 
 async def count_users(tx: Tx, change: int = 0) -> int:

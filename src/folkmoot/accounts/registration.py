@@ -24,6 +24,7 @@ from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_inv
 from folkmoot.accounts.queries_people import put_contact
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.core.errors import (
+    AccountSuspended,
     ArgumentInvalid,
     HandleInvalid,
     HandleNotFound,
@@ -32,6 +33,7 @@ from folkmoot.core.errors import (
     RecoveryCodeInvalid,
     RegistrationClosed,
     TokenInvalid,
+    UserNotFound,
 )
 from folkmoot.core.ports import Tx
 
@@ -148,12 +150,34 @@ async def do_register(
         await also(tx, account, claim.inviter_id, message)
 
 
+async def do_add(tx: Tx, application: Application, reserved: ReservedNames) -> None:
+    """Store an account that the operator makes, under a name that may await someone."""
+    account = application.account
+    if reserved.belongs_elsewhere(account.handle):
+        raise HandleTaken
+    if not await queries.take_handle(tx, account.handle, account.id, account.created_at):
+        raise HandleTaken
+    await queries.insert_user(tx, account, application.secrets)
+
+
+async def do_suspend(tx: Tx, user_id: str, since: int | None, now: int) -> Account:
+    """Set since when an account is suspended; one that is already stays as it is."""
+    account = await queries.by_id(tx, user_id)
+    if account is None:
+        raise UserNotFound
+    if (account.suspended_at is None) == (since is None):
+        return account
+    return await queries.update_user(tx, user_id, {"suspended_at": since}, now)
+
+
 async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
     """The account with this handle, if the recovery code is its own."""
     account = await queries.by_handle(tx, parse_handle(handle) or NOBODY, now)
     await check_code(tx, account.id if account is not None else NOBODY, code)
     if account is None:
         raise HandleNotFound
+    if account.suspended_at is not None:
+        raise AccountSuspended
     return account
 
 
@@ -175,6 +199,9 @@ async def check_code(tx: Tx, user_id: str, code: str) -> None:
 async def do_recover(tx: Tx, user_id: str, code: str, token: str, now: int) -> Account:
     """Give an account another token; the one it had is nobody's from then on."""
     await check_code(tx, user_id, code)
+    account = await access_own(tx, user_id)
+    if account.suspended_at is not None:
+        raise AccountSuspended
     return await queries.update_user(tx, user_id, {"token_hash": hash_secret(token)}, now)
 
 

@@ -1,4 +1,4 @@
-"""A hub as its operator changes rights on it: through the control socket, or in its data folder."""
+"""A hub as its operator uses it: through the control socket, or in its data folder."""
 
 from __future__ import annotations
 
@@ -46,11 +46,14 @@ class Operated:
 
     async def _do_here(self, command: str, arguments: dict[str, Any]) -> Any:
         from folkmoot.accounts import Accounts
+        from folkmoot.bus import MemoryBus
         from folkmoot.clock import SystemClock
         from folkmoot.control.grants import grant_commands
+        from folkmoot.control.operate import People, operator_commands
         from folkmoot.gateway.grant_views import GrantViews
         from folkmoot.gateway.granting import Granting
         from folkmoot.gateway.rights import HubRights
+        from folkmoot.mail import Mail
         from folkmoot.transports.listen import base_url
 
         settings = self._loaded.settings
@@ -67,5 +70,10 @@ class Operated:
             views = GrantViews(rights, granting, store, clock)
             tls = bool(settings.tls.certificate)
             url = settings.public_url or base_url(settings.host, settings.port, tls=tls)
-            commands = grant_commands(granting, views, url)
+            mail = Mail(store, MemoryBus(), clock, accounts, vault)
+            people = People(store, clock, accounts, mail, offline=True)
+            commands = {
+                **grant_commands(granting, views, url),
+                **operator_commands(people, store, url),
+            }
             return await commands[command](arguments, lambda _progress: None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from contextlib import suppress
+from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from folkmoot.cli.options import (
     settings_from,
 )
 from folkmoot.cli.output import aligned, say
+from folkmoot.settings import FIELDS
 
 if TYPE_CHECKING:
     from folkmoot.settings import Loaded
@@ -64,7 +67,7 @@ def serve(
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
     for note in loaded.notes:
         logger.warning("%s", note)
-    run_hub(loaded, lambda url: tell(welcome(url, loaded)))
+    run_hub(loaded, lambda url, accounts: tell(welcome(url, loaded, accounts)))
     tell("Folkmoot has stopped.")
 
 
@@ -74,7 +77,7 @@ def tell(text: str) -> None:
         say(text)
 
 
-def welcome(url: str, loaded: Loaded) -> str:
+def welcome(url: str, loaded: Loaded, accounts: int) -> str:
     """What someone who just started a hub wants to know."""
     here = reachable(url)
     rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
@@ -88,11 +91,33 @@ def welcome(url: str, loaded: Loaded) -> str:
     parts = [
         f"Folkmoot {__version__}",
         indent("\n".join(aligned(rows)), "  "),
+        *registration(loaded, accounts),
         "Paste this into the settings of an MCP client:",
         indent(snippet(loaded.settings.public_url or here), "  "),
         "Press Ctrl-C to stop.",
     ]
     return "\n\n".join(parts)
+
+
+def registration(loaded: Loaded, accounts: int) -> list[str]:
+    """How people get an account where not everyone may register."""
+    policy = loaded.settings.registration_policy
+    if policy == "open":
+        return []
+    where = folder_option(loaded)
+    told = "Registration is by invitation" if policy == "invite" else "Registration is closed"
+    invite = f"  folkmoot invite --for HANDLE{where}"
+    if accounts:
+        return [f"{told}. Invite someone with:", invite]
+    add = f"  folkmoot people add HANDLE{where}"
+    return [f"{told}. Make your own account, then invite others:", f"{add}\n{invite}"]
+
+
+def folder_option(loaded: Loaded) -> str:
+    """What another command must be told to find this hub's data folder."""
+    folder = loaded.settings.data_folder
+    usual = Path(FIELDS["data"].default).absolute()
+    return "" if folder == usual else f" --data {shlex.quote(str(folder))}"
 
 
 def reachable(url: str) -> str:

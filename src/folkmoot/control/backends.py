@@ -10,11 +10,11 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta, Struct
 
+from folkmoot.audit import OPERATOR
 from folkmoot.control.commands import NoArguments, convert
 from folkmoot.control.wire import MAX_ANSWER, Command, Progress
 from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
 from folkmoot.gateway.gateway import Gateway
-from folkmoot.gateway.granting import OPERATOR
 from folkmoot.gateway.pindiff import PinDiff
 from folkmoot.proxy.interceptors.scrub import poisons_of
 

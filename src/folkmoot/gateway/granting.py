@@ -11,6 +11,7 @@ from msgspec import Struct
 from folkmoot.accounts import parse_handle
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.reserved import standing
+from folkmoot.audit import OPERATOR, Line, record
 from folkmoot.core.capability import Capability, Rights
 from folkmoot.core.errors import (
     CommandInvalid,
@@ -18,7 +19,6 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.gateway import queries_grants as queries
-from folkmoot.gateway.offline_audit import Line, keep
 from folkmoot.gateway.patterns import compiled, covers_nothing, spelled_out
 from folkmoot.gateway.settled import distinct, key_of
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OPERATOR: Final = "operator"
 MOST_GRANTS: Final = 100_000
 """Grants on one hub: all of them are in memory. Groups in the settings have no such limit."""
 
@@ -53,8 +52,8 @@ class Revoked(Struct, frozen=True):
 class Granting:
     """Changes and shows what people were granted; a change is on the disk before it holds.
 
-    `canonical` knows tools by the names that clients list. Where no hub runs (`offline`) the audit
-    lines are stored with the change, for the hub to log.
+    `canonical` knows tools by the names that clients list. Audit lines are stored with the change.
+    Where no hub runs (`offline`) the next one logs them.
     """
 
     def __init__(
@@ -91,8 +90,7 @@ class Granting:
         """Make an invite for a handle that nobody has."""
         made = await self._accounts.invite_for(handle, seconds)
         lines = [self._line("account.invited", made.handle)]
-        if self._offline:
-            await self._store.write(lambda tx: keep(tx, lines))
+        await self._store.write(lambda tx: self._record(tx, lines))
         self._log(lines)
         return made
 
@@ -143,8 +141,7 @@ class Granting:
                         f"A hub holds at most {MOST_GRANTS:,} grants; give to a group in the "
                         "settings what many have in common."
                     )
-                if self._offline:
-                    await keep(tx, self._lines("hub.grant", account, new))
+                await self._record(tx, self._lines("hub.grant", account, new))
                 return new
 
             new = await self._store.write(unit)
@@ -174,8 +171,7 @@ class Granting:
             async def unit(tx: Tx) -> None:
                 for pattern in leaving:
                     await queries.delete_grant(tx, account.id, pattern)
-                if self._offline:
-                    await keep(tx, self._lines("hub.revoke", account, leaving))
+                await self._record(tx, self._lines("hub.revoke", account, leaving))
 
             await self._store.write(unit)
             await self._rights.refresh(account.id)
@@ -205,6 +201,9 @@ class Granting:
     ) -> Line:
         at = int(self._clock.now()) if self._offline else None
         return Line(action, OPERATOR, handle, account, detail, at)
+
+    async def _record(self, tx: Tx, lines: list[Line]) -> None:
+        await record(tx, lines, self._clock.now(), offline=self._offline)
 
     def _log(self, lines: Iterable[Line]) -> None:
         """Write lines to the log; offline they are stored already, and this process has no log."""

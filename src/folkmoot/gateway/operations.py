@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.audit import note_refusal
 from folkmoot.core import chat
 from folkmoot.core.errors import CapabilityDenied, KindError
 from folkmoot.core.kindcheck import kind_of
@@ -84,10 +85,18 @@ class HubPolicy:
     def __init__(self, rights: HubRights) -> None:
         self._rights = rights
 
-    def check(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
+    def check(
+        self,
+        principal: Principal,
+        operation: str,
+        arguments: dict[str, Any],
+        *,
+        attempted: bool = True,
+    ) -> None:
         """Raise a `PolicyError` if someone may not do an operation.
 
-        A guest has one room and nothing at the hub that could be denied.
+        A guest has one room and nothing at the hub that could be denied. What was `attempted` is
+        in the audit log then.
         """
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return
@@ -96,6 +105,9 @@ class HubPolicy:
             return
         verdict = decide(principal, rights, call_of(operation, arguments))
         if verdict.error is not None:
+            if attempted:
+                about, room = f"mcp.request.{CALL}:{operation}", str(arguments.get("room", ""))
+                note_refusal(principal, about, verdict.error, room)
             raise verdict.error
 
     def check_request(self, account: Account | None, method: str, params: dict[str, Any]) -> None:
@@ -104,11 +116,16 @@ class HubPolicy:
         Lists and resources of the hub's are for everyone who is not denied them. A resource that
         says what a tool says is denied with the tool.
         """
-        rights = self._rights.of(account)[1]
-        if rights.has_denies:
+        principal, rights = self._rights.of(account)
+        if not rights.has_denies:
+            return
+        try:
             check_denies(rights, Request(id=0, method=method, params=params))
             if params.get("uri") in SAME_AS_TOOL:
                 check_denies(rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
+        except CapabilityDenied as error:
+            note_refusal(principal, str(error.data["attempted_kind"]), error)
+            raise
 
     def check_message(
         self, principal: Principal, room: str, kind: Kind, message: McpxMessage

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from folkmoot.audit import log_kept
 from folkmoot.control.backends import backend_commands
 from folkmoot.control.grants import grant_commands
 from folkmoot.core.errors import SettingsError
@@ -16,7 +17,6 @@ from folkmoot.gateway.gateway import Gateway
 from folkmoot.gateway.grant_views import GrantViews
 from folkmoot.gateway.granting import Granting
 from folkmoot.gateway.inputs import Inputs
-from folkmoot.gateway.offline_audit import log_kept
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights

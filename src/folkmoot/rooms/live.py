@@ -15,11 +15,13 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.audit import note_refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
     HubStopping,
     KindError,
+    PolicyError,
     RoomForbidden,
     RoomUnavailable,
 )
@@ -195,6 +197,14 @@ class LiveRoom:
             Audit(self._now(), BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
         )
 
+    def _note_refused(
+        self, by: Principal, message: bytes | McpxMessage, error: PolicyError
+    ) -> None:
+        about = error.data.get("attempted_kind")
+        if about is None and isinstance(message, McpxMessage):
+            about = message.kind.text
+        note_refusal(by, str(about or ""), error, self.name)
+
     def left(self, outlet: Outlet) -> None:
         """A connection ended."""
         self._crowd.remove(outlet)
@@ -211,7 +221,11 @@ class LiveRoom:
         Answers, once it is stored and delivered, what came of it: the message first.
         """
         self._require(principal)
-        effects = self.machine.post(principal, role, message, self._now())
+        try:
+            effects = self.machine.post(principal, role, message, self._now())
+        except PolicyError as error:
+            self._note_refused(principal, message, error)
+            raise
         await self.settled(effects)
         return effects
 

@@ -119,8 +119,18 @@ class Backends(Protocol):
 class Policy(Protocol):
     """The hub's policy, as rooms ask it; what it refuses is raised as a `PolicyError`."""
 
-    def check(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
-        """Refuse an operation, such as `room/join`, that someone may not do."""
+    def check(
+        self,
+        principal: Principal,
+        operation: str,
+        arguments: dict[str, Any],
+        *,
+        attempted: bool = True,
+    ) -> None:
+        """Refuse an operation, such as `room/join`, that someone may not do.
+
+        Only what was `attempted` is in the audit log then.
+        """
         ...
 
     def check_message(

@@ -13,8 +13,10 @@ import msgspec
 from msgspec import Raw
 
 from folkmoot.accounts import Accounts, hash_token
+from folkmoot.audit import note_refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
+    AccountSuspended,
     ArgumentInvalid,
     FolkmootError,
     KindError,
@@ -126,6 +128,10 @@ class Rooms(Listing):
         """How many rooms are in use."""
         return len(self._live)
 
+    def present(self) -> dict[str, int]:
+        """How many participants are in each room that is in use."""
+        return {live.name: len(live.machine.participants()) for live in self._live}
+
     @property
     def memory(self) -> MemoryBudget:
         """What the rooms that are in memory alone take."""
@@ -156,9 +162,12 @@ class Rooms(Listing):
 
     async def authenticate(self, token: str) -> Visitor:
         """Whose token this is: an account's, or a guest's credential."""
-        account = await self._accounts.authenticate(token)
+        token_hash = hash_token(token)
+        account = await self._accounts.holder(token_hash) if token_hash else None
+        if account is not None and account.suspended_at is not None:
+            raise AccountSuspended
         if account is not None:
-            return visitor_of(account, hash_token(token) or "")
+            return visitor_of(account, token_hash or "")
         credential = guests.hash_credential(token)
         if credential is not None:
             guest = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
@@ -251,7 +260,11 @@ class Rooms(Listing):
             # itself is told by the room, once it is known to be there.
             with suppress(KindError):
                 kind = check(message.kind, message.payload, message.to, message.correlation_id)
-                self._policy.check_message(visitor.principal, name, kind, message)
+                try:
+                    self._policy.check_message(visitor.principal, name, kind, message)
+                except PolicyError as error:
+                    note_refusal(visitor.principal, kind.text, error, name)
+                    raise
         live, role = await self.enter(visitor, name)
         self._visits.touch(live.room_id, visitor.principal.account_id)
         if self.intercept is not None:
@@ -355,7 +368,8 @@ class Rooms(Listing):
     def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
         try:
             if self._policy is not None:
-                self._policy.check(visitor.principal, operation, {"room": name})
+                where = {"room": name}
+                self._policy.check(visitor.principal, operation, where, attempted=False)
         except PolicyError:
             return True
         return False
@@ -376,7 +390,7 @@ class Rooms(Listing):
     async def _recheck(self, account_id: str) -> None:
         account = await self._accounts.account(account_id)
         for live in self._live:
-            if account is None:
+            if account is None or account.suspended_at is not None:
                 live.remove(account_id, CloseCode.NOT_AUTHENTICATED)
                 continue
             for outlet, visitor in list(live.outlets.items()):

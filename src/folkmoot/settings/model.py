@@ -419,6 +419,29 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     ] = 30
 
 
+class AuditSettings(Section, frozen=True, kw_only=True):
+    """The audit log in the database, which `folkmoot audit` reads."""
+
+    keep_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="Days after which an audit line is removed; 0 keeps them while there are "
+            "no more than `audit.keep_lines`.",
+        ),
+    ] = 90
+    keep_lines: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=1_000_000_000,
+            description="Audit lines that are kept; the oldest beyond it are removed. A line takes "
+            "about 300 bytes, and more where `gateway.audit_arguments` records arguments.",
+        ),
+    ] = 1_000_000
+
+
 class TelemetrySettings(Section, frozen=True, kw_only=True):
     """Metrics and traces."""
 
@@ -523,6 +546,7 @@ class Settings(Section, frozen=True, kw_only=True):
     interceptors: InterceptorSettings = field(default_factory=InterceptorSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     @property

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, TextIO, TypeAlias
@@ -43,13 +44,16 @@ class _Record:
         self.level = record.levelname
         self.logger = clean(record.name, NAME_LIMIT)
         self.message = clean(message, MESSAGE_LIMIT)
-        self.extras = fields(
-            record.values
-            if type(record) is PlainRecord
-            else {k: v for k, v in vars(record).items() if k not in _STANDARD}
-        )
+        self.extras = fields(extras_of(record))
         failed = record.exc_info or record.exc_text or record.stack_info
         self.exception = _exception(record, formatter) if failed else ""
+
+
+def extras_of(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The structured values of a record."""
+    if type(record) is PlainRecord:
+        return record.values
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
 def _exception(record: logging.LogRecord, formatter: logging.Formatter) -> str:
@@ -209,6 +213,8 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     root = logging.getLogger()
     for replaced in root.handlers:
         replaced.flush()
+    # The audit log is kept whatever the level; what is written is what was asked for.
+    handler.setLevel(level.upper())
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(capture=True)

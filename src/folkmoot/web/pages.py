@@ -11,7 +11,7 @@ from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
@@ -80,6 +80,19 @@ WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
 WRONG = '<p class="wrong" role="alert">$error</p>'
 POLICY = "content-security-policy"
 FORMS_NOWHERE = "form-action 'none'"
+
+Policy: TypeAlias = Literal["open", "invite", "closed"]
+OPERATORS_WORDS = (
+    " Its operator invites people with <code>folkmoot invite --for HANDLE</code>, and makes the "
+    "first account with <code>folkmoot people add HANDLE</code>.</p>"
+)
+REGISTRATION: dict[Policy, str] = {
+    "open": "",
+    "invite": "<p>Registration is by invitation: ask someone who is here for a "
+    f"link.{OPERATORS_WORDS}",
+    "closed": f"<p>Registration is closed: only the operator can let someone in.{OPERATORS_WORDS}",
+}
+"""What the first page says of who may register."""
 
 
 def _source(name: str) -> str:
@@ -150,8 +163,10 @@ class Pages:
         shows_metrics: ShowsMetrics = never,
         invitations: Invitations = none_known,
         join: Join | None = None,
+        policy: Policy = "open",
     ) -> None:
         self._version = version
+        self._policy: Policy = policy
         self._invitations = invitations
         self._join = join
         self._public_url = public_url.rstrip("/")
@@ -197,7 +212,10 @@ class Pages:
         }
         snippets["claude_code"] = claude_code_command(endpoint)
         socket = base.replace("http", "ws", 1)
-        commands = [["register", "ada", "--url", base], ["connect", "claude-code"]]
+        register = ["register", "ada", "--url", base]
+        if self._policy != "open":
+            register += ["--invite", "CODE"]
+        commands = [register, ["connect", "claude-code"]]
         places = [place for place in PLACES if shown or place[0] != METRICS]
         rooms = [["room", "create", "square"], ["room", "join", "square"]]
         body = _fill(
@@ -206,6 +224,7 @@ class Pages:
                 "ring": _ring(17, size=5.4, ground=True),
                 "places": self._links(places),
                 "doors": _doors(base, socket),
+                "registration": REGISTRATION[self._policy],
             },
             version=self._version,
             endpoint=endpoint,

@@ -85,7 +85,10 @@ class Play:
         assert not self.waiting, f"also came out: {self.waiting}"
 
     def _take(self, effects: list[Effect], earlier: bytes | None = None) -> None:
-        self.waiting = list(effects)
+        # What policy refuses is in the log as well, right after the refusal.
+        self.waiting = [one for one in effects if not is_refusal(one)]
+        for told, one in zip([None, *effects], effects, strict=False):
+            assert not is_refusal(one) or isinstance(told, Tell)
         for effect in effects:
             if isinstance(effect, Append):
                 self.stored.append(effect)
@@ -113,6 +116,11 @@ class Play:
     def last(self) -> Envelope:
         """The last message of the history."""
         return read(self.stored[-1].data)
+
+
+def is_refusal(effect: Effect) -> bool:
+    """Whether an effect is the audit line of what policy refused."""
+    return isinstance(effect, Audit) and effect.action == "policy.refused"
 
 
 def read(data: bytes) -> Envelope:

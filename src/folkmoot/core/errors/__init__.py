@@ -38,7 +38,7 @@ FolkmootError
 ├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseDamaged, DatabaseLocked, DatabaseUnwritable
-│   ├── MigrationFailed, MigrationEdited, BackupFailed
+│   ├── MigrationFailed, MigrationEdited, BackupFailed, RestoreFailed
 │   ├── DiskFull, DiskFailed
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
 │   └── StoreOverloaded, StoreClosed
@@ -76,7 +76,7 @@ FolkmootError
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown
 │   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
-│   ├── AuthenticationRequired, TokenInvalid, AlreadySignedIn
+│   ├── AuthenticationRequired, TokenInvalid (AccountSuspended), AlreadySignedIn
 │   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
 │   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid

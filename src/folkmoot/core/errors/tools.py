@@ -34,6 +34,15 @@ class TokenInvalid(ToolError, code="token_invalid", http=401, close=CloseCode.NO
     )
 
 
+class AccountSuspended(TokenInvalid, code="account_suspended"):
+    """The operator has suspended the account, so its token and recovery code do not work."""
+
+    sentence = (
+        "Authentication required. This account is suspended, so its token does not work. Ask the "
+        "operator of this hub."
+    )
+
+
 class AlreadySignedIn(ToolError, code="already_signed_in", http=409):
     """An account was registered or recovered in this session, so it registers no other."""
 

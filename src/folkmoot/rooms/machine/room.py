@@ -15,6 +15,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
     NameRefused,
+    PolicyError,
     RecipientInvalid,
     RequestTimedOut,
     SenderForged,
@@ -309,6 +310,8 @@ class Room:
             done = self._accept(member, connection, message, now)
         except FolkmootError as error:
             done = [Tell(connection, self._refusal(member, message, error, now))]
+            if isinstance(error, PolicyError):
+                done.append(refused(member, message, error, now))
         return effects + done if effects else done
 
     def decode(self, raw: bytes) -> McpxMessage:
@@ -456,6 +459,15 @@ class Room:
             for event, name in self._state.deadlines.pop_due(now):
                 effects += EVENTS[event](self._state, name, now)
         return effects
+
+
+def refused(member: Member, message: bytes | McpxMessage, error: PolicyError, now: float) -> Audit:
+    """What the log keeps of a message that its sender may not send."""
+    about = error.data.get("attempted_kind")
+    if about is None and isinstance(message, McpxMessage):
+        about = message.kind.text
+    detail = {"outcome": error.code}
+    return Audit(now, "policy.refused", member.name, member.account, str(about or ""), detail)
 
 
 def _expired(state: State, id_: str, now: float) -> list[Effect]:

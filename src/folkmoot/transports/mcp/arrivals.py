@@ -82,7 +82,10 @@ class Arrivals:
         holder = session.holder if session is not None else mark
         address = self._addresses.of(scope)
         try:
-            account = await self._account(holder)
+            account = await self._accounts.holder(holder) if holder else None
+            suspended = account is not None and account.suspended_at is not None
+            if suspended:
+                account = None
             if account is not None:
                 sign_in(scope, account.id)
             if session_id is None and handshake:
@@ -123,6 +126,7 @@ class Arrivals:
             holder=holder if account is not None else "",
             handshake=handshake,
             token_invalid=bool(holder) and account is None,
+            suspended=suspended,
             session=session,
             names=query.names or self._names,
             all_tools=query.all_tools,

@@ -41,6 +41,8 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """Whether the request belongs to the eras that know sessions."""
     token_invalid: bool = False
     """Whether the request, or its session, has a token that is nobody's."""
+    suspended: bool = False
+    """Whether that is because the token's account is suspended."""
     session: Session | None = None
     claims: bytes = b""
     """What a client of the stateless era says of itself; empty where the SDK has read it alone."""

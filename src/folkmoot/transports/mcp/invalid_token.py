@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from folkmoot.core.errors import TokenInvalid
+from folkmoot.core.errors import AccountSuspended, TokenInvalid
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.finder import CALL_TOOL
 from folkmoot.transports.answers import JsonResponse, challenge
@@ -55,30 +55,30 @@ def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue)
     if exchange.scope["method"] == "DELETE":
         return None
     asked = read_message(body or b"")
+    error = AccountSuspended() if exchange.suspended else TokenInvalid()
     if asked is None:
-        return unauthorized(None)
+        return unauthorized(None, error)
     if asked.method == "tools/call" and is_public(asked.params, catalogue):
         return None
     told: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.id}
     if asked.method == "tools/list" and asked.id is not UNSET:
-        listed = {"tools": public_tools(catalogue, exchange.names)}
+        listed = {"tools": public_tools(catalogue, exchange.names, error)}
         told["result"] = listed if exchange.handshake else {**UNCACHED, **listed}
         return JsonResponse(told)
     if not exchange.handshake or (exchange.session is None and asked.method != INITIALIZE):
-        return unauthorized(asked.id)
+        return unauthorized(asked.id, error)
     if asked.method in PASSED or not asked.method or asked.id is UNSET:
         return None
     if asked.method == "tools/call":
-        text = failure(TokenInvalid()).text()
+        text = failure(error).text()
         told["result"] = {"content": [{"type": "text", "text": text}], "isError": True}
     else:
-        told["error"] = TokenInvalid().as_jsonrpc()
+        told["error"] = error.as_jsonrpc()
     return JsonResponse(told)
 
 
-def unauthorized(message_id: str | int | UnsetType | None) -> Response:
+def unauthorized(message_id: str | int | UnsetType | None, error: TokenInvalid) -> Response:
     """The refusal of a request that no session has opened a way for."""
-    error = TokenInvalid()
     told = {
         "jsonrpc": "2.0",
         "id": None if message_id is UNSET else message_id,
@@ -107,10 +107,12 @@ def is_public(params: Raw, catalogue: Catalogue) -> bool:
     return tool is not None and tool.public and not tool.finder
 
 
-def public_tools(catalogue: Catalogue, style: NameStyle) -> list[dict[str, Any]]:
+def public_tools(
+    catalogue: Catalogue, style: NameStyle, error: TokenInvalid
+) -> list[dict[str, Any]]:
     """The tools that work without an account, each saying why it is one of the few listed."""
     return [
-        {**shown, "description": f"{TokenInvalid.sentence} {shown['description']}"}
+        {**shown, "description": f"{error.message} {shown['description']}"}
         for shown in (
             catalogue.listed(tool, style)
             for tool in catalogue.tools

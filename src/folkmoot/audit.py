@@ -1,0 +1,340 @@
+"""The audit log: who did what, and what came of it, as lines of the log and rows of a table.
+
+Everything that is logged by `folkmoot.audit` also becomes a row, soon after: an `AuditTable` takes
+the records while a hub runs. What an operator does is different: its row is written in the same
+transaction as the change itself, whether a hub runs or not, and the line follows. A hub that starts
+logs what was done while none ran; a line may be logged twice after a crash, but is never lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.store import meta
+from folkmoot.telemetry.clean import fields
+from folkmoot.telemetry.logs import extras_of
+from folkmoot.telemetry.records import PlainRecord
+
+if TYPE_CHECKING:
+    from folkmoot.core.policy import Principal
+    from folkmoot.core.ports import Clock, Row, SqlValue, Store, Tx
+
+audit_logger = logging.getLogger("folkmoot.audit")
+logger = logging.getLogger(__name__)
+
+OPERATOR: Final = "operator"
+REFUSED: Final = "policy.refused"
+"""The action of what policy refused someone."""
+KEY: Final = "audit_pending"
+STORED: Final = "audit_stored"
+"""The attribute of a record whose row is written already."""
+
+DAY: Final = 86_400
+GATHER_SECONDS: Final = 0.2
+"""How long rows are gathered before they are written together."""
+MOST_WAITING: Final = 20_000
+MOST_AT_ONCE: Final = 2_000
+"""Rows that wait for the database, and rows that one transaction writes."""
+PRUNE_SECONDS: Final = 600.0
+PRUNED_AT_ONCE: Final = 500
+MOST_READ: Final = 500
+
+COLUMNS: Final = ("at", "action", "actor", "account", "about", "outcome", "room", "detail")
+INSERTS: Final = [
+    (
+        rows,
+        f"INSERT INTO audit (id, {', '.join(COLUMNS)}) VALUES "  # noqa: S608
+        + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * rows),
+    )
+    for rows in (50, 5, 1)
+]
+"""Statements that insert so many rows, the largest first."""
+
+
+class Line(Struct, frozen=True):
+    """One audit line of an operator's: what was done, about whom, and when."""
+
+    action: str
+    by: str
+    about: str
+    account: str | None = None
+    detail: str | None = None
+    at: int | None = None
+    """Seconds since the epoch; None for a line that is logged at once."""
+
+    def log(self) -> None:
+        """Write it to the log; its row is written already."""
+        extra: dict[str, Any] = {
+            "by": self.by,
+            "account": self.account,
+            "about": self.about,
+            "detail": self.detail,
+        }
+        if self.at is not None:
+            extra["at"] = datetime.fromtimestamp(self.at, UTC).isoformat().replace("+00:00", "Z")
+        if audit_logger.isEnabledFor(logging.INFO):
+            record = PlainRecord(audit_logger.name, logging.INFO, self.action, extra)
+            setattr(record, STORED, True)
+            audit_logger.handle(record)
+
+
+def note_refusal(principal: Principal, about: str, error: FolkmootError, room: str = "") -> None:
+    """Have in the log what policy refused an account; what is refused to nobody is not."""
+    if principal.account_id:
+        extra = {
+            "by": principal.name,
+            "account": principal.account_id,
+            "about": about,
+            "outcome": error.code,
+        }
+        audit_logger.info(REFUSED, extra={**extra, "room": room} if room else extra)
+
+
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """One row of the table."""
+
+    id: int
+    at: float
+    action: str
+    by: str
+    about: str
+    account: str | None = None
+    outcome: str | None = None
+    room: str | None = None
+    detail: dict[str, Any] = {}
+
+
+class Wanted(Struct, frozen=True):
+    """Which rows to read: the newest that fit, those before an id, those after a time."""
+
+    limit: int = 50
+    before: int | None = None
+    since: float | None = None
+    by: str | None = None
+    action: str | None = None
+    room: str | None = None
+    about: str | None = None
+
+
+async def record(tx: Tx, lines: Sequence[Line], now: float, *, offline: bool = False) -> None:
+    """Within a unit: store an operator's lines with the change they tell of.
+
+    Where no hub runs (`offline`) they also wait for the next one, which logs them.
+    """
+    await insert(tx, [_row(line, now) for line in lines])
+    if offline and lines:
+        waiting = [*await _kept(tx), *lines]
+        await meta.put(tx, KEY, msgspec.json.encode(waiting).decode())
+
+
+async def log_kept(store: Store) -> None:
+    """Log what was done while no hub ran."""
+    kept = await store.read(_kept)
+    if not kept:
+        return
+    for line in kept:
+        line.log()
+
+    async def unit(tx: Tx) -> None:
+        await meta.remove(tx, KEY)
+
+    await store.write(unit)
+
+
+async def insert(tx: Tx, rows: Sequence[Row]) -> None:
+    """Within a unit: store rows, many with one statement."""
+    if not rows:
+        return
+    (last,) = (
+        await tx.fetch(
+            "UPDATE counters SET value = value + ? WHERE name = 'audit_id' RETURNING value",
+            (len(rows),),
+        )
+    )[0]
+    first = int(last) - len(rows) + 1
+    numbered: list[Sequence[SqlValue]] = [(first + n, *row) for n, row in enumerate(rows)]
+    at = 0
+    for count, sql in INSERTS:
+        while len(numbered) - at >= count:
+            await tx.execute(sql, list(chain.from_iterable(numbered[at : at + count])))
+            at += count
+
+
+async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
+    """Within a read: the newest rows that fit, the newest first."""
+    tests: list[tuple[str, SqlValue]] = [
+        ("id < ?", wanted.before),
+        ("at >= ?", wanted.since),
+        ("actor = ?", wanted.by),
+        ("action LIKE ? ESCAPE '\\'", like(wanted.action)),
+        ("room = ?", wanted.room),
+        ("about LIKE ? ESCAPE '\\'", like(wanted.about)),
+    ]
+    given = [(test, value) for test, value in tests if value is not None]
+    where = f"WHERE {' AND '.join(test for test, _ in given)} " if given else ""
+    rows = await tx.fetch(
+        f"SELECT id, {', '.join(COLUMNS)} FROM audit {where}ORDER BY id DESC LIMIT ?",  # noqa: S608
+        (*(value for _, value in given), min(wanted.limit, MOST_READ)),
+    )
+    return [
+        Entry(id_, at, action, actor, about, account, outcome, room, msgspec.json.decode(detail))
+        for id_, at, action, actor, account, about, outcome, room, detail in rows
+    ]
+
+
+def like(pattern: str | None) -> str | None:
+    """A glob in the words of SQL: `*` stands for anything, every other character for itself."""
+    if pattern is None:
+        return None
+    for special in ("\\", "%", "_"):
+        pattern = pattern.replace(special, f"\\{special}")
+    return pattern.replace("*", "%")
+
+
+async def prune(tx: Tx, before: float, keep: int, most: int = PRUNED_AT_ONCE) -> int:
+    """Within a unit: remove some rows that are older than a time, or beyond the newest so many.
+
+    A time of 0, and keeping 0, remove nothing.
+    """
+    removed = await tx.execute(
+        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
+        (before, most),
+    )
+    if keep:
+        removed += await tx.execute(
+            "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= "
+            "(SELECT value FROM counters WHERE name = 'audit_id') - ? ORDER BY id LIMIT ?)",
+            (keep, most),
+        )
+    return removed
+
+
+class AuditTable(logging.Handler):
+    """Takes the records of `folkmoot.audit` and writes them into the table, some at a time.
+
+    Whoever logs never waits for the database. When it is too slow rows are dropped; they are in the
+    log, which says how many there were.
+    """
+
+    def __init__(self, store: Store, clock: Clock, *, keep_days: int, keep_lines: int) -> None:
+        super().__init__()
+        self._store = store
+        self._clock = clock
+        self._keep_days = keep_days
+        self._keep_lines = keep_lines
+        self._waiting: deque[logging.LogRecord] = deque()
+        self._woken = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._lost = 0
+        self._pruned = float("-inf")
+
+    def attach(self) -> None:
+        """From now on take what is logged, whatever the level of the log is."""
+        audit_logger.addHandler(self)
+        audit_logger.setLevel(logging.INFO)
+
+    async def detach(self) -> None:
+        """Take no more, and write what waits."""
+        audit_logger.removeHandler(self)
+        if not audit_logger.handlers:
+            audit_logger.setLevel(logging.NOTSET)
+        await self.drain()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a record written soon."""
+        if getattr(record, STORED, False):
+            return
+        if len(self._waiting) >= MOST_WAITING:
+            self._lost += 1
+            return
+        self._waiting.append(record)
+        if len(self._waiting) == 1:
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def run(self) -> None:
+        """Write what comes, and remove what is too old, until cancelled."""
+        while True:
+            await self.tidy()
+            try:
+                async with asyncio.timeout(PRUNE_SECONDS):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+            self._woken.clear()
+            await asyncio.sleep(GATHER_SECONDS)
+            await self.drain()
+
+    async def drain(self) -> None:
+        """Write everything that waits."""
+        while self._waiting:
+            count = min(len(self._waiting), MOST_AT_ONCE)
+            await self._write([row_of(self._waiting.popleft()) for _ in range(count)])
+        if self._lost:
+            logger.warning("audit lines are in the log alone", extra={"lines": self._lost})
+            self._lost = 0
+
+    async def _write(self, rows: Sequence[Row]) -> None:
+        try:
+            await self._store.write(lambda tx: insert(tx, rows))
+        except FolkmootError as error:
+            self._lost += len(rows)
+            logger.warning("audit lines were not stored", extra={"why": error.code})
+
+    async def tidy(self) -> None:
+        """Remove what is too old or too much, at most once in a while."""
+        now = self._clock.monotonic()
+        if now - self._pruned < PRUNE_SECONDS:
+            return
+        self._pruned = now
+        before = self._clock.now() - self._keep_days * DAY if self._keep_days else 0.0
+        try:
+            while await self._store.write(lambda tx: prune(tx, before, self._keep_lines)):
+                pass
+        except FolkmootError as error:
+            # The lines stay a while longer; the next look tries again.
+            logger.warning("old audit lines were not removed", extra={"why": error.code})
+
+
+def row_of(record: logging.LogRecord) -> Row:
+    """The row of a record that was logged; every text in it is clean and bounded."""
+    told = fields(extras_of(record))
+    inner = told.get("detail")
+    if inner is None or isinstance(inner, dict):
+        told = {**(inner or {}), **told}
+        told.pop("detail", None)
+    own = {name: told.pop(name, None) for name in ("by", "account", "about", "outcome", "room")}
+    return (
+        record.created,
+        record.getMessage(),
+        str(own["by"] or ""),
+        own["account"],
+        str(own["about"] or ""),
+        own["outcome"],
+        own["room"],
+        _json(told),
+    )
+
+
+def _row(line: Line, now: float) -> Row:
+    detail = {} if line.detail is None else {"detail": line.detail}
+    at = now if line.at is None else line.at
+    return (at, line.action, line.by, line.account, line.about, None, None, _json(detail))
+
+
+def _json(detail: dict[str, Any]) -> str:
+    return msgspec.json.encode(detail).decode()
+
+
+async def _kept(tx: Tx) -> list[Line]:
+    text = await meta.get(tx, KEY)
+    return [] if text is None else msgspec.json.decode(text, type=list[Line])

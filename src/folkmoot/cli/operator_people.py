@@ -1,0 +1,214 @@
+"""`folkmoot people`: everyone who has an account, for whoever runs the hub."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from folkmoot.cli.account import show_secrets, tell_kept
+from folkmoot.cli.asking import HandleArgument, handle_argument
+from folkmoot.cli.bridge_places import YesOption
+from folkmoot.cli.credentials import Login, changing, read_keyring
+from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.operated import Operated
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
+from folkmoot.cli.output import complain, say, size
+from folkmoot.cli.running import understood
+from folkmoot.cli.show import Column, at, tell_table, word
+from folkmoot.cli.text import moment, say_data
+from folkmoot.core.errors import CredentialsUnusable
+
+SuspendedOption = Annotated[
+    bool, typer.Option("--suspended", help="Only those who are suspended.", show_default=False)
+]
+NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
+AgentOption = Annotated[
+    bool, typer.Option("--agent", help="The account of a program.", show_default=False)
+]
+NoKeepOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-keep", show_default=False,
+        help="Only show the token, for someone else; do not keep it here.",
+    ),
+]  # fmt: skip
+ReasonOption = Annotated[
+    str,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Why, for the audit log.", show_default=False
+    ),
+]  # fmt: skip
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def people(
+    ctx: typer.Context,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    suspended: SuspendedOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List, add, suspend, restore and remove people.
+
+    For the operator, on the hub's own machine, whether a hub runs or not.
+    """
+    if ctx.invoked_subcommand is None:
+        list_people(data, config, suspended=suspended, as_json=as_json)
+    else:
+        check_place(ctx, data, config, suspended, as_json)
+
+
+@app.command("list")
+def list_people(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    suspended: SuspendedOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List everyone who has an account, and what they store."""
+    hub = Operated(config, data)
+    found: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        page = hub.do("people.list", {"after": after, "suspended": suspended})
+        found += page["people"]
+        after = page["next"]
+    if as_json:
+        say_data({"people": found})
+        return
+    rows = [
+        (at(it["handle"]), it["account_type"], moment(it["created_at"]), str(it["rooms"]),
+         size(it["mail_bytes"]), size(it["room_bytes"]), state(it))
+        for it in found
+    ]  # fmt: skip
+    columns = (Column("Handle", "bold"), Column("Account"), Column("Since", "dim"), Column("Rooms"),
+               Column("Mail"), Column("Said"), Column("", "red", wide=True))  # fmt: skip
+    nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
+    tell_table(columns, rows, nothing)
+
+
+def state(row: dict[str, Any]) -> str:
+    """What is to be known about an account."""
+    since = row["suspended_at"]
+    return "" if since is None else f"suspended {moment(since)}"
+
+
+@app.command()
+def add(
+    handle: NewArgument,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    agent: AgentOption = False,
+    no_keep: NoKeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an account, without an invitation and without limits.
+
+    The first account of a hub is made like this. The token and the recovery code are shown once,
+    and kept here as 'folkmoot register' does. To let someone else register, use 'folkmoot invite'.
+    """
+    hub = Operated(config, data)
+    arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
+    login: Login | None = None
+    try:
+        if no_keep:
+            login = understood(hub.do("people.add", arguments), Login)
+        else:
+            with changing() as keyring:
+                login = understood(hub.do("people.add", arguments), Login)
+                keyring.put(login)
+    except CredentialsUnusable:
+        # The account is made, and no file keeps its token: whoever reads this must keep it now.
+        if login is not None:
+            show_secrets(login, as_json=as_json)
+        raise
+    show_secrets(login, as_json=as_json)
+    if not as_json and not no_keep:
+        tell_kept(read_keyring(), login)
+
+
+@app.command()
+def suspend(
+    handle: HandleArgument,
+    reason: ReasonOption = "",
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Lock an account until it is restored.
+
+    Its token stops working and its connections are closed at once; nothing of it is deleted, and
+    mail to it still arrives.
+    """
+    hub = Operated(config, data)
+    answer = hub.do("people.suspend", {"handle": handle, "reason": reason})
+    who = at(answer["handle"])
+    if as_json:
+        say_data(answer)
+    elif answer["changed"]:
+        say(f"{who} is suspended. 'folkmoot people restore {word(answer['handle'])}' undoes it.")
+    else:
+        say(f"{who} has been suspended since {moment(answer['suspended_at'])}.")
+
+
+@app.command()
+def restore(
+    handle: HandleArgument,
+    reason: ReasonOption = "",
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Unlock a suspended account; its token works again."""
+    hub = Operated(config, data)
+    answer = hub.do("people.restore", {"handle": handle, "reason": reason})
+    who = at(answer["handle"])
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"{who} is restored." if answer["changed"] else f"{who} is not suspended.")
+
+
+@app.command()
+def remove(
+    handle: HandleArgument,
+    reason: ReasonOption = "",
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete an account and all its mail, for good.
+
+    What they said in rooms stays there, and backups of the hub that were made before keep what
+    they held. Asks for the handle first, unless --yes is given.
+    """
+    hub = Operated(config, data)
+    if not yes:
+        confirm(handle)
+    answer = hub.do("people.remove", {"handle": handle, "reason": reason})
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"{at(answer['handle'])} is removed. Backups that were made before keep their data.")
+
+
+def confirm(handle: str) -> None:
+    """Let only someone go on who types the handle."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("--yes is needed where nobody can be asked")
+    complain(f"this deletes {at(handle)} and all their mail, for good.", kind="warning")
+    typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
+    if typed.strip().removeprefix("@").lower() != handle:
+        say("Nothing was removed.", err=True)
+        raise typer.Exit(ExitCode.FAILED)

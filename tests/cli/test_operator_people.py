@@ -1,0 +1,184 @@
+"""`folkmoot people`, `rooms` and `audit`: what an operator sees and does, running hub or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+
+from folkmoot.app import Hub as RealHub
+from folkmoot.cli.exits import ExitCode
+from folkmoot.control import call
+from folkmoot.core.errors import AccountSuspended, FolkmootError
+from folkmoot.settings import load
+from tests.cli.conftest import Ran
+from tests.harness import ask, run
+from tests.mcp_harness import INITIALIZE, both_eras, meeting
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a hub that ran once, with alice, an agent and a room."""
+    folder = tmp_path_factory.mktemp("hub") / "data"
+
+    async def main() -> None:
+        options = {"data": str(folder), "port": "0"}
+        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
+            alice = (await hub.accounts.register("alice")).token
+            await hub.accounts.register("robot", account_type="agent")
+            port = int(hub.base_url.rpartition(":")[2])
+            answer = await ask(
+                port, "/v1/rooms", method="POST", body=b'{"name": "square", "access": "private"}',
+                headers={"authorization": f"Bearer {alice}", "content-type": "application/json"},
+            )  # fmt: skip
+            assert answer.status == 201, answer.text
+
+    run(main())
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path, made: Path) -> Path:
+    """A copy of it where commands look by themselves."""
+    return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
+
+
+@pytest.mark.requirement("hub.people", "hub.rooms-listed", "hub.audit-table")
+def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+    assert data.is_dir()
+    rows = [line.split() for line in folkmoot("people").out.splitlines()]
+    assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
+    ran = folkmoot("people", "suspend", "@Robot", "--reason", "It loops.")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "@robot is suspended. 'folkmoot people restore robot' undoes it.\n"
+    assert "has been suspended since" in folkmoot("people", "suspend", "robot").out
+    shown = json.loads(folkmoot("people", "list", "--suspended", "--json").out)["people"]
+    assert [it["handle"] for it in shown] == ["robot"]
+    assert folkmoot("people", "restore", "robot").out == "@robot is restored.\n"
+    assert folkmoot("people", "restore", "robot").out == "@robot is not suspended.\n"
+    ran = folkmoot("people", "remove", "robot", "--yes")
+    assert ran.out.startswith("@robot is removed.")
+    assert [line.split()[0] for line in folkmoot("people").out.splitlines()] == ["@alice"]
+    (room,) = json.loads(folkmoot("rooms", "--json").out)["rooms"]
+    assert (room["name"], room["owner"], room["access"]) == ("square", "alice", "private")
+    assert folkmoot("rooms").out.split()[:3] == ["square", "@alice", "private"]
+    lines = json.loads(folkmoot("audit", "--by", "operator", "--json").out)["lines"]
+    assert [(it["action"], it["about"], it.get("detail")) for it in lines] == [
+        ("account.suspended", "robot", {"detail": "It loops."}),
+        ("account.restored", "robot", None),
+        ("account.removed", "robot", None),
+    ]
+    told = folkmoot("audit", "--action", "account.s*").out
+    assert told.split()[2:] == ["account.suspended", "operator", "robot", "It", "loops."]
+
+
+REFUSED = [
+    (("people", "suspend", "nobody"), ExitCode.FAILED, "Nobody has the handle @nobody."),
+    (("people", "suspend", "no!"), ExitCode.FAILED, "'no!' is not a valid handle."),
+    (("people", "remove", "alice"), ExitCode.USAGE, "--yes is needed where nobody can be asked"),
+    (("people", "add", "alice"), ExitCode.FAILED, "Handle already taken."),
+    (("people", "add", "no!"), ExitCode.FAILED, "Invalid handle."),
+    (("people", "--json", "add", "zoe"), ExitCode.USAGE, "options come after 'add'"),
+    (("audit", "--since", "soon"), ExitCode.USAGE, "must be a time such as 30m, 12h or 7d"),
+    (("audit", "--last", "0"), ExitCode.USAGE, "must be a whole number from 1 to 10000"),
+]
+
+
+def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path) -> None:
+    assert data.is_dir()
+    for arguments, code, told in REFUSED:
+        ran = folkmoot(*arguments)
+        assert (ran.code, ran.out) == (code, ""), (arguments, ran)
+        assert told in ran.err.splitlines()[0], arguments
+    assert json.loads(folkmoot("audit", "--by", "operator", "--json").out) == {"lines": []}
+
+
+@pytest.mark.requirement("hub.first-account")
+def test_the_operator_makes_the_first_account_whatever_is_set(
+    start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path
+) -> None:
+    keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "keys.json")}
+    closed = {"FOLKMOOT_REGISTRATION": "closed", "FOLKMOOT_RATES_REGISTER_PER_HOUR": "1"}
+    hub = start_hub(**closed)
+    assert "Registration is closed. Make your own account" in hub.said
+    for handle in ("admin", "bob"):
+        ran = folkmoot("people", "add", handle, **keys)
+        assert (ran.code, ran.err) == (0, ""), handle
+        assert f"You are @{handle} on {hub.url}." in ran.out
+    whoami = folkmoot("whoami", "--as", "bob", "--json", **keys)
+    assert json.loads(whoami.out)["handle"] == "bob"
+    ran = folkmoot("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)
+    assert json.loads(ran.out)["token"].startswith("sk_")
+    kept = json.loads((tmp_path / "keys.json").read_text())["accounts"]
+    assert [it["handle"] for it in kept] == ["admin", "bob"]
+    actions = [it["action"] for it in json.loads(folkmoot("audit", "--json").out)["lines"]]
+    assert actions == ["account.added"] * 3
+
+
+@pytest.mark.requirement("hub.suspended")
+@both_eras
+def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            socket = tmp_path / "control.sock"
+            await alice.call("room/create", name="square")
+            url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
+            async with connect(url) as live:
+                await live.recv()
+                told = await asyncio.to_thread(call, socket, "people.suspend", {"handle": "alice"})
+                assert told["changed"]
+                await live.wait_closed()
+                assert live.close_code == 4401
+            sentence = AccountSuspended.sentence
+            assert await refused(alice) == sentence
+            assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
+            bearer = {"authorization": f"Bearer {alice.token}"}
+            answer = await ask(there.port, "/v1/rooms", headers=bearer)
+            assert (answer.status, answer.json()["error"]["code"]) == (401, "account_suspended")
+            stranger = await there.stranger()
+            recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
+            assert await stranger.refused("msg/recover", **recovering) == sentence
+            assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
+            await asyncio.to_thread(call, socket, "people.restore", {"handle": "alice"})
+            back = await there.returning(alice.token)
+            (message,) = (await back.call("msg/inbox"))["messages"]
+            assert message["body"] == "It waits."
+            (room,) = (await back.call("room/list"))["rooms"]
+            assert room["role"] == "owner"
+
+    async def refused(person: Any) -> str:
+        try:
+            payload, is_error = await person.result("msg/inbox", {})
+        except Exception as error:  # noqa: BLE001 - the stateless era answers 401
+            return str(error)
+        assert is_error
+        return str(payload["error"])
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.people")
+def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, bob = await there.people("alice", "bob")
+            socket = tmp_path / "control.sock"
+            await alice.call("msg/send", to="bob", body="Hello.")
+            await alice.call("room/create", name="square")
+            await asyncio.to_thread(call, socket, "people.remove", {"handle": "alice"})
+            assert (await bob.call("msg/inbox"))["messages"] == []
+            listed = await asyncio.to_thread(call, socket, "rooms.list", {})
+            assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
+            with pytest.raises(FolkmootError, match="Nobody has the handle @alice"):
+                await asyncio.to_thread(call, socket, "people.restore", {"handle": "alice"})
+
+    run(main())

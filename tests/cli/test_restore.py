@@ -1,0 +1,220 @@
+"""`folkmoot restore`: a backup in the place of a database, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from folkmoot.app import Hub as RealHub
+from folkmoot.cli.exits import ExitCode
+from folkmoot.settings import load
+from folkmoot.store import restore as restoring
+from tests.cli.conftest import Ran
+from tests.harness import run
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a hub's data and a backup: alice is in both, bob came after the backup."""
+    folder = tmp_path_factory.mktemp("hub")
+
+    async def main() -> None:
+        options = {"data": str(folder / ".folkmoot"), "port": "0"}
+        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
+            await hub.accounts.register("alice")
+            await hub.store.backup(folder / "monday.db", progress=None)
+            await hub.accounts.register("bob")
+
+    run(main())
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, made: Path) -> Path:
+    """A copy of it where commands look by themselves."""
+    shutil.copytree(made / ".folkmoot", tmp_path / ".folkmoot", copy_function=shutil.copy)
+    shutil.copy(made / "monday.db", tmp_path / "monday.db")
+    return tmp_path
+
+
+def people(database: Path) -> list[str]:
+    """Who is in a database, read without the hub."""
+    with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        return [row[0] for row in connection.execute("SELECT handle FROM users ORDER BY 1")]
+
+
+def epoch(database: Path) -> str:
+    with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        return str(
+            connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchall()[0][0]
+        )
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".folkmoot/folkmoot.db.*.old"))
+
+
+@pytest.mark.requirement("hub.restore")
+def test_a_backup_takes_the_databases_place_which_is_kept(folkmoot: Run, here: Path) -> None:
+    database = here / ".folkmoot/folkmoot.db"
+    before = epoch(database)
+    ran = folkmoot("restore", "monday.db", "--yes")
+    assert (ran.code, ran.err) == (0, "")
+    (old,) = kept(here)
+    assert f"The database as it was is {old};" in ran.out
+    assert (people(database), people(old)) == (["alice"], ["alice", "bob"])
+    assert epoch(database) != before
+    assert people(here / "monday.db") == ["alice"]
+    assert (database.stat().st_mode & 0o777, old.stat().st_mode & 0o777) == (0o600, 0o600)
+    told = folkmoot("audit").out.split()
+    assert told[2:] == ["database.restored", "operator", "monday.db"]
+    assert folkmoot("doctor").code == 0
+    assert sorted(it.name for it in (here / ".folkmoot").iterdir() if it.name.startswith(".")) == []
+    # And back again: nothing was lost.
+    assert folkmoot("restore", str(old), "--yes").code == 0
+    assert people(database) == ["alice", "bob"]
+    assert len(kept(here)) == 2
+
+
+@pytest.mark.requirement("hub.restore")
+def test_a_running_hub_is_not_restored_over(
+    start_hub: Callable[..., Any], folkmoot: Run, here: Path
+) -> None:
+    hub = start_hub()
+    ran = folkmoot("restore", "monday.db", "--yes")
+    assert (ran.code, ran.out) == (ExitCode.DATA, "")
+    assert "; stop it first. Nothing was changed." in ran.err
+    assert hub.stop().code == 0
+    assert people(here / ".folkmoot/folkmoot.db") == ["alice", "bob"]
+    assert kept(here) == []
+
+
+@pytest.mark.requirement("hub.restore")
+def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Path) -> None:
+    (here / "text.db").write_text("Not a database at all.")
+    with closing(apsw.Connection(str(here / "other.db"))) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    torn = (here / "monday.db").read_bytes()
+    (here / "torn.db").write_bytes(torn[: len(torn) // 2])
+    with closing(apsw.Connection(str(here / "newer.db"))) as connection:
+        source = apsw.Connection(str(here / "monday.db"))
+        with closing(source), connection.backup("main", source, "main") as copying:
+            copying.step()
+        connection.execute("INSERT INTO schema_migrations VALUES (999, 'x', 'x', 0)")
+    (here / "key").touch(0o600)
+    (here / "key").write_text("ab" * 32)
+    database = here / ".folkmoot/folkmoot.db"
+    before = database.read_bytes()
+    for arguments, told in (
+        (("absent.db",), "absent.db: there is no such file."),
+        (("text.db",), "not a database"),
+        (("other.db",), "other.db: is not the database of a hub."),
+        (("torn.db",), "damaged"),
+        (("newer.db",), "was made by a newer version of Folkmoot; upgrade first."),
+        (("monday.db", "--key", "key"), "the backup needs "),
+        (("monday.db",), "there is no terminal to ask on"),
+    ):
+        yes = () if told.startswith("there is no terminal") else ("--yes",)
+        ran = folkmoot("restore", *arguments, *yes)
+        assert ran.code in {ExitCode.FAILED, ExitCode.USAGE}, (arguments, ran)
+        assert told in ran.err, (arguments, ran)
+        assert database.read_bytes() == before
+        assert kept(here) == []
+
+
+@pytest.mark.requirement("hub.restore")
+def test_an_older_key_that_was_kept_comes_back_with_its_backup(folkmoot: Run, here: Path) -> None:
+    folder = here / ".folkmoot"
+    old = (folder / "master.key").read_text()
+    assert folkmoot("keys", "rotate-master").code == 0
+    new = (folder / "master.key").read_text()
+    ran = folkmoot("restore", "monday.db", "--yes")
+    assert (ran.code, ran.err) == (0, "")
+    assert "The master key in use is" in ran.out
+    assert (folder / "master.key").read_text() == old
+    assert new in [key.read_text() for key in folder.glob("master.key.*.old")]
+    assert folkmoot("doctor").code == 0
+
+
+def test_a_backup_and_its_key_make_a_hub_where_none_was(folkmoot: Run, here: Path) -> None:
+    (here / ".folkmoot/master.key").rename(here / "master.key")
+    ran = folkmoot("restore", "monday.db", "--data", "moved")
+    assert "give it with --key FILE." in ran.err
+    ran = folkmoot("restore", "monday.db", "--data", "moved", "--key", "master.key")
+    assert (ran.code, ran.err) == (0, "")
+    assert people(here / "moved/folkmoot.db") == ["alice"]
+    assert folkmoot("doctor", "--data", "moved").code == 0
+
+
+@pytest.mark.requirement("hub.restore")
+def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path) -> None:
+    database = here / ".folkmoot/folkmoot.db"
+    writer = apsw.Connection(str(database))
+    writer.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+    writer.execute("UPDATE users SET bio = 'The last word.'")
+    for side in ("", "-wal", "-shm"):
+        shutil.copy(f"{database}{side}", here / f"killed.db{side}")
+    writer.close()
+    (here / "new.db").write_bytes((here / "monday.db").read_bytes())
+    old = restoring.put_in_place(here / "new.db", here / "killed.db")
+    assert old is not None
+    with closing(apsw.Connection(str(old))) as connection:
+        assert ("The last word.",) in connection.execute("SELECT bio FROM users").fetchall()
+    assert people(here / "killed.db") == ["alice"]
+    assert not (here / "killed.db-wal").exists()
+
+
+@pytest.mark.requirement("hub.restore")
+def test_a_damaged_database_is_kept_as_it_is(here: Path) -> None:
+    database = here / "bad.db"
+    database.write_bytes(b"broken " * 1_000)
+    Path(f"{database}-wal").write_bytes(b"its log")
+    (here / "new.db").write_bytes((here / "monday.db").read_bytes())
+    old = restoring.put_in_place(here / "new.db", database)
+    assert old is not None
+    assert old.read_bytes() == b"broken " * 1_000
+    assert Path(f"{old}-wal").read_bytes() == b"its log"
+    assert people(database) == ["alice"]
+
+
+@pytest.mark.requirement("hub.restore")
+@pytest.mark.parametrize("step", range(1, 8))
+def test_wherever_it_is_interrupted_both_databases_are_there(
+    step: int, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, staged = here / ".folkmoot/folkmoot.db", here / ".folkmoot/staged"
+    staged.write_bytes((here / "monday.db").read_bytes())
+    steps = 0
+
+    def counted(what: Any) -> Any:
+        def do(*arguments: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps == step:
+                raise KeyboardInterrupt
+            return what(*arguments, **options)
+
+        return do
+
+    for owner, name in (
+        (Path, "replace"), (Path, "unlink"), (Path, "hardlink_to"),
+        (restoring, "sync"), (restoring, "keep_one_file"),
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+    with suppress(KeyboardInterrupt):
+        restoring.put_in_place(staged, database)
+    monkeypatch.undo()
+    if people(database) == ["alice"]:
+        (old,) = kept(here)
+        assert people(old) == ["alice", "bob"]
+    else:
+        assert people(database) == ["alice", "bob"]
+        assert people(staged) == ["alice"]

@@ -1,0 +1,199 @@
+"""The audit log as a table: what gets there, how it is read, and how it is kept small."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from folkmoot import audit
+from folkmoot.audit import AuditTable, Entry, Line, Wanted
+from folkmoot.core.ports import Tx
+from folkmoot.store import SqliteStore
+from folkmoot.telemetry.records import PlainRecord
+from tests.harness import run
+
+LOGGER = logging.getLogger("folkmoot.audit")
+DAY = 86_400
+
+
+class Clock:
+    """Two times that are set by hand."""
+
+    time = 1_000_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+@asynccontextmanager
+async def kept(
+    folder: Path, clock: Clock | None = None, **bounds: int
+) -> AsyncIterator[tuple[SqliteStore, AuditTable]]:
+    store = await SqliteStore.open(folder / "folkmoot.db")
+    limits = {"keep_days": 90, "keep_lines": 1_000_000, **bounds}
+    table = AuditTable(store, clock or Clock(), **limits)
+    table.attach()
+    try:
+        yield store, table
+    finally:
+        await table.detach()
+        await store.close()
+
+
+async def lines(store: SqliteStore, **wanted: object) -> list[Entry]:
+    return await store.read(lambda tx: audit.read(tx, Wanted(**wanted)))  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(tmp_path: Path) -> None:
+    async def main() -> None:
+        logging.getLogger().setLevel(logging.ERROR)
+        async with kept(tmp_path) as (store, table):
+            detail = {"capabilities": ["chat.*"], "token": "hush"}
+            LOGGER.info(
+                "capability.grant",
+                extra={
+                    "room": "square",
+                    "by": "ada",
+                    "account": "a1",
+                    "about": "bob",
+                    "detail": detail,
+                },
+            )
+            call = {
+                "by": "bob",
+                "about": "mcp.request.tools/call:x",
+                "outcome": "ok",
+                "seconds": 0.5,
+            }
+            LOGGER.handle(PlainRecord(LOGGER.name, logging.INFO, "backend.call", call))
+            await table.drain()
+            newest, oldest = await lines(store)
+            assert (newest.action, newest.by, newest.outcome) == ("backend.call", "bob", "ok")
+            assert newest.detail == {"seconds": 0.5}
+            assert (oldest.room, oldest.by, oldest.account) == ("square", "ada", "a1")
+            assert oldest.about == "bob"
+            assert oldest.detail["capabilities"] == ["chat.*"]
+            assert "hush" not in str(oldest.detail)
+
+    level = logging.getLogger().level
+    try:
+        run(main())
+    finally:
+        logging.getLogger().setLevel(level)
+
+
+def test_what_waits_is_written_when_the_hub_stops(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with kept(tmp_path):
+            LOGGER.info("room.kick", extra={"by": "ada", "about": "bob"})
+        LOGGER.info("room.kick", extra={"by": "nobody", "about": "nothing"})
+        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+        assert [entry.by for entry in await lines(store)] == ["ada"]
+        await store.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with kept(tmp_path) as (store, _):
+            rows = [
+                (float(at), action, by, None, about, None, room, "{}")
+                for at, action, by, about, room in (
+                    (10, "room.kick", "ada", "bob", "square"),
+                    (20, "backend.call", "ada", "mcp.request.tools/call:files:read_file", None),
+                    (30, "backend.call", "bob", "mcp.request.tools/call:files:drop_100%", None),
+                )
+            ]
+            await store.write(lambda tx: audit.insert(tx, rows))
+            assert [it.id for it in await lines(store)] == [3, 2, 1]
+            assert [it.id for it in await lines(store, limit=1)] == [3]
+            assert [it.id for it in await lines(store, before=3)] == [2, 1]
+            assert [it.id for it in await lines(store, since=20.0)] == [3, 2]
+            assert [it.id for it in await lines(store, by="ada")] == [2, 1]
+            assert [it.id for it in await lines(store, action="backend.*")] == [3, 2]
+            assert [it.id for it in await lines(store, room="square")] == [1]
+            assert [it.id for it in await lines(store, about="*100%")] == [3]
+            assert [it.id for it in await lines(store, about="*read_f*")] == [2]
+            assert await lines(store, about="*readXf*") == []
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-retention")
+def test_old_lines_go_and_so_do_the_oldest_of_too_many(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        async with kept(tmp_path, clock, keep_lines=1_000) as (store, table):
+            old, new = clock.now() - 91 * DAY, clock.now() - 89 * DAY
+            rows = [
+                (old if n < 1_200 else new, "x", "ada", None, "", None, None, "{}")
+                for n in range(2_500)
+            ]
+            await store.write(lambda tx: audit.insert(tx, rows))
+            await table.tidy()
+            count = await store.read(lambda tx: tx.fetch_one("SELECT COUNT(*), MIN(id) FROM audit"))
+            assert count == (1_000, 1_501)
+            clock.time += 2 * DAY
+            await table.tidy()
+            assert await lines(store) == []
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_an_operators_line_is_stored_with_its_change_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        line = Line("account.suspended", audit.OPERATOR, "bob", "b1", "It loops.", 1_000)
+
+        async def fails(tx: Tx) -> None:
+            await audit.record(tx, [line], 5.0)
+            raise LookupError("The change did not work.")
+
+        async with kept(tmp_path) as (store, table):
+            with pytest.raises(LookupError):
+                await store.write(fails)
+            assert await lines(store) == []
+            await store.write(lambda tx: audit.record(tx, [line], 5.0, offline=True))
+            await audit.log_kept(store)
+            await audit.log_kept(store)
+            await table.drain()
+            (entry,) = await lines(store)
+            assert (entry.at, entry.by, entry.detail) == (
+                1_000,
+                "operator",
+                {"detail": "It loops."},
+            )
+
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    run(main())
+    assert [record.message for record in caplog.records if record.name == "folkmoot.audit"] == [
+        "account.suspended"
+    ]
+
+
+def test_a_database_that_is_too_slow_costs_rows_never_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        monkeypatch.setattr(audit, "MOST_WAITING", 3)
+        async with kept(tmp_path) as (store, table):
+            for number in range(5):
+                LOGGER.info("x", extra={"by": str(number)})
+            await table.drain()
+            assert [entry.by for entry in await lines(store)] == ["2", "1", "0"]
+        told = [it for it in caplog.records if it.message == "audit lines are in the log alone"]
+        assert [vars(record)["lines"] for record in told] == [2]
+
+    run(main())
