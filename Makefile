@@ -14,7 +14,7 @@ PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full core suite check conformance fuzz siege soak bench fmt docs lock clean
+.PHONY: help serve test test-full core suite check conformance fuzz siege soak bench fmt docs wheel lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ fmt: $(VENV)/dev.stamp ## Format and mend what can be mended
 docs: $(VENV)/dev.stamp ## Write the generated reference pages anew
 	$(BIN)/python -m docs.generate
 
+wheel: $(VENV)/run.stamp ## Make dist/folkmoot-….whl, to install without a clone
+	@$(BIN)/python -m flit_core.wheel --outdir dist
+
 lock: ## Resolve the exact versions anew (needs uv)
 	@test -n "$(UV)" || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
 	$(UV) pip compile $(LOCK) --extra build -o constraints.txt pyproject.toml
@@ -83,13 +86,15 @@ $(VENV)/dev.stamp: constraints-dev.txt pyproject.toml
 $(VENV)/%.stamp:
 	@test -n "$(PYTHON)" || { echo "Folkmoot needs Python 3.11 or later; none was found (set PYTHON=/path/to/python3)"; exit 1; }
 ifneq ($(UV),)
+	@echo "Installing the packages of $< into $(VENV) with uv. This is done once."
 	@test -x $(BIN)/python || $(UV) venv --quiet --python "$(PYTHON)" $(VENV)
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(UV) pip install --python $(BIN)/python --require-hashes -r $<
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 else
 	@test -x $(BIN)/pip || $(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. Install its venv package (Debian, Ubuntu: apt install python3-venv) or uv, and run make again."; exit 1; }
+	@echo "Installing the packages of $< into $(VENV) with pip. This is done once, and takes a minute or two."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/pip install --disable-pip-version-check --require-hashes -r $<
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	@touch $@

@@ -1,4 +1,4 @@
-"""`folkmoot config`: what the settings are, whether a file is right, what a file may hold."""
+"""`folkmoot config`: what the settings are, whether a file is valid, what a file may hold."""
 
 from __future__ import annotations
 
