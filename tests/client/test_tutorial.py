@@ -18,13 +18,10 @@ def test_every_step_prints_what_the_page_shows(
 ) -> None:
     printed, compared = "", 0
     with Process(tmp_path / "hub") as hub:
-        cook = Cook(hub, tmp_path)
+        cook = Cook(hub, tmp_path, monkeypatch)
         for block in pages()[PAGE].blocks:
             if block.language in ("sh", "python"):
                 printed = cook.follow(block)
-            elif block.language == "console":
-                for name, token in cook.tokens.items():
-                    monkeypatch.setenv(name, token)
             elif block.language == "text":
                 assert printed == block.text, f"line {block.line}"
                 compared += 1

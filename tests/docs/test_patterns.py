@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shlex
 from collections.abc import Callable
 from http.client import HTTPConnection
@@ -21,12 +22,16 @@ from tests.process import Process, environment
 
 PAGE = "docs/patterns.md"
 PORT = "8420"
+TOKEN = """token() { python3 -c 'import json, sys; print(json.load(sys.stdin)["token"])'; }"""
+EXPORTED = re.compile(r"export [A-Z]+=\$\((folkmoot register .*) --json \| token\)")
+"""How a page has the token of a new account in the environment."""
 
 
 class Cook:
     """Someone who follows a page of recipes, with a hub on any free port."""
 
-    def __init__(self, hub: Process, folder: Path) -> None:
+    def __init__(self, hub: Process, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
         self._port = str(hub.port)
         self._folder = folder
         self._credentials = folder / "credentials.json"
@@ -49,8 +54,13 @@ class Cook:
         if block.language == "python":
             return self._python(text, block.line)
         for line in text.replace("\\\n", "").splitlines():
-            program, *words = shlex.split(line)
+            if line == TOKEN:
+                continue
+            exported = EXPORTED.fullmatch(line)
+            program, *words = shlex.split(exported[1] if exported else line)
             self._runs[program](words)
+        for name, token in self.tokens.items():
+            self._monkeypatch.setenv(name, token)
         return ""
 
     def _python(self, text: str, line: int) -> str:
@@ -92,13 +102,10 @@ def test_every_recipe_does_what_the_page_says(
 ) -> None:
     printed, compared = "", 0
     with Process(tmp_path / "hub") as hub:
-        cook = Cook(hub, tmp_path)
+        cook = Cook(hub, tmp_path, monkeypatch)
         for block in pages()[PAGE].blocks:
             if block.language in ("sh", "python"):
                 printed = cook.follow(block)
-            elif block.language == "console":
-                for name, token in cook.tokens.items():
-                    monkeypatch.setenv(name, token)
             elif block.language == "text":
                 assert printed == block.text, f"line {block.line}"
                 compared += 1
