@@ -153,7 +153,7 @@ def test_with_bridge_a_client_starts_it_and_has_no_token(
     path = tmp_path / "home" / file
     ran = connect(client, "--bridge", PATH="/nowhere")
     assert (ran.code, ran.err) == (0, "")
-    assert f"Added the bridge to {HUB} to " in ran.out
+    assert f"Added the bridge for {HUB} to " in ran.out
     arguments = ["-m", "folkmoot", "bridge", "--url", HUB, "--as", "ada"]
     entry = {**more, "command": sys.executable, "args": arguments}
     assert read(path) == {member: {"folkmoot": entry}}

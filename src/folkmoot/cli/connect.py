@@ -161,7 +161,7 @@ def connect(
         say(known.text({known.member: {name: shown}}))
         return
     kept = put(path, text, changed)
-    what = f"the bridge to {hub}" if bridge else hub
+    what = f"the bridge for {hub}" if bridge else hub
     say(f"Added {what} to {known.name if client in FILES else 'the client'}, in {path}.")
     if kept is not None:
         say(f"The previous file is {kept}.")
