@@ -2,6 +2,8 @@
 # Everything lives in .venv; uv is used when it is installed, plain pip otherwise.
 
 VENV    := .venv
+# What pip says in hundreds of lines: each package once, and whether it went well.
+PROGRESS = /^Collecting/ { print "  " $$2; fflush() } /^Installing/ { print "Almost done."; fflush() } /^failed$$/ { bad = 1 } END { exit bad }
 BIN     := $(VENV)/bin
 UV      := $(shell command -v uv 2>/dev/null)
 PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -94,7 +96,7 @@ else
 	@test -x $(BIN)/pip || $(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. Install its venv package (Debian, Ubuntu: apt install python3-venv) or uv, and run make again."; exit 1; }
 	@echo "Installing the packages of $< into $(VENV) with pip. This is done once, and takes a minute or two."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check --require-hashes -r $<
+	@($(BIN)/pip install --disable-pip-version-check --progress-bar off --require-hashes -r $< || echo failed) | awk '$(PROGRESS)'
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	@touch $@

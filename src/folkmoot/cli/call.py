@@ -13,14 +13,11 @@ from msgspec import Struct
 from folkmoot.cli.backends_options import BeforeCommand, command_behind
 from folkmoot.cli.call_arguments import read_arguments
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.looping import run_until_stopped
 from folkmoot.cli.options import JsonOption, choice, number
 from folkmoot.cli.output import complain
-from folkmoot.cli.proxy_options import (
-    HeaderOption,
-    read_header,
-    server_url,
-)
+from folkmoot.cli.proxy_options import server_url
 from folkmoot.cli.show import word
 from folkmoot.cli.text import say_data
 from folkmoot.core.errors import UnknownTool
@@ -144,7 +141,7 @@ def call(
         seconds=timeout, as_json=as_json,
     )  # fmt: skip
     wanted.check()
-    headers = tuple(read_header(each) for each in header or ())
+    headers = tuple((name.lower(), value) for name, value in sent_headers(header).items())
 
     async def run() -> bool:
         # Half a second to import, which help and errors need not wait for.

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli.account import show_secrets, tell_kept
-from folkmoot.cli.asking import HandleArgument, handle_argument
-from folkmoot.cli.bridge_places import YesOption
+from folkmoot.cli.asking import HandleArgument, YesOption, handle_argument
 from folkmoot.cli.credentials import Login, changing, read_keyring
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operated import Operated

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.bridge_places import YesOption, confirm
+from folkmoot.cli.asking import YesOption, confirm
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import say, size
 from folkmoot.cli.running import check_entry
