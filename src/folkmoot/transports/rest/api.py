@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
@@ -25,6 +26,23 @@ if TYPE_CHECKING:
 
 EXPOSED = ("location", "retry-after", "www-authenticate", "x-request-id")
 """What pages of other origins may read of an answer's head."""
+
+
+class MessageId(Convertor[str]):
+    """The id of a message in a path: senders choose it, and may choose a slash."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        """As it stands in the path."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """As it is written there."""
+        return value
+
+
+register_url_convertor("message_id", MessageId())
 
 
 class RestApi:
@@ -74,8 +92,7 @@ class RestApi:
             addresses=self._addresses,
             waiting=self._waiting,
         )
-        # Senders choose the ids of their messages, and may choose a slash.
-        path = path.replace("{id}", "{id:path}")
+        path = path.replace("{id}", "{id:message_id}")
         if not self._origins:
             return Route(path, resource)
         told = CORSMiddleware(
