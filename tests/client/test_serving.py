@@ -232,6 +232,23 @@ def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
     run(main())
 
 
+def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        # This hub has no REST.
+        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as watching:
+            asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
+            await eventually(lambda: watching.last_seq >= 3)
+            agent = Agent(enter(there, "bob"))
+            async with agent.room:
+                await eventually(lambda: "could not be fetched" in caplog.text)
+                assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+            asking.cancel()
+
+    run(main())
+
+
 class Square:
     """A room of a real hub, its owner and an agent's account."""
 

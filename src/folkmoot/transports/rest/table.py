@@ -16,9 +16,15 @@ from folkmoot.core.errors import (
     KindError,
     NameRefused,
     PayloadInvalid,
+    ProposalAltered,
+    ProposalClosed,
+    ProposalOwn,
     ProposalRequired,
     ProposalUnknown,
     RateLimited,
+    RecipientInvalid,
+    RecipientUnknown,
+    RejectedAlready,
     RequestTimedOut,
     RoomError,
     RoomFull,
@@ -83,6 +89,25 @@ SAID: Final = tuple(
     and not issubclass(error, (TargetLeft, RequestTimedOut, RoomFull, TooManyConnections))
 )
 """What something that is said in a room may be refused with; the rest of its tree comes later."""
+
+DECIDED: Final = (
+    ArgumentInvalid,
+    PayloadInvalid,
+    CapabilityDenied,
+    ProposalRequired,
+    BlockedByInterceptor,
+    NameRefused,
+    RateLimited,
+    RecipientInvalid,
+    RecipientUnknown,
+    ProposalUnknown,
+    ProposalClosed,
+    ProposalOwn,
+    ProposalAltered,
+    RejectedAlready,
+    TooManyOpen,
+)
+"""What a decision on a proposal may be refused with."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -224,9 +249,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/rooms/{name}/proposals/{id}/approve",
         summary="Approve a proposal",
         description=(
-            "The request that was proposed is made in your name and by your right to it. The "
-            "answer has what came of it, if that is known in time; without a `wait` it is not "
-            "waited for. It needs no body."
+            "The request that was proposed is made in your name and by your right to it, and the "
+            "answer says what came of it. It needs no body. Where the one who is asked takes "
+            "longer than `wait`, the answer has neither `result` nor `error`."
         ),
         handler=handlers.approve,
         query=(
@@ -238,7 +263,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             _wait(20, "Seconds to wait for the answer of the one who is asked."),
         ),
         reply=Reply(200, "What came of it.", "Outcome"),
-        errors=(ArgumentInvalid, *SAID),
+        errors=DECIDED,
     ),
     Operation(
         id="rejectProposal",
@@ -250,9 +275,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         handler=handlers.reject,
         body=Body("Rejection", {"reason": "We still need it."}),
         reply=Reply(200, "What came of it.", "Outcome"),
-        errors=(ArgumentInvalid, *SAID),
+        errors=DECIDED,
     ),
-    # After those below it, whose paths begin as this one does.
+    # Behind the two above, whose paths begin as this one does.
     Operation(
         id="getProposal",
         name="room/proposals",
