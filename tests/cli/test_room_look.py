@@ -11,11 +11,13 @@ from rich.console import Console
 
 from folkmoot.cli.room.colours import CHIPS, OTHER_CHIP, PALETTE, RED, colour_of
 from folkmoot.cli.room.deciding import Deciding
+from folkmoot.cli.room.doing import draw_tools
 from folkmoot.cli.room.draw import draw
 from folkmoot.cli.room.lines import plain, verbatim
 from folkmoot.cli.room.look import MAX_TEXT, Looks, Tone, look
 from folkmoot.cli.room.status import Situation, status_line
 from folkmoot.cli.room.status import card as card_of
+from folkmoot.cli.room.toolbox import Offer
 from folkmoot.cli.text import SPANS
 from folkmoot.core.kinds import KNOWN_KINDS
 from tests.docs.pages import pages
@@ -173,6 +175,14 @@ def test_what_happens_is_told_in_sentences() -> None:
         said(16, "room.invite", {"handle": "cy"}),
         said(17, "room.kick", {"participant": "cy", "reason": "Spam."}),
         said(18, "mcp.request.tools/list", {"method": "tools/list", "params": {}}, to=["tides"]),
+        said(
+            23,
+            "mcp.response.tools/list",
+            {"result": {"tools": [{"name": "f"}, {"name": "g"}]}},
+            "tides",
+            to=["ada"],
+            correlation_id=["id-18"],
+        ),
         said(19, "reasoning.thought", {"text": "Hm."}, "tides"),
         said(20, "participant.pause", {}, to=["tides"]),
         said(21, "mcpx.reject.proposal", {"reason": "No."}, correlation_id=["unknown"]),
@@ -200,11 +210,31 @@ def test_what_happens_is_told_in_sentences() -> None:
         "ada invited cy",
         "ada kicked cy: Spam.",
         "ada asked tides for its tools",
+        "tides offers: f, g",
         "tides thinks: Hm.",
         "ada pauses tides",
         "ada rejected an earlier message: No.",
         'ada  weather report  #22 {"wind": 3}',
     ]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: int) -> None:
+    tool = {
+        "name": "high_water",
+        "description": "When the tide is highest.\nMore.\x1b[2J",
+        "inputSchema": {"properties": {"harbour": {}, "d\x1b": {}}, "required": ["harbour"]},
+    }
+    other = {"name": "clock", "description": "word " * 40}
+    file = StringIO()
+    screen = Console(file=file, width=width, highlight=False, color_system=None)
+    draw_tools(screen, [Offer("tides", tool), Offer("tides", other), Offer("cuckoo", other)])
+    lines = file.getvalue().splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == ["tides", "cuckoo"]
+    assert lines[1].startswith("  high_water harbour [d\\x1b]  When")
+    assert max(map(len, lines)) <= width
+    assert "\x1b" not in file.getvalue()
+    assert "More" not in file.getvalue()
 
 
 def test_every_kind_we_know_has_its_words() -> None:

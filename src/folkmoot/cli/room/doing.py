@@ -22,7 +22,7 @@ from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.deciding import Deciding, Waiting, numbered
-from folkmoot.cli.room.draw import DIM, draw, participant
+from folkmoot.cli.room.draw import DIM, INDENT, draw, hung, participant
 from folkmoot.cli.room.fulfilment import doer, fulfilment
 from folkmoot.cli.room.look import Look, look, note
 from folkmoot.cli.room.mentions import mentioned
@@ -41,6 +41,8 @@ Sending: TypeAlias = Callable[[], Awaitable[Any]]
 INVITE: Final = "room.invite"
 AT_ONCE: Final = 64
 """Messages that may be on their way before more are refused here."""
+DEEP: Final = Text("    ")
+"""In front of the lines of a tool but the first."""
 BESIDE: Final = 30
 """Columns that what a command does needs beside how it is written."""
 
@@ -242,8 +244,12 @@ class Doing:
 
         def commands(screen: Console) -> None:
             for it in offered.values():
-                usage = it.usage.ljust(width + 2) if wide else f"{it.usage}\n  "
-                screen.print(Text.assemble(usage, (it.what, DIM)))
+                what, usage = Text(it.what, DIM), Text(it.usage.ljust(width + 2))
+                if wide:
+                    screen.print(hung(screen, what, usage, first=usage), soft_wrap=True)
+                else:
+                    screen.print(Text(it.usage))
+                    screen.print(hung(screen, what, INDENT, first=INDENT), soft_wrap=True)
             screen.print(Text(slash.ABOUT_TAB, DIM))
 
         self._screen.print(commands)
@@ -309,9 +315,10 @@ def draw_tools(screen: Console, offers: Sequence[Offer]) -> None:
     for by, each in groupby(offers, key=lambda offer: offer.by):
         screen.print(participant(by))
         for offer in each:
-            usage = Text(f"  {one_line(signature(offer.definition))}")
+            usage = one_line(signature(offer.definition))
             about = one_line(purpose(offer.definition))
-            screen.print(Text.assemble(usage, (f"  {about}" if about else "", DIM)))
+            told = Text.assemble(usage, (f"  {about}" if about else "", DIM))
+            screen.print(hung(screen, told, DEEP, first=INDENT), soft_wrap=True)
 
 
 def purpose(definition: Mapping[str, Any]) -> str:

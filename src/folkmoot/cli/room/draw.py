@@ -135,7 +135,7 @@ def reference(look: Look, body: Text) -> Text:
     number = ""
     if look.kind.startswith("mcp.request.") and look.brief and look.seq is not None:
         number = f"#{look.seq}"
-    elif look.kind.startswith("mcp.response.") and look.origin:
+    elif look.kind.startswith("mcp.response.") and look.origin and look.tone is not Tone.ASIDE:
         number = f"re #{look.origin[0]}"
     return Text(f"{'  ' if body.plain else ''}{number}" if number else "", DIM)
 
