@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
-from folkmoot.core import capability, constraint, glob, policy
+from folkmoot.core import capability, constraint, glob, policy, target
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import ERRORS, CapabilityError
 from folkmoot.core.kinds import MAX_KIND_BYTES, parse
@@ -38,6 +39,9 @@ COVERS: Final[tuple[tuple[list[Any], Any], ...]] = (
     (["mcp.*", "!mcp.request.tools/call:rm"], "mcp.request.resources/read"),
     (["*", "!chat.message"], "mcp.notification.*"),
     (["chat.*"], "!chat.message"),
+    (["mcp.request.*"], {"kind": "mcp.request.*", "to": "files"}),
+    ([{"kind": "mcp.request.*", "to": "file*"}], {"kind": "mcp.request.*", "to": "files"}),
+    ([{"kind": "mcp.request.*", "to": "files"}], "mcp.request.*"),
 )
 
 VERDICTS: Final[tuple[tuple[list[Any], str], ...]] = (
@@ -70,7 +74,7 @@ def examples() -> str:
 
 def grants() -> str:
     """Who may grant what."""
-    rows = ([held(own), code(asked), yes(Rights(own).covers(asked))] for own, asked in COVERS)
+    rows = ([held(own), written(asked), yes(Rights(own).covers(asked))] for own, asked in COVERS)
     return table(["Held", "To be granted", "May be"], rows)
 
 
@@ -102,7 +106,12 @@ def limits() -> str:
             ["capabilities one principal holds", f"{capability.MAX_CAPABILITIES:,}"],
             ["characters of a pattern", f"{MAX_KIND_BYTES:,}"],
             ["values in one payload constraint", str(constraint.MAX_VALUES)],
-            ["values in all payload constraints one holds", str(capability.MAX_CONSTRAINED)],
+            ["targets in one `to`", str(target.MOST_TARGETS)],
+            ["characters of a target", str(target.MAX_TARGET)],
+            [
+                "values in all payload constraints and targets one holds",
+                str(capability.MAX_CONSTRAINED),
+            ],
             ["depth of a payload constraint", str(constraint.MAX_DEPTH)],
             ["characters of a string in a constraint", str(constraint.MAX_STRING)],
             ["characters a `*` of a constraint looks through", f"{constraint.MAX_SEARCHED:,}"],
@@ -115,7 +124,12 @@ def limits() -> str:
 
 def held(own: list[Any]) -> str:
     """A list of capabilities."""
-    return ", ".join(map(code, own)) or "nothing"
+    return ", ".join(map(written, own)) or "nothing"
+
+
+def written(source: Any) -> str:
+    """A capability as it is written."""
+    return code(source if isinstance(source, str) else json.dumps(source))
 
 
 def yes(answer: bool) -> str:  # noqa: FBT001

@@ -226,6 +226,69 @@ def test_a_deny_may_have_a_constraint_too() -> None:
     assert rights.denies(kind, reading("etc/passwd"))
 
 
+CALL = parse("mcp.request.tools/call:read")
+
+
+@pytest.mark.requirement("capability.target")
+@pytest.mark.parametrize(
+    ("target", "yes", "no"),
+    [
+        ("files", [["files"]], [["calc"], ["files-2"], ["files", "calc"], []]),
+        ("files-*", [["files-1"], ["files-1", "files-2"]], [["files"], ["calc"], []]),
+        (["files", "notes*"], [["files"], ["notes-2"], ["files", "notes"]], [["calc"], []]),
+        ("*", [["files"], ["gateway"]], [[]]),
+    ],
+)
+def test_a_right_with_a_target_opens_nobody_else(
+    target: Any, yes: list[list[str]], no: list[list[str]]
+) -> None:
+    rights = Rights([{"kind": "mcp.request.tools/call", "to": target}])
+    for to in yes:
+        assert rights.allows(CALL, {}, to), to
+    for to in no:
+        assert not rights.allows(CALL, {}, to), to
+
+
+@pytest.mark.requirement("capability.target")
+def test_a_deny_with_a_target_holds_for_whatever_may_reach_it() -> None:
+    rights = Rights(["mcp.*", {"kind": "!mcp.proposal.*", "to": ["files", "calc-*"]}])
+    kind = parse("mcp.proposal.tools/call:read")
+    for to in (["files"], ["calc-1"], ["notes", "files"], []):
+        assert rights.denies(kind, {}, to), to
+        assert not rights.allows(kind, {}, to), to
+    assert rights.allows(kind, {}, ["notes"])
+    assert not rights.denies(CALL, {}, ["files"])
+
+
+@pytest.mark.requirement("capability.target")
+def test_a_target_and_a_constraint_must_both_fit() -> None:
+    rights = Rights([{**LIMITED, "to": "files"}])
+    assert rights.allows(CALL, reading("docs/a"), ["files"])
+    assert not rights.allows(CALL, reading("etc/a"), ["files"])
+    assert not rights.allows(CALL, reading("docs/a"), ["calc"])
+
+
+def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears() -> None:
+    rights = Rights(["*", {"kind": "!chat.message", "to": "kim"}])
+    notice = parse("mcp.notification.notifications/chat/message")
+    for kind in (parse("chat.message"), notice):
+        assert not rights.allows(kind, {"text": "x", "params": {"text": "x"}}, ["kim"])
+        assert not rights.allows(kind, {"text": "x", "params": {"text": "x"}}, [])
+        assert rights.allows(kind, {"text": "x", "params": {"text": "x"}}, ["bob"])
+    said = {"params": {"name": "chat.say", "arguments": {"text": "x"}}}
+    assert not rights.allows(parse("mcp.request.tools/call:chat.say"), said, ["gateway"])
+
+
+@pytest.mark.parametrize(
+    "target", [None, 1, "", [], [["files"]], "Files", "@files", "a b", "x" * 65]
+)
+def test_a_target_that_names_nobody_is_refused(target: Any) -> None:
+    with pytest.raises(ConstraintSyntax, match='"to" must be'):
+        capability({"kind": "mcp.request.*", "to": target})
+    with pytest.raises(ConstraintSyntax):
+        capability({"kind": "mcp.request.*", "to": ["files"] * 65})
+
+
 @pytest.mark.requirement("capability.matching-total")
 @given(SETS, kind_texts() | small_kinds())
 def test_a_verdict_is_always_yes_or_no(patterns: list[str], kind: str) -> None:
@@ -269,7 +332,27 @@ def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: s
         assert allows(patterns, kind)
 
 
-@pytest.mark.requirement("capability.covers")
+def aimed(to: Any, deny: str = "") -> dict[str, Any]:
+    return {"kind": f"{deny}mcp.request.*", "to": to}
+
+
+TARGETS = st.sampled_from(["a", "b", "a*", "*", ["a", "b"], ["a*", "b"], "ab"])
+RECIPIENTS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=2)
+
+
+@pytest.mark.requirement("capability.target", "capability.covers-agrees")
+@given(
+    st.lists(st.builds(aimed, TARGETS, st.sampled_from(["", "!"])), max_size=4), TARGETS, RECIPIENTS
+)
+def test_what_rights_with_targets_cover_they_allow(
+    held: list[Any], asked: Any, to: list[str]
+) -> None:
+    rights = Rights(held)
+    if rights.covers(aimed(asked)) and capability(aimed(asked)).matches(CALL, {}, to):
+        assert rights.allows(CALL, {}, to)
+
+
+@pytest.mark.requirement("capability.covers", "capability.target")
 @pytest.mark.parametrize(
     ("held", "asked", "covered"),
     [
@@ -294,6 +377,18 @@ def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: s
         ([LIMITED], {"kind": LIMITED["kind"], "payload": reading("docs/x")}, True),
         ([LIMITED], {"kind": LIMITED["kind"], "payload": reading("*")}, False),
         (["*", {"kind": "!a.b", "payload": {"x": 1}}], "a.b", False),
+        (["mcp.*"], aimed("files"), True),
+        ([aimed("files")], aimed("files"), True),
+        ([aimed("files")], "mcp.request.*", False),
+        ([aimed("files")], aimed("calc"), False),
+        ([aimed("files")], aimed("f*"), False),
+        ([aimed("f*")], aimed("files"), True),
+        ([aimed(["files", "notes*"])], aimed(["notes-1", "files"]), True),
+        ([aimed(["files", "notes*"])], aimed(["files", "calc"]), False),
+        ([aimed("files"), aimed("calc")], aimed(["files", "calc"]), False),
+        (["*", aimed("calc", "!")], aimed("files"), True),
+        (["*", aimed("f*", "!")], aimed("files"), False),
+        (["*", aimed("calc", "!")], "mcp.request.*", False),
     ],
 )
 def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covered: bool) -> None:
@@ -343,6 +438,8 @@ def test_rights_have_a_limit() -> None:
     assert Rights([wide] * (MAX_CONSTRAINED // 62))
     with pytest.raises(TooManyCapabilities):
         Rights([wide] * (MAX_CONSTRAINED // 62 + 1))
+    with pytest.raises(TooManyCapabilities):
+        Rights([aimed(["a"] * 64)] * (MAX_CONSTRAINED // 64 + 1))
 
 
 def test_a_text_too_long_to_be_searched_slips_past_no_deny() -> None:

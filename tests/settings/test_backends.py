@@ -293,6 +293,10 @@ SAID: dict[str, tuple[str, str]] = {
         f'{ONE_URL}\n[grants]\ngina = ["system.*"]',
         "4: grants.gina: system.* belongs to the gateway; nobody else can hold it",
     ),
+    "a target": (
+        f'{ONE_URL}\n[grants]\ngina = [{{ kind = "mcp.request.*", to = "abc" }}]',
+        '4: grants.gina: "to" is for rights in a room; what is asked of the hub has no recipients',
+    ),
 }
 
 

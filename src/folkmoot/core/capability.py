@@ -8,7 +8,7 @@ a deny always wins. `system.*` is the gateway's: nobody else can hold it, not ev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -24,21 +24,23 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.kinds import MAX_KIND_BYTES, MAX_METHOD, MAX_NAME, Kind, check_context
+from folkmoot.core.target import Target
 
 MAX_CAPABILITIES: Final = 4096
 MAX_CONSTRAINED: Final = 256
-"""How many values all payload constraints of one principal may have together."""
+"""How many values all payload constraints and targets of one principal may have together."""
 MAX_CACHED: Final = 512
 
 Source: TypeAlias = str | dict[str, Any]
-"""How a capability is written: a pattern, or a pattern with a payload constraint."""
+"""How a capability is written: a pattern, or one with a payload constraint, a target, or both."""
 
+_MEMBERS: Final = frozenset(("kind", "payload", "to"))
 _NAME = re.compile(r"[a-z0-9*-]+")
 _METHOD = re.compile(r"[!-9;-~]+")
 
 
 class Capability(msgspec.Struct, frozen=True, eq=False):
-    """One compiled capability: a glob for each part of a kind, and perhaps a constraint."""
+    """One compiled capability: a glob for each part of a kind, and perhaps what narrows it."""
 
     source: Source
     denies: bool
@@ -47,11 +49,16 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
     method: Glob
     context: Glob
     constraint: Constraint | None = None
+    target: Target | None = None
 
-    def matches(self, kind: Kind, payload: Any = None) -> bool:
-        """Whether it speaks of this kind and payload. Nothing speaks of `system.*`."""
-        return self.matches_kind(kind) and (
-            self.constraint is None or self.constraint.matches(payload, if_unclear=self.denies)
+    def matches(self, kind: Kind, payload: Any = None, to: Sequence[str] = ()) -> bool:
+        """Whether it speaks of this kind, payload and recipients. Nothing speaks of `system.*`."""
+        return (
+            self.matches_kind(kind)
+            and (self.target is None or self.target.matches(to, if_unclear=self.denies))
+            and (
+                self.constraint is None or self.constraint.matches(payload, if_unclear=self.denies)
+            )
         )
 
     def matches_kind(self, kind: Kind) -> bool:
@@ -73,13 +80,19 @@ class Capability(msgspec.Struct, frozen=True, eq=False):
             and self.protocol.covers(other.protocol)
             and self.context.covers(other.context)
             and (
+                self.target is None
+                or (other.target is not None and self.target.covers(other.target))
+            )
+            and (
                 self.constraint is None
                 or (other.constraint is not None and self.constraint.covers(other.constraint))
             )
         )
 
     def intersects(self, other: Capability) -> bool:
-        """Whether both may speak of one message; constraints are taken to agree."""
+        """Whether both may speak of one message; payload constraints are taken to agree."""
+        if self.target and other.target and not self.target.intersects(other.target):
+            return False
         return all(a.intersects(b) for a, b in zip(self._globs(), other._globs(), strict=True))
 
     def _globs(self) -> tuple[Glob, Glob, Glob, Glob]:
@@ -91,13 +104,16 @@ def capability(source: Source | Capability) -> Capability:
     if isinstance(source, Capability):
         return source
     if isinstance(source, str):
-        return _compile(source, source, None)
-    if type(source) is not dict or not {"kind"} <= source.keys() <= {"kind", "payload"}:
-        raise ConstraintSyntax('A capability is a pattern or {"kind": pattern, "payload": {…}}.')
+        return _compile(source, source)
+    if type(source) is not dict or not {"kind"} <= source.keys() <= _MEMBERS:
+        raise ConstraintSyntax(
+            'A capability is a pattern or {"kind": pattern, "payload": {…}, "to": participant}.'
+        )
     if not isinstance(source["kind"], str):
         raise PatternSyntax('"kind" must be a pattern.')
     constraint = Constraint(source["payload"]) if "payload" in source else None
-    return _compile(source["kind"], source, constraint)
+    target = Target(source["to"]) if "to" in source else None
+    return _compile(source["kind"], source, constraint, target)
 
 
 def covers(a: Source | Capability, b: Source | Capability) -> bool:
@@ -105,7 +121,12 @@ def covers(a: Source | Capability, b: Source | Capability) -> bool:
     return capability(a).covers(capability(b))
 
 
-def _compile(text: str, source: Source, constraint: Constraint | None) -> Capability:
+def _compile(
+    text: str,
+    source: Source,
+    constraint: Constraint | None = None,
+    target: Target | None = None,
+) -> Capability:
     denies = text.startswith("!")
     pattern = text[1:] if denies else text
     fault = _fault(pattern)
@@ -124,6 +145,7 @@ def _compile(text: str, source: Source, constraint: Constraint | None) -> Capabi
         glob(method),
         glob(context if colon else "*"),
         constraint,
+        target,
     )
 
 
@@ -154,8 +176,8 @@ def _fault(pattern: str) -> str | None:
 class Rights:
     """What a principal may do: the capabilities it holds, indexed and cached.
 
-    A verdict costs the same however many capabilities there are, save those with a constraint on
-    the payload, which are few: those that speak of a kind's base are found by index once and kept
+    A verdict costs the same however many capabilities there are, save those with a constraint or
+    a target, which are few: those that speak of a kind's base are found by index once and kept
     in a bounded cache. Contexts are no part of the cache's key, so made-up ones cannot fill it.
     Rights never change: other rights are another object.
     """
@@ -169,10 +191,11 @@ class Rights:
             held = capability(source)
             compiled.append(held)
             constrained += held.constraint.size if held.constraint else 0
+            constrained += held.target.size if held.target else 0
             if len(compiled) > MAX_CAPABILITIES or constrained > MAX_CONSTRAINED:
                 raise TooManyCapabilities(
                     f"At most {MAX_CAPABILITIES:,} capabilities can be held, with at most "
-                    f"{MAX_CONSTRAINED} values in their payload constraints."
+                    f"{MAX_CONSTRAINED} values in their payload constraints and targets."
                 )
         self.capabilities = tuple(compiled)
         self._denying = any(held.denies for held in self.capabilities)
@@ -195,22 +218,22 @@ class Rights:
         """The capabilities as they were written."""
         return (held.source for held in self.capabilities)
 
-    def allows(self, kind: Kind, payload: Any = None) -> bool:
+    def allows(self, kind: Kind, payload: Any = None, to: Sequence[str] = ()) -> bool:
         """Whether an allow speaks of the message and no deny does, in whichever spelling."""
         verdict = self._cache.get(kind.base)
         if verdict is None:
             verdict = self._judge(kind)
         if verdict is not True and (
-            verdict is False or not verdict.allows(kind.context or "", payload)
+            verdict is False or not verdict.allows(kind.context or "", payload, to)
         ):
             return False
-        return not self._chat_denies or not self._denies_chat(kind, payload)
+        return not self._chat_denies or not self._denies_chat(kind, payload, to)
 
-    def denies(self, kind: Kind, payload: Any = None) -> bool:
+    def denies(self, kind: Kind, payload: Any = None, to: Sequence[str] = ()) -> bool:
         """Whether a deny speaks of the message, in whichever spelling."""
         return self._denying and (
-            any(held.denies and held.matches(kind, payload) for held in self._about(kind))
-            or self._denies_chat(kind, payload)
+            any(held.denies and held.matches(kind, payload, to) for held in self._about(kind))
+            or self._denies_chat(kind, payload, to)
         )
 
     def may_allow(self, kind: Kind) -> bool:
@@ -241,10 +264,12 @@ class Rights:
             not held.denies and held.covers(asked) for held in self.capabilities
         ) and not any(held.denies and held.intersects(asked) for held in self.capabilities)
 
-    def _denies_chat(self, kind: Kind, payload: Any) -> bool:
+    def _denies_chat(self, kind: Kind, payload: Any, to: Sequence[str]) -> bool:
         said = chat.spellings(kind, payload) if self._chat_denies else ()
+        # What the tool says is for everyone, whoever is asked to say it.
+        heard = () if kind.operation in ("request", "proposal") else to
         return any(
-            held.matches(spelling, spelled)
+            held.matches(spelling, spelled, heard)
             for spelling, spelled in said
             for held in self._chat_denies
         )
@@ -292,11 +317,11 @@ def _verdict(speaking: list[Capability]) -> bool | _Undecided:
 
 
 def _always(held: Capability) -> bool:
-    return held.context.is_any and held.constraint is None
+    return held.context.is_any and held.constraint is None and held.target is None
 
 
 class _Undecided:
-    """What is left to ask once the base of a kind is known: its context and payload."""
+    """What is left to ask once the base of a kind is known: context, payload and recipients."""
 
     __slots__ = (
         "_allow_begins",
@@ -311,37 +336,44 @@ class _Undecided:
         self._allow_names, self._allow_begins, self._allows = _split(allows)
         self._deny_names, self._deny_begins, self._denies = _split(denies)
 
-    def allows(self, context: str, payload: Any) -> bool:
-        for matches, constraint in self._denies:
-            if matches(context) and (
-                constraint is None or constraint.matches(payload, if_unclear=True)
+    def allows(self, context: str, payload: Any, to: Sequence[str]) -> bool:
+        for matches, constraint, target in self._denies:
+            if (
+                matches(context)
+                and (target is None or target.matches(to, if_unclear=True))
+                and (constraint is None or constraint.matches(payload, if_unclear=True))
             ):
                 return False
         if context in self._deny_names or context.startswith(self._deny_begins):
             return False
         if context in self._allow_names or context.startswith(self._allow_begins):
             return True
-        for matches, constraint in self._allows:
-            if matches(context) and (constraint is None or constraint.matches(payload)):
+        for matches, constraint, target in self._allows:
+            if (
+                matches(context)
+                and (target is None or target.matches(to))
+                and (constraint is None or constraint.matches(payload))
+            ):
                 return True
         return False
 
 
-_Asked: TypeAlias = tuple[tuple[Callable[[str], bool], Constraint | None], ...]
+_Narrowed: TypeAlias = tuple[Callable[[str], bool], Constraint | None, Target | None]
+_Asked: TypeAlias = tuple[_Narrowed, ...]
 
 
 def _split(held: list[Capability]) -> tuple[frozenset[str], tuple[str, ...], _Asked]:
     """Plain contexts are looked up, and beginnings compared at once; the rest is gone through."""
     names: set[str] = set()
     begins: set[str] = set()
-    asked: list[tuple[Callable[[str], bool], Constraint | None]] = []
+    asked: list[_Narrowed] = []
     for h in held:
-        if h.constraint is not None:
-            asked.append((h.context.matches, h.constraint))
+        if h.constraint is not None or h.target is not None:
+            asked.append((h.context.matches, h.constraint, h.target))
         elif h.context.is_literal:
             names.add(h.context.pattern)
         elif h.context.beginning is not None:
             begins.add(h.context.beginning)
         else:
-            asked.append((h.context.matches, None))
+            asked.append((h.context.matches, None, None))
     return frozenset(names), tuple(begins), tuple(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from itertools import islice
 from typing import Any, Final
@@ -70,29 +71,35 @@ def decide(principal: Principal, rights: Rights, message: ProtocolMessage | Mcpx
         if principal.type is _GATEWAY:
             return Verdict(_ALLOW, message.kind)
         kind = check(message.kind, message.payload, message.to, message.correlation_id)
-        return judge(principal, rights, kind, message.payload)
+        return judge(principal, rights, kind, message.payload, message.to)
     effective = kind_of(message)
     if effective is None:
         return Verdict(_ALLOW)
     return judge(principal, rights, effective, members(message))
 
 
-def judge(principal: Principal, rights: Rights, kind: Kind, payload: Any = None) -> Verdict:
+def judge(
+    principal: Principal,
+    rights: Rights,
+    kind: Kind,
+    payload: Any = None,
+    to: Sequence[str] = (),
+) -> Verdict:
     """Judge a message by its effective kind, as `kindcheck` answered it.
 
     The gateway may do everything. An open request is the right to answer it, so a response needs
     no capability. Whoever may propose what they may not do is told so.
     """
-    if principal.type is _GATEWAY or rights.allows(kind, payload):
+    if principal.type is _GATEWAY or rights.allows(kind, payload, to):
         return Verdict(_ALLOW, kind)
     if kind.protocol == "mcp":
-        if kind.operation == "response" and not rights.denies(kind, payload):
+        if kind.operation == "response" and not rights.denies(kind, payload, to):
             return Verdict(Decision.ALLOW, kind)
-        if kind.operation == "request" and rights.allows(_proposed(kind), payload):
+        if kind.operation == "request" and rights.allows(_proposed(kind), payload, to):
             sentence = f"{kind} is not yours to do, but you may propose it."
             error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
             return Verdict(Decision.PROPOSE, kind, error)
-    which = "A deny among" if rights.denies(kind, payload) else "None of"
+    which = "A deny among" if rights.denies(kind, payload, to) else "None of"
     sentence = f"{which} your capabilities covers {kind}."
     return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
 

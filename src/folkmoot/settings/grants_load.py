@@ -99,10 +99,17 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
         return ()
     for each in given:
         try:
-            constraint = capability(each).constraint
+            compiled = capability(each)
         except FolkmootError as error:
             place.refuse((name,), f"{place.name(name)}: {error.message.rstrip('.')}")
             continue
+        constraint = compiled.constraint
+        if compiled.target is not None:
+            place.refuse(
+                (name,),
+                f'{place.name(name)}: "to" is for rights in a room; what is asked of the hub has '
+                "no recipients",
+            )
         for member in loose_paths(constraint.source) if constraint else ():
             place.note(
                 (name,),

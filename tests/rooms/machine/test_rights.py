@@ -61,6 +61,36 @@ def chain(stage: Any) -> Play:
     return play
 
 
+@pytest.mark.requirement("capability.target")
+def test_a_grant_meant_for_one_participant_opens_no_other(stage: Any) -> None:
+    play = stage(SETTINGS, "alice", "bob", "files", "calc", "carol")
+    aimed = {"kind": "mcp.request.tools/call", "to": "files"}
+    gives(play, "alice", "bob", aimed, GRANT, id_="r1")
+    play >> says("bob", call("files")) << stored(REQUEST, "bob")
+    play >> says("bob", call("calc")) << refused("bob", "proposal_required")
+    wider = grant("carol", "mcp.request.tools/call")
+    play >> says("bob", wider) << refused("bob", "grant_exceeds_rights")
+    elsewhere = grant("carol", {**aimed, "to": ["files", "calc"]})
+    play >> says("bob", elsewhere) << refused("bob", "grant_exceeds_rights")
+    gives(play, "bob", "carol", {**aimed, "to": "files"}, id_="r2")
+    play >> says("carol", call("files")) << stored(REQUEST, "carol")
+    takes(play, "alice", "bob", "carol", grant_id="r1")
+    play >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
+
+
+@pytest.mark.requirement("capability.target")
+def test_a_right_to_propose_may_name_whom_to_ask(stage: Any) -> None:
+    rights = {Role.MEMBER: ({"kind": "mcp.proposal.*", "to": "files"},)}
+    settings = msgspec.structs.replace(SETTINGS, rights={**DEFAULT_RIGHTS, **rights})
+    play = stage(settings, "bob", "files", "calc")
+    play >> says("bob", proposal(), to=["files"]) << stored("mcp.proposal.tools/call", "bob")
+    play << logged("proposal.open", "bob")
+    for to in ([], ["calc"], ["files", "calc"]):
+        play >> says("bob", proposal(), to=to) << refused("bob", "capability_denied")
+    play >> says("bob", call("files")) << refused("bob", "proposal_required")
+    play >> says("bob", call("calc")) << refused("bob", "capability_denied")
+
+
 @pytest.mark.requirement("capability.default-owner")
 def test_an_owner_holds_everything_but_what_is_the_gateways(play: Play) -> None:
     assert DEFAULT_RIGHTS[Role.OWNER] == ("*",)

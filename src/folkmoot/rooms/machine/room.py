@@ -349,8 +349,8 @@ class Room:
         if state.hub_check is not None:
             state.hub_check(member.principal, state.settings.name, kind, message)
         act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
-        if not member.rights.allows(kind, payload):
-            denied = judge(member.principal, member.rights, kind, payload).error
+        if not member.rights.allows(kind, payload, to):
+            denied = judge(member.principal, member.rights, kind, payload, to).error
             if denied is not None and act not in RIGHT_OF_THEIR_OWN:
                 raise denied
         rates = state.settings.rates

@@ -50,5 +50,5 @@ def audit(turn: Turn, action: str, about: str, **detail: Any) -> Audit:
 
 def check_no_deny(turn: Turn) -> None:
     """Refuse what a deny covers, though no capability is needed for it."""
-    if turn.member.rights.denies(turn.kind, turn.message.payload):
+    if turn.member.rights.denies(turn.kind, turn.message.payload, turn.message.to):
         raise turn.denied or CapabilityDenied(f"A deny of yours covers {turn.kind}.")

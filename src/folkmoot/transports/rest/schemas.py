@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from folkmoot.core.policy import PrincipalType
+from folkmoot.core.target import MAX_TARGET, MOST_TARGETS
 from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.machine import Role, State
 from folkmoot.rooms.model import ACCESS, RoomPolicy
@@ -39,13 +40,26 @@ _PATTERN: Final[Schema] = {
         r"^!?[a-z0-9*-]{1,32}(\.[a-z0-9*-]{1,32}(\.[!-9;-~]{1,128}(:[^\x00-\x1f]{1,1024})?)?)?$"
     ),
 }
+_TARGET: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[a-z0-9_*-]+$",
+    "minLength": 1,
+    "maxLength": MAX_TARGET,
+}
 _CAPABILITY: Final[Schema] = {
-    "description": "A pattern over kinds, alone or with a constraint of the payload.",
+    "description": (
+        "A pattern over kinds, alone or with a constraint of the payload and with those whom the "
+        "message is for."
+    ),
     "anyOf": [
         _PATTERN,
         {
             "type": "object",
-            "properties": {"kind": _PATTERN, "payload": {"type": "object"}},
+            "properties": {
+                "kind": _PATTERN,
+                "payload": {"type": "object"},
+                "to": {"anyOf": [_TARGET, listed(_TARGET, minItems=1, maxItems=MOST_TARGETS)]},
+            },
             "required": ["kind"],
             "additionalProperties": False,
         },
