@@ -38,6 +38,8 @@ ROOM = {
         "request_seconds": 300.0,
         "keep_messages": 100_000,
         "keep_days": 0,
+        "progress_seconds": 3600.0,
+        "loop_guard": 30,
     },
     "participants": 2,
     "first_seq": 1,

@@ -9,7 +9,7 @@ from docs.pages.markdown import code, table
 from folkmoot.core import chat
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
-from folkmoot.ratelimits import DAY
+from folkmoot.ratelimits import DAY, MINUTE
 from folkmoot.rooms.access import STRANGERS_COME_IN, STRANGERS_KNOW
 from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.guests import INVITATION_SECONDS, MOST_GUESTS
@@ -24,6 +24,7 @@ from folkmoot.rooms.machine import (
     rates,
 )
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
+from folkmoot.rooms.machine.holding import LONGEST_PAUSE
 from folkmoot.rooms.machine.model import RoomBounds, RoomSettings
 from folkmoot.rooms.machine.requests import CANCELLED, MAX_ID, PROGRESS
 from folkmoot.rooms.machine.rights import MAX_BYTES, MAX_REASON, MOST_AT_ONCE
@@ -61,12 +62,14 @@ DOES: Final = {
     "mcpx.reject": "Counts as a rejection, and closes the proposal when there are enough.",
     "capability.grant": "Gives rights, and is acknowledged with `capability.grant-ack`.",
     "capability.revoke": "Takes rights back, and all that was granted from them.",
-    "room.kick": "Puts a participant out, until it is invited again.",
+    "room.kick": "Puts a participant out, until it is invited again, and closes its proposals.",
     "room.invite": "Lets someone in, and is answered with `room.invite-ack`, to the inviter alone.",
-    "chat.message": "Counts towards the chat rate.",
+    "participant.pause": "Pauses those in `to`: what they would begin is refused.",
+    "participant.resume": "Ends the pauses of those in `to`, or all of them.",
+    "chat.message": "Counts towards the chat rate and the loop guard.",
     f"mcp.notification.{chat.METHOD}": "The same.",
     f"mcp.notification.{CANCELLED}": "Closes the request without an answer.",
-    f"mcp.notification.{PROGRESS}": "Goes to whoever asked.",
+    f"mcp.notification.{PROGRESS}": "Goes to whoever asked, and keeps the request open longer.",
 }
 """What a room does with each kind in its table of acts, beyond storing and delivering it."""
 
@@ -85,6 +88,10 @@ STEPS: Final = {
     ),
     "reject": ("`mcpx.reject.proposal` with a reason", {"others": "anyone else who may"}),
     "withdraw": ("`mcpx.withdraw.proposal`", {"proposer": "the proposer"}),
+    "kick": (
+        "`system.proposal.withdrawn`",
+        {"gateway": "the gateway, when the proposer is kicked"},
+    ),
     "expire": ("`system.proposal.expired`", {"gateway": "the gateway, when its time is over"}),
 }
 
@@ -185,11 +192,16 @@ def close_codes() -> str:
 def chat_rates() -> str:
     """How much everyone may say."""
     rows = (
-        [kind.value, str(limit.most), code(CHAT_SETTINGS[kind])]
+        [
+            kind.value,
+            str(limit.most),
+            f"one every {limit.seconds // limit.most} s" if limit.most < MINUTE else "one a second",
+            code(CHAT_SETTINGS[kind]),
+        ]
         for kind, limit in DEFAULT_CHAT.items()
         if limit is not None
     )
-    return table(["Who", "Messages a minute", "Setting"], rows)
+    return table(["Who", "Messages at once", "Then", "Setting"], rows)
 
 
 def resuming() -> str:
@@ -253,6 +265,8 @@ def bounds() -> Sequence[Sequence[str]]:
         ["capabilities granted to one participant", str(bound.granted_each), "`too_many_open`"],
         ["bytes of all granted capabilities", f"{bound.granted_bytes:,}", "`too_many_open`"],
         ["bytes of the capabilities of one grant", f"{MAX_BYTES:,}", "`payload_invalid`"],
+        ["participants who are paused", f"{bound.paused:,}", "`too_many_open`"],
+        ["time of a pause", f"{LONGEST_PAUSE // DAY:,} days", "`payload_invalid`"],
         ["characters of a request's id or progress token", f"{MAX_ID:,}", "refused"],
         ["capabilities in one grant or revocation", str(MOST_AT_ONCE), "`payload_invalid`"],
         ["characters of a `reason` in those", f"{MAX_REASON:,}", "`payload_invalid`"],

@@ -82,6 +82,7 @@ def room_options(settings: Settings) -> RoomOptions:
         chat=chat,
         rates=limits,
         request_seconds=rooms.request_seconds,
+        progress_seconds=rooms.progress_seconds,
         proposal_seconds=rooms.proposal_seconds,
         keep_messages=rooms.keep_messages,
         keep_days=rooms.keep_days,

@@ -58,7 +58,7 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
     assert room["grants"] == {"bob": ["mcp.request.ping", {"kind": "mcp.request.tools/call"}]}
     assert room["policy"] == {
         "quorum": 2, "proposal_seconds": 60, "request_seconds": 300, "keep_messages": 100_000,
-        "keep_days": 7,
+        "keep_days": 7, "progress_seconds": 3600, "loop_guard": 30,
     }  # fmt: skip
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Proposals wait +1 min 0 s$", shown, re.MULTILINE)

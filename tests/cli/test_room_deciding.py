@@ -156,6 +156,10 @@ def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched() -> N
                                        "capabilities": ["a.b"]})),
         ("/invite @bob", Sending("room.invite", {"handle": "bob"})),
         ("/kick bob", Sending("room.kick", {"participant": "bob"})),
+        ("/pause @Bob", Sending("participant.pause", {}, ("bob",))),
+        ("/pause bob it is late", Sending("participant.pause", {"reason": "it is late"}, ("bob",))),
+        ("/resume bob", Sending("participant.resume", {}, ("bob",))),
+        ("/resume", Sending("participant.resume", {})),
     ],
 )  # fmt: skip
 def test_a_command_is_the_message_it_sends(line: str, made: Sending) -> None:
@@ -195,7 +199,7 @@ def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["/grant bob", "/grant 'bob", "/revoke", "/kick",
-     "/kick a b", "/invite", "/unknown", "/", "/ who"],
+     "/kick a b", "/pause", "/resume a b", "/invite", "/unknown", "/", "/ who"],
 )  # fmt: skip
 def test_a_command_that_is_written_wrong_is_a_sentence(line: str) -> None:
     with pytest.raises(Misused):

@@ -325,6 +325,23 @@ def test_presence_is_dim_and_names_who_is_no_person() -> None:
     assert "\x1b[2mcoder (agent) joined" in shown(came, colour=True)
 
 
+def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
+    paused, resumed = "system.participant.paused", "system.participant.resumed"
+    held = said(1, paused, {"participant": "ping", "by": "gateway", "reason": "A loop."})
+    stopped = said(2, paused, {"participant": "ping", "by": "ada", "reason": None})
+    freed = said(3, resumed, {"participant": "ping", "by": "ada"})
+    over = said(4, resumed, {"participant": "ping", "by": "gateway"})
+    kicked = said(5, "system.proposal.withdrawn", {"proposal": "p"}, correlation_id=["p"])
+    lines = shown(held, stopped, freed, over, kicked).splitlines()
+    assert [line[6:].rstrip() for line in lines] == [
+        "ping is paused by gateway: A loop.",
+        "ping is paused by ada",
+        "ping may go on (by ada)",
+        "ping may go on",
+        "ada  withdrawn  #5 its proposer was kicked",
+    ]  # fmt: skip
+
+
 def test_a_text_beyond_measure_is_cut_and_says_so() -> None:
     seen = look(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
     assert seen.cut

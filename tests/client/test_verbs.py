@@ -10,6 +10,7 @@ import pytest
 
 from folkmoot.client import (
     CapabilityDenied,
+    ParticipantPaused,
     ProposalRequired,
     RequestFailed,
     RoomForbidden,
@@ -317,6 +318,22 @@ def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential() -> N
                 await kim.say("back again")
             assert there.tokens[-2:] == ["gi_kim", "gk_kim"]
             assert all("gi_" not in str(asked) for asked in there.joins)
+
+    run(main())
+
+
+def test_someone_is_paused_and_goes_on() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+            await alice.pause("bob", "Wait.", seconds=600)
+            with pytest.raises(ParticipantPaused, match="alice paused you: Wait") as refused:
+                await bob.say("but")
+            assert refused.value.data["by"] == "alice"
+            await alice.resume("bob")
+            await bob.say("here again")
+            await alice.pause(["bob"])
+            await alice.resume()
+            await bob.say("and again")
 
     run(main())
 

@@ -195,7 +195,7 @@ def test_every_kind_of_the_protocol_is_in_the_table() -> None:
     named = {
         "mcp": "request response notification proposal",
         "mcpx": "begin.request withdraw.proposal reject.proposal",
-        "system": "welcome serving presence error proposal",
+        "system": "welcome serving presence error proposal participant",
         "chat": "message acknowledge cancel",
         "capability": "grant revoke grant-ack",
         "room": "invite invite-ack kick",

@@ -160,8 +160,11 @@ class Hearing:
     def _withdrawn(self, message: Message) -> None:
         self._proposals.hear_withdrawn(message)
 
-    def _expired(self, message: Message) -> None:
-        self._proposals.hear_expired(message)
+    def _ended(self, message: Message) -> None:
+        if message.kind == "system.proposal.withdrawn":
+            self._proposals.hear_withdrawn(message)
+        else:
+            self._proposals.hear_expired(message)
 
     def _presence(self, message: Message) -> None:
         with suppress(msgspec.ValidationError):
@@ -181,7 +184,7 @@ HEARD: Final[dict[str, Hears]] = {
     "mcpx.begin": Hearing._begun,
     "mcpx.reject": Hearing._rejected,
     "mcpx.withdraw": Hearing._withdrawn,
-    "system.proposal": Hearing._expired,
+    "system.proposal": Hearing._ended,
     "system.presence": Hearing._presence,
 }
 """The kinds the client itself listens for; of every other one only the author hears."""

@@ -240,6 +240,17 @@ class Verbs:
         """Put someone out, until they are invited again."""
         return await self.send("room.kick", _given({"participant": participant, "reason": reason}))
 
+    async def pause(
+        self, participants: Names, reason: str | None = None, *, seconds: float | None = None
+    ) -> Message:
+        """Let participants begin nothing more, until they are resumed or the time is over."""
+        payload = _given({"reason": reason, "timeout_seconds": seconds})
+        return await self.send("participant.pause", payload, to=participants)
+
+    async def resume(self, participants: Names = ()) -> Message:
+        """Let participants who are paused go on; all of them, where none is named."""
+        return await self.send("participant.resume", {}, to=participants)
+
     async def _begin(self, id_: str, request: Message) -> None:
         await self._send(id_, "mcpx.begin.request", {}, correlation_id=request.id)
 

@@ -36,8 +36,11 @@ _NOTIFICATION: Final = parse(f"mcp.notification.{METHOD}")
 
 def check_body(body: Any) -> str | None:
     """Refuse a body without text or with a format that is none; what it says of its format."""
-    if type(body) is not dict or type(body.get("text")) is not str:
+    text = body.get("text") if type(body) is dict else None
+    if type(text) is not str:
         raise PayloadInvalid("A chat message needs a text that is a string.")
+    if not text or text.isspace():
+        raise PayloadInvalid("The text of a chat message must not be empty.")
     said = body.get("format")
     if said is not None and (type(said) is not str or said not in FORMATS):
         raise PayloadInvalid('The format of a chat message is "plain" or "markdown".')

@@ -21,7 +21,7 @@ MAX_CONTEXT_BYTES: Final = 1024
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _METHOD = re.compile(r"[!-9;-~]+")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
@@ -73,7 +73,7 @@ def check_context(context: str) -> None:
     if context.isascii() and context.isprintable():
         if 0 < len(context) <= MAX_CONTEXT_BYTES:
             return
-    elif _CONTROL.search(context):
+    elif CONTROL.search(context):
         raise KindSyntax("A context has no control characters.")
     if not context:
         raise KindSyntax("A context must not be empty.")
@@ -129,7 +129,17 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     ),
     KnownKind("system.presence", "Someone came or went: `.join`, `.leave`.", "gateway"),
     KnownKind("system.error", "A message was refused; goes to its sender alone.", "gateway"),
-    KnownKind("system.proposal", "A proposal ended by itself: `.expired`.", "gateway"),
+    KnownKind(
+        "system.proposal",
+        "A proposal ended without a decision: `.expired`, or `.withdrawn` when its proposer was "
+        "kicked.",
+        "gateway",
+    ),
+    KnownKind(
+        "system.participant",
+        "A participant was held back, or may go on: `.paused`, `.resumed`.",
+        "gateway",
+    ),
     KnownKind("chat.message", "Room chat in its short form; the method may name the format."),
     KnownKind("chat.acknowledge", "A chat message was seen."),
     KnownKind("chat.cancel", "A chat message needs no answer any more."),
@@ -145,8 +155,8 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     KnownKind("reasoning.thought", "One thought."),
     KnownKind("reasoning.conclusion", "What the thinking came to."),
     KnownKind("reasoning.cancel", "The thinking was given up."),
-    KnownKind("participant.pause", "Asks a participant to stop for now."),
-    KnownKind("participant.resume", "Asks a participant to go on."),
+    KnownKind("participant.pause", "Pauses participants: the hub holds them to it."),
+    KnownKind("participant.resume", "Lets participants who are paused go on."),
     KnownKind("participant.request-status", "Asks a participant how it is."),
     KnownKind("participant.status", "Says how a participant is."),
     KnownKind("participant.forget", "Asks a participant to forget part of its memory."),

@@ -24,7 +24,7 @@ DAY = 86_400.0
 
 
 class RoomPolicy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """What a room decides for itself; where it says 0, the hub decides."""
+    """What a room decides for itself; where a time or an amount is 0, the hub decides."""
 
     quorum: Annotated[int, Meta(ge=1, le=1_000)] = 1
     """How many different participants must reject a proposal to close it."""
@@ -32,6 +32,10 @@ class RoomPolicy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     request_seconds: Annotated[float, Meta(ge=0, le=DAY)] = 0.0
     keep_messages: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
     keep_days: Annotated[int, Meta(ge=0, le=36_500)] = 0
+    progress_seconds: Annotated[float, Meta(ge=0, le=DAY)] = 0.0
+    """How long a request may stay open while its progress is told."""
+    loop_guard: Annotated[int, Meta(ge=0, le=10_000)] = 30
+    """How often agents may answer each other without a person; 0 for as often as they like."""
 
 
 class RoomRecord(Struct, frozen=True):

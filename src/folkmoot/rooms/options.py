@@ -21,6 +21,7 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
     rates: Rates | None = None
     request_seconds: float = 300.0
+    progress_seconds: float = 3_600.0
     proposal_seconds: float = 3_600.0
     keep_messages: int = 100_000
     keep_days: int = 0
@@ -60,7 +61,9 @@ def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSet
         account_rights=record.grants,
         chat=options.chat,
         rates=options.rates,
+        loop_guard=policy.loop_guard,
         request_seconds=policy.request_seconds or options.request_seconds,
+        progress_seconds=policy.progress_seconds or options.progress_seconds,
         proposal_seconds=policy.proposal_seconds or options.proposal_seconds,
         quorum=policy.quorum,
         return_seconds=options.return_seconds,

@@ -23,6 +23,7 @@ def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
         asked,
         proposal_seconds=asked.proposal_seconds or options.proposal_seconds,
         request_seconds=asked.request_seconds or options.request_seconds,
+        progress_seconds=asked.progress_seconds or options.progress_seconds,
         keep_messages=options.kept_messages(record),
         keep_days=options.kept_days(record),
     )

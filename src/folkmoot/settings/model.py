@@ -305,15 +305,31 @@ class RateSettings(Section, frozen=True, kw_only=True):
     ] = 10
     chat_person_per_minute: Annotated[
         int,
-        Meta(ge=1, le=1_000_000, description="Times one person may chat in a room in a minute."),
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Times one person may chat in a room in a minute for long; a minute's "
+            "worth may come at once.",
+        ),
     ] = 60
     chat_agent_per_minute: Annotated[
         int,
-        Meta(ge=1, le=1_000_000, description="Times one agent may chat in a room in a minute."),
-    ] = 10
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Times one agent may chat in a room in a minute for long; a minute's "
+            "worth may come at once. A room's `loop_guard` stops agents that only answer each "
+            "other.",
+        ),
+    ] = 60
     chat_guest_per_minute: Annotated[
         int,
-        Meta(ge=1, le=1_000_000, description="Times one guest may chat in a room in a minute."),
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Times one guest may chat in a room in a minute for long; a minute's "
+            "worth may come at once.",
+        ),
     ] = 10
     room_messages_per_second: Annotated[
         int,

@@ -135,6 +135,16 @@ class RoomSettings(Section, frozen=True, kw_only=True):
             "policy says otherwise.",
         ),
     ] = 300.0
+    progress_seconds: Annotated[
+        float,
+        Meta(
+            ge=0.1,
+            le=86_400,
+            description="How long a request in a room stays open at most while its progress is "
+            "told: each message of progress lets it wait for `request_seconds` again. A room's own "
+            "policy goes before it.",
+        ),
+    ] = 3600.0
     proposal_seconds: Annotated[
         float,
         Meta(

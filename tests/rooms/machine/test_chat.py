@@ -66,6 +66,15 @@ def test_the_params_of_chat_are_checked(play: Play) -> None:
     play >> says("bob", chat_notice(7)) << refused("bob", "payload_invalid")  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("chat.not-empty")
+@pytest.mark.parametrize("text", ["", " ", "\n\t  "])
+def test_empty_chat_is_refused_in_every_spelling(play: Play, text: str) -> None:
+    for envelope in (chat(text), chat_notice(text), {**chat(text), "kind": "chat.message.text"}):
+        play >> says("bob", envelope) << refused("bob", "payload_invalid")
+    play >> says("alice", say(text)) << stored(REQUEST, "alice")
+    play << stored(ANSWER, payload={"error": {"data": {"code": "payload_invalid"}}})
+
+
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
 @pytest.mark.parametrize("kind", ["chat.acknowledge", "chat.cancel"])
 def test_chat_is_acknowledged_and_cancelled(play: Play, kind: str) -> None:
@@ -156,19 +165,24 @@ def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(st
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> says("bob", chat_notice()) << stored(NOTICE, "bob")
     play >> says("bob", say()) << stored(REQUEST, "bob") << stored(NOTICE, "bob") << stored(ANSWER)
-    play >> waits(20.5)
+    play >> waits(10.5)
     for envelope in (chat(), chat_notice(), say(n=2)):
         (
             play
             >> says("bob", envelope, id="m1")
-            << refused("bob", "rate_limited", "m1", retry_after=40)
+            << refused("bob", "rate_limited", "m1", retry_after=10)
         )
     for _ in range(4):
         play >> says("files", chat()) << stored("chat.message", "files")
     play >> says("bob", proposal()) << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob")
-    play >> waits(39.5)
+    play >> waits(9.5)
     play >> says("bob", chat()) << stored("chat.message", "bob")
+    play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=20)
+    play >> waits(600)
+    for _ in range(3):
+        play >> says("bob", chat()) << stored("chat.message", "bob")
+    play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=20)
 
 
 def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage: Any) -> None:
@@ -187,13 +201,22 @@ def test_a_clock_that_is_set_back_locks_nobody_out(stage: Any) -> None:
     play = stage(msgspec.structs.replace(SETTINGS, chat=limits), "bob")
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play.now -= 3600
+    play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=60)
+    play >> waits(60)
     play >> says("bob", chat()) << stored("chat.message", "bob")
 
 
 @pytest.mark.requirement("chat.rate-limit")
-@pytest.mark.parametrize(("name", "most"), [("bob", 60), ("files", 10), ("guest-kim", 10)])
-def test_the_rates_that_hold_unless_set_otherwise(stage: Any, name: str, most: int) -> None:
+@pytest.mark.parametrize(("name", "most"), [("bob", 60), ("files", 60), ("guest-kim", 10)])
+def test_a_burst_passes_by_default_and_then_a_message_now_and_then(
+    stage: Any, name: str, most: int
+) -> None:
     play = stage(SETTINGS, name)
+    play.rebuilds = False
     for _ in range(most):
         play >> says(name, chat()) << stored("chat.message", name)
-    play >> says(name, chat()) << refused(name, "rate_limited", retry_after=60)
+    play >> says(name, chat()) << refused(name, "rate_limited", retry_after=60 // most)
+    for _ in range(3):
+        play >> waits(60 // most)
+        play >> says(name, chat()) << stored("chat.message", name)
+        play >> says(name, chat()) << refused(name, "rate_limited", retry_after=60 // most)

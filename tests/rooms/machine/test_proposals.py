@@ -9,14 +9,18 @@ import pytest
 
 from folkmoot.core.errors import ProposalClosed
 from folkmoot.core.strict import encode
-from folkmoot.rooms.machine import TRANSITIONS, Role, State
+from folkmoot.rooms.machine import TRANSITIONS, Known, Role, State
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
     answer,
     call,
+    closed,
     does,
+    expelled,
     fulfil,
+    kick,
+    leaves,
     logged,
     principal,
     proposal,
@@ -123,16 +127,20 @@ def test_another_tool_is_not_what_was_proposed(proposed: Play) -> None:
 
 
 @pytest.mark.requirement("proposal.progress-token-left-out")
-@pytest.mark.parametrize("meta", [{}, {"trace": 1}])
-def test_the_progress_token_is_left_out_of_the_comparison(play: Play, meta: Any) -> None:
+@pytest.mark.parametrize("asks", [{}, {"progressToken": 1}, {"progressToken": "other"}, None])
+@pytest.mark.parametrize("meta", [None, {}, {"progressToken": 2}, {"trace": 1}])
+def test_the_progress_token_is_left_out_of_the_comparison(play: Play, meta: Any, asks: Any) -> None:
     envelope = proposal("read")
-    if meta:
+    if meta is not None:
         envelope["payload"]["params"]["_meta"] = meta
     open_(play, envelope)
     request = fulfil("p1", tool="read")
-    request["payload"]["params"]["_meta"] = {**meta, "other": 1, "progressToken": 1}
+    rest = {name: it for name, it in (meta or {}).items() if name != "progressToken"}
+    request["payload"]["params"]["_meta"] = {**rest, "other": 1, "progressToken": 1}
     play >> says("alice", request) << refused("alice", "proposal_altered")
-    request["payload"]["params"]["_meta"] = {**meta, "progressToken": 1}
+    del request["payload"]["params"]["_meta"]
+    if rest or asks is not None:
+        request["payload"]["params"]["_meta"] = {**rest, **(asks or {})}
     play >> says("alice", request) << stored(REQUEST, "alice")
     play << logged("proposal.fulfilled", "alice")
 
@@ -255,8 +263,9 @@ def test_a_proposal_that_is_due_cannot_be_fulfilled_before_the_tick(proposed: Pl
 
 @pytest.mark.requirement("proposal.states")
 def test_every_step_leads_from_open_to_an_end_of_its_own() -> None:
-    ends = [transition.leads_to for transition in TRANSITIONS.values()]
-    assert sorted(end.value for end in ends) == ["expired", "fulfilled", "rejected", "withdrawn"]
+    ends = {step: transition.leads_to.value for step, transition in TRANSITIONS.items()}
+    assert ends.pop("kick") == ends["withdraw"]
+    assert sorted(ends.values()) == ["expired", "fulfilled", "rejected", "withdrawn"]
 
 
 @pytest.mark.requirement("proposal.states")
@@ -308,3 +317,47 @@ def test_a_proposal_never_stands_in_place_of_another_whose_message_is_gone(play:
     play.rebuilds = False
     play.room.trim(play.room.seq + 1)
     play >> says("files", proposal("delete"), id="p1") << refused("files", "id_used", "p1")
+
+
+@pytest.mark.requirement("proposal.kicked")
+def test_the_proposals_of_who_is_kicked_close(stage: Any) -> None:
+    play = stage(SETTINGS, "alice", "bob", "carol", "files")
+    open_(play, proposal("read"))
+    open_(play, proposal("write"), "p2")
+    play >> says("carol", proposal(), id="p3") << stored(PROPOSAL, "carol")
+    play << logged("proposal.open", "carol")
+    play >> says("alice", kick("bob")) << stored("room.kick", "alice")
+    play << logged("room.kick", "alice", "bob") << expelled("bob", by="alice")
+    for id_ in ("p1", "p2"):
+        told = {"proposal": id_, "state": "withdrawn", "reason": "kicked"}
+        play << stored("system.proposal.withdrawn", correlation_id=[id_], payload=told)
+        play << logged("proposal.withdrawn", "alice", id_, reason="kicked")
+    play << closed("bob", 4403) << stored("system.presence.leave")
+    assert [state(play, id_) for id_ in ("p1", "p2", "p3")] == [
+        State.WITHDRAWN,
+        State.WITHDRAWN,
+        State.OPEN,
+    ]
+    assert {one.closed_by for one in play.room.proposals()} == {None, "account-alice"}
+    late = fulfil("p1", tool="read")
+    play >> says("alice", late) << refused("alice", "proposal_closed", state="withdrawn")
+
+
+@pytest.mark.requirement("proposal.kicked")
+def test_the_proposals_of_who_is_kicked_close_also_when_they_are_not_here(play: Play) -> None:
+    open_(play, proposal("read"))
+    play >> leaves("bob") << stored("system.presence.leave")
+    known = Known("account-bob", Role.MEMBER)
+    play.room = play.rebuilt(absent=lambda name: known if name == "bob" else None)
+    play.rebuilds = False
+    play >> says_again(play, kick("bob")) << stored("room.kick", "alice")
+    play << logged("room.kick", "alice", "bob") << expelled("bob", by="alice")
+    play << stored("system.proposal.withdrawn", correlation_id=["p1"])
+    play << logged("proposal.withdrawn", "alice", "p1")
+    assert state(play) is State.WITHDRAWN
+
+
+def says_again(play: Play, envelope: dict[str, Any]) -> Any:
+    """Alice, who posts without a connection."""
+    raw = encode({"protocol": "mcpx/v1", **envelope})
+    return does(lambda room, now: room.post(principal("alice"), Role.OWNER, raw, now))

@@ -164,7 +164,7 @@ def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play) -> None:
             "mcp.response.tools/call:read",
             to=["alice"],
             correlation_id=["q1"],
-            payload={"id": 1, "error": {"data": {"code": "target_left"}}},
+            payload={"id": 1, "error": {"code": -32010, "data": {"code": "target_left"}}},
         )
     )
     asked >> joins("files")
@@ -195,10 +195,39 @@ def test_a_request_times_out(stage: Any) -> None:
         << stored(
             "mcp.response.tools/call:read",
             correlation_id=["q1"],
-            payload={"id": 1, "error": {"data": {"code": "request_timed_out"}}},
+            payload={"id": 1, "error": {"code": -32011, "data": {"code": "request_timed_out"}}},
         )
     )
     play >> says("files", answer("q1")) << refused("files", "request_not_open")
+
+
+@pytest.mark.requirement("request.progress-extends")
+def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
+    times = {"request_seconds": 20.0, "progress_seconds": 50.0}
+    play = stage(msgspec.structs.replace(SETTINGS, **times), "alice", "files")
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    asked_at = play.now
+    for _ in range(3):
+        play >> waits(15)
+        play >> says("files", notice(PROGRESS, {"progress": 1}, "q1"))
+        play << stored(f"mcp.notification.{PROGRESS}", "files")
+    assert play.room.due == asked_at + 50
+    play >> waits(4.5)
+    play >> waits(0.5)
+    play << stored(
+        "mcp.response.tools/call:read",
+        payload={"error": {"code": -32011, "data": {"code": "request_timed_out"}}},
+    )
+
+
+def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any) -> None:
+    times = {"request_seconds": 20.0, "progress_seconds": 10.0}
+    play = stage(msgspec.structs.replace(SETTINGS, **times), "alice", "files")
+    play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+    play >> waits(15)
+    play >> says("files", notice(PROGRESS, {"progress": 1}, "q1"))
+    play << stored(f"mcp.notification.{PROGRESS}", "files")
+    play >> waits(5) << stored("mcp.response.tools/call:read")
 
 
 def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any) -> None:

@@ -204,6 +204,13 @@ def test_who_is_kicked_is_closed_and_everyone_is_told(play: Play) -> None:
     play >> leaves("bob-2")
 
 
+@pytest.mark.requirement("wire.context-printable")
+@pytest.mark.parametrize("context", ["a\x00b", "a\nb", "\x7f", "\x9b31m"])
+def test_control_characters_in_a_context_are_refused(play: Play, context: str) -> None:
+    play >> says("bob", chat(), context=context) << refused("bob", "invalid_envelope")
+    play >> says("bob", chat(), context="draft 2 — é\u2028") << stored("chat.message", "bob")
+
+
 def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any) -> None:
     rights = {"account-bob": ("*",)}
     play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob")
@@ -258,6 +265,7 @@ def test_who_lost_their_account_is_put_out(play: Play) -> None:
         known.kind
         for known in KNOWN_KINDS
         if known.kind.split(".")[0] in ("reasoning", "participant")
+        and known.kind not in ("participant.pause", "participant.resume")
     ]
     + ["weather.report", "weather.report.daily:berlin"],
 )

@@ -45,13 +45,18 @@ OWNER = "alice"
 NAMES = ("alice", "bob", "carol", "files")
 ATOMS = {
     "read": "mcp.request.tools/call:read",
+    "read-files": {"kind": "mcp.request.tools/call:read", "to": "files"},
     "write": "mcp.request.tools/call:write",
     "grant": "capability.grant",
     "revoke": "capability.revoke",
     "kick": "room.kick",
     "reject": "mcpx.reject.proposal",
+    "pause": "participant.pause",
+    "resume": "participant.resume",
 }
-REQUEST_SECONDS, PROPOSAL_SECONDS, RETURN_SECONDS = 300, 3600, 30
+WIDER = {"read-files": "read"}
+"""Who holds the one holds the other too."""
+REQUEST_SECONDS, PROGRESS_SECONDS, PROPOSAL_SECONDS, RETURN_SECONDS = 300, 700, 3600, 30
 
 names = st.sampled_from(NAMES)
 atoms = st.sampled_from(sorted(ATOMS))
@@ -67,6 +72,7 @@ class Asked(Struct):
     n: Any
     until: float
     proposer: str | None
+    latest: float
     begun_by: str | None = None
     away_since: float | None = None
 
@@ -97,7 +103,13 @@ class RoomRules(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        unlimited = replace(SETTINGS, chat={}, request_seconds=300.0, proposal_seconds=3600.0)
+        unlimited = replace(
+            SETTINGS,
+            chat={},
+            request_seconds=float(REQUEST_SECONDS),
+            progress_seconds=float(PROGRESS_SECONDS),
+            proposal_seconds=float(PROPOSAL_SECONDS),
+        )
         self.play = Play(unlimited)
         self.play.rebuilds = False
         self.here: set[str] = set()
@@ -107,6 +119,7 @@ class RoomRules(RuleBasedStateMachine):
         self.given: list[Given] = []
         self.offering: dict[str, dict[str, str]] = {name: {} for name in NAMES}
         """The connections that offer tools, by their ids, the newest last."""
+        self.paused: set[str] = set()
         self.sent = 0
 
     @initialize()
@@ -117,14 +130,27 @@ class RoomRules(RuleBasedStateMachine):
     def may(self, name: str, atom: str, before: int | None = None) -> bool:
         """Whether someone holds a right, by being the owner or by grants made before some other."""
         return name == OWNER or any(
-            one.recipient == name and atom in one.atoms and self.may(one.granter, atom, position)
+            one.recipient == name and held in one.atoms and self.may(one.granter, held, position)
             for position, one in enumerate(self.given[:before])
+            for held in (atom, WIDER.get(atom, atom))
+        )
+
+    def may_ask(self, name: str, tool: str, to: str) -> bool:
+        return self.may(name, tool) or (
+            (tool, to) == ("read", "files") and self.may(name, "read-files")
         )
 
     def say(
-        self, name: str, envelope: Envelope, *, allowed: bool, on: str | None = None
+        self,
+        name: str,
+        envelope: Envelope,
+        *,
+        allowed: bool,
+        begins: bool = True,
+        on: str | None = None,
     ) -> str | None:
         """Send something, and see that it is accepted just when it should be; its id if it is."""
+        allowed = allowed and not (begins and name in self.paused)
         self.sent += 1
         id_ = f"m{self.sent}"
         before = len(self.play.stored)
@@ -226,7 +252,7 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(name=names, to=names, tool=tools, n=ids, value=values)
     def asks(self, name: str, to: str, tool: str, n: Any, value: Any) -> None:
-        allowed = self.may(name, tool) and self._can_ask(name, to, n)
+        allowed = self.may_ask(name, tool, to) and self._can_ask(name, to, n)
         request = call(to, tool, {"value": value}, n)
         self._keep(self.say(name, request, allowed=allowed), name, to, n, None)
 
@@ -239,15 +265,16 @@ class RoomRules(RuleBasedStateMachine):
 
     def _keep(self, id_: str | None, name: str, to: str, n: Any, proposer: str | None) -> None:
         if id_ is not None:
-            until = self.play.now + REQUEST_SECONDS
-            self.asked[id_] = Asked(name, to, n, until, proposer)
+            now = self.play.now
+            latest = now + PROGRESS_SECONDS
+            self.asked[id_] = Asked(name, to, n, now + REQUEST_SECONDS, proposer, latest)
 
     @rule(name=names, at=picks, to=names, n=ids)
     def answers(self, name: str, at: int, to: str, n: Any) -> None:
         about, one = self.pick(self.asked, at)
         allowed = one is not None and (one.target, one.requester) == (name, to)
         allowed = allowed and (type(one.n), one.n) == (type(n), n)
-        if self.say(name, answer(about, to, n), allowed=allowed):
+        if self.say(name, answer(about, to, n), allowed=allowed, begins=False):
             self.answered[about] = self.asked.pop(about)
 
     @rule(at=picks)
@@ -266,14 +293,17 @@ class RoomRules(RuleBasedStateMachine):
     def cancels(self, name: str, at: int) -> None:
         about, one = self.pick(self.asked, at)
         allowed = one is not None and one.requester == name
-        if self.say(name, notice("notifications/cancelled", about=about), allowed=allowed):
+        cancelled = notice("notifications/cancelled", about=about)
+        if self.say(name, cancelled, allowed=allowed, begins=False):
             del self.asked[about]
 
     @rule(name=names, at=picks)
     def tells_of_progress(self, name: str, at: int) -> None:
         about, one = self.pick(self.asked, at)
         allowed = one is not None and one.target == name
-        self.say(name, notice("notifications/progress", about=about), allowed=allowed)
+        progress = notice("notifications/progress", about=about)
+        if self.say(name, progress, allowed=allowed, begins=False):
+            one.until = max(one.until, min(self.play.now + REQUEST_SECONDS, one.latest))
 
     @rule(name=names, tool=tools, value=values)
     def proposes(self, name: str, tool: str, value: Any) -> None:
@@ -289,7 +319,7 @@ class RoomRules(RuleBasedStateMachine):
             return
         same = (type(one.value), one.value) == (type(value), value)
         allowed = one.open and one.proposer != name and same
-        allowed = allowed and self.may(name, one.tool) and self._can_ask(name, to, n)
+        allowed = allowed and self.may_ask(name, one.tool, to) and self._can_ask(name, to, n)
         request = fulfil(about, to, tool=one.tool, arguments={"value": value}, n=n)
         id_ = self.say(name, request, allowed=allowed)
         self._keep(id_, name, to, n, one.proposer)
@@ -305,7 +335,7 @@ class RoomRules(RuleBasedStateMachine):
     def withdraws(self, name: str, at: int) -> None:
         about, one = self.pick(self.proposed, at)
         allowed = one is not None and one.open and one.proposer == name
-        if self.say(name, withdraw(about), allowed=allowed):
+        if self.say(name, withdraw(about), allowed=allowed, begins=False):
             one.open = False
 
     @rule(name=names, at=picks)
@@ -361,6 +391,25 @@ class RoomRules(RuleBasedStateMachine):
         allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "kick")
         if self.say(name, kick(whom), allowed=allowed):
             self._gone(whom)
+            self.paused.discard(whom)
+            for one in self.proposed.values():
+                one.open = one.open and one.proposer != whom
+
+    @rule(name=names, whom=names)
+    def pauses(self, name: str, whom: str) -> None:
+        allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "pause")
+        if self.say(name, {"kind": "participant.pause", "to": [whom]}, allowed=allowed):
+            self.paused.add(whom)
+
+    @rule(name=names, whom=names)
+    def resumes(self, name: str, whom: str) -> None:
+        resume = {"kind": "participant.resume", "to": [whom]}
+        if self.say(name, resume, allowed=self.may(name, "resume")):
+            self.paused.discard(whom)
+
+    @rule(whom=names)
+    def the_owner_pauses(self, whom: str) -> None:
+        self.pauses(OWNER, whom)
 
     @rule(
         name=names,
@@ -383,12 +432,12 @@ class RoomRules(RuleBasedStateMachine):
         open_ = {one.id for one in self.play.room.proposals() if one.state.value == "open"}
         assert open_ == {id_ for id_, one in self.proposed.items() if one.open}
         held = {
-            (one.recipient_name, what)
+            (one.recipient_name, repr(what))
             for one in self.play.room.grants()
             for what in one.capabilities
         }
         assert held == {
-            (one.recipient, ATOMS[atom])
+            (one.recipient, repr(ATOMS[atom]))
             for one in self.given
             for atom in one.atoms
             if self._supported(one, atom)
@@ -418,4 +467,8 @@ TestRoomRules = pytest.mark.requirement(
     "serving.newest",
     "serving.begun-once",
     "serving.interrupted",
+    "capability.target",
+    "participant.pause-enforced",
+    "proposal.kicked",
+    "request.progress-extends",
 )(TestRoomRules)

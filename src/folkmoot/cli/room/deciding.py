@@ -19,7 +19,11 @@ MOST: Final = 1_000
 PROPOSAL: Final = "mcp.proposal."
 REQUEST: Final = "mcp.request."
 REJECT: Final = "mcpx.reject.proposal"
-CLOSERS: Final = ("mcpx.withdraw.proposal", "system.proposal.expired")
+CLOSERS: Final = (
+    "mcpx.withdraw.proposal",
+    "system.proposal.expired",
+    "system.proposal.withdrawn",
+)
 
 
 class Waiting(Struct, frozen=True):

@@ -69,6 +69,8 @@ def create(
     quorum: given.QuorumOption = None,
     proposal_seconds: given.ProposalSecondsOption = None,
     request_seconds: given.RequestSecondsOption = None,
+    progress_seconds: given.ProgressSecondsOption = None,
+    loop_guard: given.LoopGuardOption = None,
     keep_messages: given.KeepMessagesOption = None,
     keep_days: given.KeepDaysOption = None,
     url: UrlOption = None,
@@ -87,6 +89,7 @@ def create(
         backends=backend,
         policy=given.without_none(
             quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
+            progress_seconds=progress_seconds, loop_guard=loop_guard,
             keep_messages=keep_messages, keep_days=keep_days,
         ),
     )  # fmt: skip
@@ -138,6 +141,11 @@ POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
     ),
     "proposal_seconds": ("Proposals wait", seconds),
     "request_seconds": ("Requests wait", seconds),
+    "progress_seconds": ("With progress", seconds),
+    "loop_guard": (
+        "Loop guard",
+        lambda value: f"after {word(value)} answers between agents" if value else "off",
+    ),
     "keep_messages": ("Keeps", lambda value: f"{word(value)} messages"),
     "keep_days": ("For", lambda value: f"{word(value)} days" if value else "ever"),
 }
@@ -182,6 +190,8 @@ def change(
     quorum: given.QuorumOption = None,
     proposal_seconds: given.ProposalSecondsOption = None,
     request_seconds: given.RequestSecondsOption = None,
+    progress_seconds: given.ProgressSecondsOption = None,
+    loop_guard: given.LoopGuardOption = None,
     keep_messages: given.KeepMessagesOption = None,
     keep_days: given.KeepDaysOption = None,
     url: UrlOption = None,
@@ -204,6 +214,7 @@ def change(
         backends=backend,
         policy=given.without_none(
             quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
+            progress_seconds=progress_seconds, loop_guard=loop_guard,
             keep_messages=keep_messages, keep_days=keep_days,
         ),
     )  # fmt: skip

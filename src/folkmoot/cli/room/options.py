@@ -93,6 +93,28 @@ RequestSecondsOption = Annotated[
     int | None,
     number("--request-seconds", 1, MOST_SECONDS, "How long a request waits for its answer."),
 ]
+ProgressSecondsOption = Annotated[
+    int | None,
+    number(
+        "--progress-seconds", 1, MOST_SECONDS,
+        "How long it waits at most while progress is told.",
+    ),
+]  # fmt: skip
+LoopGuardOption = Annotated[
+    int | None,
+    number(
+        "--loop-guard", 0, 10_000,
+        "How often agents may answer each other without a person before they are held; 0: no "
+        "limit.",
+    ),
+]  # fmt: skip
+OwnerOption = Annotated[
+    list[str] | None,
+    listed(
+        "--owner", "HANDLE",
+        "An owner from now on, in place of the current ones; several times. They must be members.",
+    ),
+]  # fmt: skip
 KeepMessagesOption = Annotated[
     int | None,
     number("--keep-messages", 0, LAST_SEQ, "How many messages are kept; 0 for the hub's default."),

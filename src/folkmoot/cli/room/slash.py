@@ -174,6 +174,21 @@ def _about(kind: str, member: str) -> Callable[[str], Sending | None]:
     return made
 
 
+def _pause(rest: str) -> Sending | None:
+    who, _, reason = rest.partition(" ")
+    if not who:
+        return None
+    payload = {"reason": reason.strip()} if reason.strip() else {}
+    return Sending("participant.pause", payload, (checked_handle(who),))
+
+
+def _resume(rest: str) -> Sending | None:
+    whom = rest.split()
+    if len(whom) > 1:
+        return None
+    return Sending("participant.resume", {}, tuple(map(checked_handle, whom)))
+
+
 SLASHES: Final[dict[str, Slash]] = {
     "help": Slash("/help", "Show this list."),
     "who": Slash("/who", "Show who is here, and what you may do."),
@@ -206,6 +221,14 @@ SLASHES: Final[dict[str, Slash]] = {
     "kick": Slash(
         "/kick WHO", "Remove someone from the room.", _about("room.kick", "participant"),
         needs="room.kick",
+    ),
+    "pause": Slash(
+        "/pause WHO [REASON]", "Keep someone from starting anything.", _pause,
+        needs="participant.pause",
+    ),
+    "resume": Slash(
+        "/resume [WHO]", "Let someone who is paused, or everyone, continue.", _resume,
+        needs="participant.resume",
     ),
     "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),

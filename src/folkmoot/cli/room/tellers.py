@@ -282,6 +282,18 @@ def _expired(_: Kind, __: Payload) -> Told:
     return Told(text, "expired", aside=True, words="{about} expired", nameless=True)
 
 
+def _kicked_proposal(_: Kind, __: Payload) -> Told:
+    return Told("its proposer was kicked", "withdrawn", aside=True)
+
+
+def _held(kind: Kind, payload: Payload) -> Told:
+    who, by = payload.get("participant", "someone"), payload.get("by", "gateway")
+    if kind.method == "resumed":
+        return Told(f"{who} may go on" + (f" (by {by})" if by != "gateway" else ""), aside=True)
+    why = f": {payload['reason']}" if payload.get("reason") else ""
+    return Told(f"{who} is paused by {by}{why}", aside=True)
+
+
 def _thinking(kind: Kind, payload: Payload) -> Told:
     said = next((payload[it] for it in ("text", "thought", "message") if it in payload), payload)
     text = said if type(said) is str else spelled(said)
@@ -339,6 +351,8 @@ TELLERS: Final[dict[str, Teller]] = {
     "mcpx.reject": _reasoned("rejected", "rejected {about}"),
     "mcpx.withdraw": _reasoned("withdrawn", "withdrew {about}"),
     "system.proposal.expired": _expired,
+    "system.proposal.withdrawn": _kicked_proposal,
+    "system.participant": _held,
     "system.presence": _presence,
     "system.error": _error,
     "system.serving": _serving,
@@ -350,6 +364,8 @@ TELLERS: Final[dict[str, Teller]] = {
     "room.kick": _about("kicked", "participant"),
     "chat.acknowledge": _marked("acknowledged"),
     "chat.cancel": _marked("cancelled"),
+    "participant.pause": _reasoned("pause", "paused {to}"),
+    "participant.resume": _reasoned("resume", "resumed {to}"),
     "participant": _to_participant,
     "reasoning": _thinking,
 }

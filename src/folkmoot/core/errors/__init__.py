@@ -26,7 +26,7 @@ FolkmootError
 │   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
 │   ├── RequestIdOpen, RequestNotOpen, NotAsked, NotRequester, ResponseMismatch
 │   ├── NotServing, RequestBegun
-│   ├── TargetLeft, RequestTimedOut, MethodUnknown
+│   ├── TargetLeft, RequestTimedOut, ParticipantPaused, MethodUnknown
 │   ├── ProposalUnknown, ProposalClosed, ProposalOwn, ProposalNotOwn, ProposalAltered
 │   ├── RejectedAlready, GrantUnknown, TooManyOpen
 │   └── AdmissionRefused    someone cannot come in

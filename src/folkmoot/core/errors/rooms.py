@@ -5,6 +5,10 @@ from __future__ import annotations
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors.base import INVALID_PARAMS, INVALID_REQUEST, NOT_ALLOWED, FolkmootError
 
+TARGET_LEFT = -32010
+TIMED_OUT = -32011
+"""JSON-RPC numbers of answers that the gateway gives in a participant's place."""
+
 
 class RoomError(FolkmootError, jsonrpc=INVALID_REQUEST, http=409, close=CloseCode.BAD_REQUEST):
     """The message is well formed, and does not fit what is so in the room."""
@@ -54,12 +58,18 @@ class ResponseMismatch(RoomError, code="response_mismatch", http=400):
     """The message differs from its request in method, context, id or progress token."""
 
 
-class TargetLeft(RoomError, code="target_left"):
+class TargetLeft(RoomError, code="target_left", jsonrpc=TARGET_LEFT):
     """The participant who was asked left the room before answering."""
 
 
-class RequestTimedOut(RoomError, code="request_timed_out", http=504):
+class RequestTimedOut(RoomError, code="request_timed_out", jsonrpc=TIMED_OUT, http=504):
     """The participant who was asked did not answer in time."""
+
+
+class ParticipantPaused(
+    RoomError, code="participant_paused", jsonrpc=NOT_ALLOWED, http=403, close=CloseCode.NOT_ALLOWED
+):
+    """The sender is paused, and the message would begin something; `by` and `reason` tell more."""
 
 
 class MethodUnknown(RoomError, code="method_unknown", jsonrpc=-32601, http=404):

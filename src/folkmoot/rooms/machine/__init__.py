@@ -7,9 +7,9 @@ everyone gets in the same bytes; what it refuses is told to the sender alone. It
 Its state follows from its history, so it can be thrown away and *rebuilt*.
 
 `room.py` is what others use. A message passes the checks there, and then `acts.py` says what else
-is done with its kind, in `asking.py` and `ruling.py`; `seating.py` lets servers behind the hub take
-part; what it changes is in `deeds.py`, for live
-messages and replayed ones alike; `wire.py` writes the bytes.
+is done with its kind, in `asking.py`, `ruling.py` and `holding.py`; `seating.py` lets servers
+behind the hub take part; what it changes is in `deeds.py`, for live messages and replayed ones
+alike; `wire.py` writes the bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from folkmoot.rooms.machine.model import (
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
     GATEWAY,
+    GUEST,
     Absent,
     Admit,
     Append,
@@ -49,6 +50,7 @@ __all__ = [
     "DEFAULT_CHAT",
     "DEFAULT_RIGHTS",
     "GATEWAY",
+    "GUEST",
     "TRANSITIONS",
     "Absent",
     "Admit",

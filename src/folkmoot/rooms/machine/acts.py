@@ -14,6 +14,7 @@ from folkmoot.rooms.machine.asking import (
     say,
     withdraw,
 )
+from folkmoot.rooms.machine.holding import let_go_on, stop
 from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.ruling import give, invite, kick, take_back
 from folkmoot.rooms.machine.serving import begin
@@ -30,6 +31,8 @@ ACTS: Final[dict[str, Act]] = {
     "capability.revoke": take_back,
     "room.kick": kick,
     "room.invite": invite,
+    "participant.pause": stop,
+    "participant.resume": let_go_on,
     "chat.message": say,
     f"mcp.notification.{chat.METHOD}": say,
     f"mcp.notification.{CANCELLED}": about_request,

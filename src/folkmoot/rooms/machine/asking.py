@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind
 from folkmoot.rooms.machine import chat
 from folkmoot.rooms.machine.deeds import apply, fulfilled_by, request_of
+from folkmoot.rooms.machine.holding import watch_chat
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import GATEWAY, Append, Ask, Effect, Role
 from folkmoot.rooms.machine.proposals import Proposal, expiry
@@ -32,7 +33,7 @@ def say(state: State, turn: Turn) -> list[Effect]:
     chat.check_body(payload if kind.protocol == "chat" else payload["params"])
     if member.chat_limit is not None:
         state.rates.take(member.account, member.chat_limit, now)
-    return [state.append(member, message, kind, now)]
+    return [state.append(member, message, kind, now), *watch_chat(state, member, now)]
 
 
 def request(state: State, turn: Turn) -> list[Effect]:
@@ -103,7 +104,7 @@ def _broadcast(state: State, turn: Turn, asked: Append, effects: list[Effect]) -
         sender=member.name,
         account=member.account,
     )
-    effects.append(broadcast)
+    effects += [broadcast, *watch_chat(state, member, turn.now)]
     return chat.said(broadcast.id)
 
 

@@ -7,12 +7,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from folkmoot.core import chat, strict
 from folkmoot.core.errors import PayloadInvalid, RateLimited
 from folkmoot.core.message import JSONRPC
-from folkmoot.ratelimits import Limit, Window, in_words, named
+from folkmoot.ratelimits import Limit, in_words, named
 
-MOST_WINDOWS: Final = 100_000
+MOST_BUCKETS: Final = 100_000
 
 SAY_KIND: Final = f"mcp.request.tools/call:{chat.TOOL}"
 NOTIFIED_KIND: Final = f"mcp.notification.{chat.METHOD}"
@@ -73,31 +75,42 @@ def said(id_: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
 
 
+class Bucket(Struct, gc=False):
+    """How often an account may still chat at a moment."""
+
+    left: float
+    at: float
+
+
 class ChatRates:
     """How much each account said lately, however it was spelled and on whichever connection.
 
-    A window opens with the first message and holds until it is over, so the time to wait is known.
-    It outlives a connection: to leave and come back gains nothing.
+    A bucket holds as many messages as a limit names and fills up again in the limit's time, so a
+    burst passes and a flood does not. It outlives a connection: to leave and come back gains
+    nothing.
     """
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_buckets",)
 
     def __init__(self) -> None:
-        self._windows: OrderedDict[str, Window] = OrderedDict()
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, account: str, limit: Limit | None, now: float) -> None:
         """Count one more, or raise `RateLimited` with the time to wait."""
         if limit is None:
             return
-        window = self._windows.get(account)
-        # A clock that was set back must not lock anyone out.
-        if window is None or not 0 <= now - window.opened < limit.seconds:
-            self._windows.pop(account, None)
-            self._windows[account] = window = Window(now, 0)
-            if len(self._windows) > MOST_WINDOWS:
-                self._windows.popitem(last=False)
-        if window.count >= limit.most:
-            seconds = max(1, math.ceil(window.opened + limit.seconds - now))
+        bucket = self._buckets.get(account)
+        if bucket is None:
+            bucket = self._buckets[account] = Bucket(limit.most, now)
+            if len(self._buckets) > MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+        per_second = limit.most / limit.seconds
+        # A clock that was set back earns nothing, and locks nobody out.
+        earned = max(0.0, now - bucket.at) * per_second
+        bucket.left, bucket.at = min(limit.most, bucket.left + earned), now
+        if bucket.left < 1:
+            # What is left of a message by rounding is not worth a second.
+            seconds = max(1, math.ceil((1 - bucket.left) / per_second - 1e-6))
             sentence = f"You said too much in a short time. Try again in {in_words(seconds)}."
             raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
-        window.count += 1
+        bucket.left -= 1

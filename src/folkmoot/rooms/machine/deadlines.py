@@ -6,9 +6,10 @@ import heapq
 import math
 from typing import Final, Literal, TypeAlias
 
-Event: TypeAlias = Literal["proposal", "request", "ghost", "begun"]
-"""What happens by itself: a proposal expires, a request times out, someone did not come back, or
-the connection that had begun a request did not."""
+Event: TypeAlias = Literal["proposal", "request", "ghost", "begun", "pause"]
+"""What happens by itself: a proposal expires, a request times out, someone did not come back, the
+connection that had begun a request did not, or a pause is over.
+"""
 
 _SLACK: Final = 64
 

@@ -14,10 +14,11 @@ from folkmoot.core.capability import Source
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.strict import learnt
-from folkmoot.rooms.machine.model import GATEWAY, Append
+from folkmoot.rooms.machine.model import GATEWAY, GUEST, Append
+from folkmoot.rooms.machine.pauses import Pause
 from folkmoot.rooms.machine.proposals import Proposal, Step, digest, expiry
 from folkmoot.rooms.machine.proposals import State as ProposalState
-from folkmoot.rooms.machine.requests import CANCELLED, OpenRequest, progress_token
+from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS, OpenRequest, progress_token
 from folkmoot.rooms.machine.rights import Grant, read_revoke
 from folkmoot.rooms.machine.state import State
 
@@ -56,6 +57,7 @@ def request_of(state: State, append: Append, message: McpxMessage, sender: str) 
         progress_token=progress_token(payload),
         proposer_name=next((p.proposer_name for p in proposals if p is not None), None),
         seq=append.seq,
+        latest=append.at + state.settings.progress_seconds,
     )
 
 
@@ -80,8 +82,12 @@ def _answered(state: State, _append: Append, message: McpxMessage, _sender: str)
 
 
 def _notified(state: State, append: Append, message: McpxMessage, sender: str) -> Accounts:
-    cancels = message.kind.method == CANCELLED
-    return _answered(state, append, message, sender) if cancels else NOBODY
+    if message.kind.method == CANCELLED:
+        return _answered(state, append, message, sender)
+    if message.kind.method == PROGRESS:
+        for id_ in message.correlation_id:
+            state.requests.extend(id_, append.at + state.settings.request_seconds)
+    return NOBODY
 
 
 def _proposed(state: State, append: Append, message: McpxMessage, sender: str) -> Accounts:
@@ -116,6 +122,46 @@ def _closing(step: Step) -> Deed:
         return NOBODY
 
     return deed
+
+
+_ENDINGS: Final[dict[str | None, Step]] = {"expired": "expire", "withdrawn": "kick"}
+
+
+def _ended(state: State, append: Append, message: McpxMessage, sender: str) -> Accounts:
+    step = _ENDINGS.get(message.kind.method, "expire")
+    return _closing(step)(state, append, message, sender)
+
+
+@learnt
+class Paused(msgspec.Struct, frozen=True):
+    """The payload of a `system.participant.paused`."""
+
+    participant: str
+    by: str
+    reason: str | None = None
+    timeout_seconds: float | None = None
+
+
+def pause(state: State, append: Append, told: Paused) -> None:
+    """Let someone be paused, as the gateway told everyone."""
+    seconds = told.timeout_seconds
+    until = None if seconds is None else append.at + seconds
+    state.pauses.add(Pause(append.about or "", told.participant, told.by, told.reason, until))
+
+
+def _held(state: State, append: Append, message: McpxMessage, _sender: str) -> Accounts:
+    if message.kind.method == "paused":
+        pause(state, append, msgspec.convert(_payload(message), Paused))
+    else:
+        state.pauses.drop(append.about or "")
+    return NOBODY
+
+
+def _kicked(state: State, append: Append, _message: McpxMessage, _sender: str) -> Accounts:
+    account = append.about or ""
+    state.pauses.drop(account)
+    # A guest never comes back under the same id, so nobody would hold what it was granted.
+    return state.grants.forget(account) if account.startswith(GUEST) else NOBODY
 
 
 @learnt
@@ -158,7 +204,9 @@ DEEDS: Final[dict[tuple[str, str], Deed]] = {
     ("mcpx", "begin"): _begun,
     ("mcpx", "withdraw"): _closing("withdraw"),
     ("mcpx", "reject"): _closing("reject"),
-    ("system", "proposal"): _closing("expire"),
+    ("system", "proposal"): _ended,
+    ("system", "participant"): _held,
+    ("room", "kick"): _kicked,
     ("capability", "grant-ack"): _granted,
     ("capability", "revoke"): _revoked,
 }

@@ -24,6 +24,9 @@ ConnectionId: TypeAlias = Hashable
 GATEWAY: Final = "gateway"
 """The name of the one participant who is always here; as an account it is nobody else's."""
 
+GUEST: Final = "guest:"
+"""What the account id of a guest begins with."""
+
 BACKEND: Final = "backend:"
 """What the account id of a backend begins with; that of a person or a guest never does."""
 
@@ -75,7 +78,7 @@ DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(
 DEFAULT_CHAT: Final[Mapping[PrincipalType, Limit | None]] = MappingProxyType(
     {
         PrincipalType.PERSON: Limit(60, MINUTE),
-        PrincipalType.AGENT: Limit(10, MINUTE),
+        PrincipalType.AGENT: Limit(60, MINUTE),
         PrincipalType.GUEST: Limit(10, MINUTE),
     }
 )
@@ -98,6 +101,7 @@ class RoomBounds(Struct, frozen=True):
     granted_each: int = 128
     granted_bytes: int = 32_768
     """What they may have in JSON."""
+    paused: int = 1_000
     ids: int = 65_536
     listed: int = 256
     """Participants a welcome lists; how many there are is told beside them."""
@@ -120,7 +124,11 @@ class RoomSettings(Struct, frozen=True):
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
     rates: Rates | None = None
     """How fast a participant may send messages of any kind; chat has its own limit beside it."""
+    loop_guard: int = 30
+    """How often agents may answer each other without a person; 0 for as often as they like."""
     request_seconds: float = 300.0
+    progress_seconds: float = 3600.0
+    """How long a request stays open at most, however often its progress is told."""
     proposal_seconds: float = 3600.0
     quorum: int = 1
     """How many different participants must reject a proposal to close it."""

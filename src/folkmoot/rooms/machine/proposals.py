@@ -3,6 +3,7 @@
     open ── a request equal to it, by another ──→ fulfilled
          ── rejections, as many as the quorum ──→ rejected
          ── the proposer takes it back ─────────→ withdrawn
+         ── the proposer is kicked ─────────────→ withdrawn
          ── its time is over ───────────────────→ expired
 
 A proposal that is no longer open never changes again. What is proposed is kept as a digest: equal
@@ -43,7 +44,7 @@ class State(Enum):
     EXPIRED = "expired"
 
 
-Step: TypeAlias = Literal["fulfil", "reject", "withdraw", "expire"]
+Step: TypeAlias = Literal["fulfil", "reject", "withdraw", "kick", "expire"]
 Who: TypeAlias = Literal["proposer", "others", "gateway"]
 
 
@@ -58,6 +59,7 @@ TRANSITIONS: Final[dict[Step, Transition]] = {
     "fulfil": Transition("others", State.FULFILLED),
     "reject": Transition("others", State.REJECTED),
     "withdraw": Transition("proposer", State.WITHDRAWN),
+    "kick": Transition("gateway", State.WITHDRAWN),
     "expire": Transition("gateway", State.EXPIRED),
 }
 """Every step there is; each is taken from open, and from nowhere else."""
@@ -97,6 +99,10 @@ class Proposals:
         """All that are remembered, those that are open first."""
         yield from self._open.values()
         yield from self._closed.values()
+
+    def open_of(self, proposer: str) -> list[Proposal]:
+        """The open proposals of an account."""
+        return [one for one in self._open.values() if one.proposer == proposer]
 
     def get(self, id_: str) -> Proposal | None:
         """The proposal with an id, open or closed."""
@@ -177,11 +183,12 @@ class Proposals:
 def digest(payload: dict[str, Any]) -> bytes:
     """What a fulfilment must have in common with its proposal: method and params, exactly.
 
-    The progress token is the requester's own affair, so it is left out.
+    The progress token is the requester's own affair, so it is left out, and an empty `_meta` with
+    it.
     """
     params = payload.get("params", {})
     meta = params.get("_meta")
-    if type(meta) is dict and "progressToken" in meta:
+    if type(meta) is dict and (not meta or "progressToken" in meta):
         rest = {name: value for name, value in meta.items() if name != "progressToken"}
         params = {name: value for name, value in params.items() if name != "_meta"}
         if rest:

@@ -14,6 +14,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine.deeds import DEEDS, apply
 from folkmoot.rooms.machine.ids import Remembered
 from folkmoot.rooms.machine.model import GATEWAY, Append, Role
+from folkmoot.rooms.machine.pauses import Pause
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.machine.rights import Grant
@@ -41,6 +42,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     proposals: list[Proposal]
     grants: list[Grant]
     here: list[Here]
+    paused: list[Pause] = []
 
 
 _decode = msgspec.json.Decoder(Snapshot).decode
@@ -60,6 +62,7 @@ def take_snapshot(state: State) -> bytes:
             list(state.proposals),
             list(state.grants),
             here,
+            list(state.pauses),
         )
     )
 
@@ -108,6 +111,8 @@ def _restore(state: State, taken: Snapshot) -> dict[str, Here]:
         state.proposals.open(proposal)
     for grant in taken.grants:
         state.grants.add(grant)
+    for pause in taken.paused:
+        state.pauses.add(pause)
     return {who.account: who for who in taken.here}
 
 

@@ -58,6 +58,8 @@ class OpenRequest(Struct, frozen=True):
     seq: int = 0
     begun_by: str | None = None
     """The id of the target's connection that began it."""
+    latest: float = 0.0
+    """Until when progress may keep it open."""
 
     @property
     def key(self) -> Key:
@@ -125,6 +127,14 @@ class Requests:
         self._asked.setdefault(request.target, {})[request.id] = None
         self._asking[request.requester] = self._asking.get(request.requester, 0) + 1
         self._deadlines.set("request", request.id, request.deadline)
+
+    def extend(self, id_: str, until: float) -> None:
+        """Wait longer for an answer: its progress was told. There is a bound to that."""
+        request = self._open.get(id_)
+        if request is not None and min(until, request.latest) > request.deadline:
+            extended = replace(request, deadline=min(until, request.latest))
+            self._open[id_] = extended
+            self._deadlines.set("request", id_, extended.deadline)
 
     def close(self, id_: str) -> OpenRequest | None:
         """Wait no more; the request, if it was open."""

@@ -147,6 +147,13 @@ class Grants:
         lost = {grant.recipient for grant in found}
         return lost | self._settle()
 
+    def forget(self, recipient: str) -> set[str]:
+        """Drop all grants to an account that is gone for good; the accounts that lost by it."""
+        gone = [grant.id for grant in self if grant.recipient == recipient]
+        for id_ in gone:
+            del self._grants[id_]
+        return self._settle() if gone else set()
+
     def review(self, own_of: Callable[[str], Rights]) -> set[str]:
         """Own rights changed: drop what hung on those that are gone; the accounts that lost."""
         for grant in [*self._grants.values()]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
+    InvalidEnvelope,
     NameRefused,
     PolicyError,
     RecipientInvalid,
@@ -21,11 +22,13 @@ from folkmoot.core.errors import (
     SenderForged,
 )
 from folkmoot.core.kindcheck import check
+from folkmoot.core.kinds import CONTROL
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal, judge
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.deadlines import Event
 from folkmoot.rooms.machine.deeds import take_step
+from folkmoot.rooms.machine.holding import check_not_paused, resume
 from folkmoot.rooms.machine.ids import Older, Remembered
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
@@ -343,6 +346,9 @@ class Room:
             raise SenderForged(f"You are {member.name}; a message is from its sender.")
         if message.id is not None:
             state.ids.check(message.id, member.account)
+        if message.context is not None and CONTROL.search(message.context):
+            # Not where messages are decoded: those that are stored already must stay readable.
+            raise InvalidEnvelope("context: Expected no control characters.", member="context")
         if len(to) > 1 and len({*to}) < len(to):
             raise RecipientInvalid("A recipient is named twice.")
         kind = check(message.kind, payload, to, message.correlation_id)
@@ -353,6 +359,8 @@ class Room:
             denied = judge(member.principal, member.rights, kind, payload, to).error
             if denied is not None and act not in RIGHT_OF_THEIR_OWN:
                 raise denied
+        if state.pauses:
+            check_not_paused(state, member, kind)
         rates = state.settings.rates
         if rates is not None:
             state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
@@ -414,7 +422,10 @@ class Room:
             lambda account: own_rights(settings, self._role(settings, account), account)
         )
         changed = [member.account for member in state.members if state.refresh(member)]
-        return list(state.rewelcome(changed, now))
+        effects: list[Effect] = list(state.rewelcome(changed, now))
+        if not settings.loop_guard:
+            effects += resume(state, [one for one in state.pauses if one.is_loop], now, GATEWAY)
+        return effects
 
     def _role(self, settings: RoomSettings, account: str) -> Role:
         member = self._state.members.by_account(account)
@@ -490,10 +501,16 @@ def _stayed_away(state: State, account: str, now: float) -> list[Effect]:
     return [] if member is None else depart(state, member, now)
 
 
+def _pause_over(state: State, account: str, now: float) -> list[Effect]:
+    paused = state.pauses.get(account)
+    return [] if paused is None else [*resume(state, (paused,), now, GATEWAY)]
+
+
 EVENTS: Final[dict[Event, Callable[[State, str, float], list[Effect]]]] = {
     "proposal": _expired,
     "request": _timed_out,
     "ghost": _stayed_away,
     "begun": interrupted,
+    "pause": _pause_over,
 }
 """What happens by itself, and what comes of it."""

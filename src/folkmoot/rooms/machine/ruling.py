@@ -16,7 +16,7 @@ from folkmoot.core.errors import (
     RecipientUnknown,
     TargetLeft,
 )
-from folkmoot.rooms.machine.deeds import Granted, apply, grant
+from folkmoot.rooms.machine.deeds import Granted, apply, grant, take_step
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Known, Role
 from folkmoot.rooms.machine.requests import ceases
@@ -91,14 +91,33 @@ def kick(state: State, turn: Turn) -> list[Effect]:
         raise CapabilityDenied("The owner of a room cannot be kicked.")
     if role is Role.BACKEND:
         raise RecipientInvalid("A backend is not kicked: owners change the room's backends.")
-    appended, member = accept(state, turn, about=account), state.members.by_account(account)
-    effects = [] if member is None else put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
-    return [
+    appended = state.append(turn.member, turn.message, turn.kind, turn.now, about=account)
+    lost = apply(state, turn.kind, appended, turn.message, turn.member.name)
+    effects: list[Effect] = [
         appended,
         audit(turn, "room.kick", name),
         Expel(account, name, turn.member.principal),
-        *effects,
     ]
+    for proposal in state.proposals.open_of(account):
+        effects += _close_kicked(state, turn, proposal.id)
+    member = state.members.by_account(account)
+    if member is not None:
+        effects += put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
+    return [*effects, *state.rewelcome(sorted(lost), turn.now)]
+
+
+def _close_kicked(state: State, turn: Turn, id_: str) -> list[Effect]:
+    """Close a proposal of someone who is kicked: nobody is left to hear what comes of it."""
+    payload = {"proposal": id_, "state": "withdrawn", "reason": "kicked"}
+    told = state.append_own(
+        "system.proposal.withdrawn",
+        payload,
+        turn.now,
+        correlation_id=(id_,),
+        account=turn.member.account,
+    )
+    take_step(state, "kick", id_, told)
+    return [told, audit(turn, "proposal.withdrawn", id_, reason="kicked")]
 
 
 def _known(state: State, name: Any) -> Known:

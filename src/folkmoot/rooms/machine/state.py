@@ -27,6 +27,7 @@ from folkmoot.rooms.machine.model import (
     RoomSettings,
     Tell,
 )
+from folkmoot.rooms.machine.pauses import LoopGuard, Pauses
 from folkmoot.rooms.machine.proposals import Proposals
 from folkmoot.rooms.machine.rates import SendRates
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
@@ -60,6 +61,8 @@ class State:
         self.requests = Requests(bounds, self.deadlines)
         self.proposals = Proposals(bounds, self.deadlines)
         self.grants = Grants(bounds)
+        self.pauses = Pauses(bounds, self.deadlines)
+        self.guard = LoopGuard()
         self.rates = ChatRates()
         self.send_rates = SendRates()
         self.ids = Ids(bounds.ids, older)
@@ -164,6 +167,9 @@ class State:
         you: dict[str, Any] = {**member.shown, "capabilities": member.told}
         if held > len(you["capabilities"]):
             you["capabilities_held"] = held
+        paused = self.pauses.get(member.account)
+        if paused is not None:
+            you["paused"] = {"by": paused.by, "reason": paused.reason}
         payload = {
             "you": you,
             "participants": [m.shown for m in islice(self.members, settings.bounds.listed)],

@@ -69,13 +69,19 @@ _CAPABILITY: Final[Schema] = {
 _POLICY_SAYS: Final = {
     "quorum": "How many different participants must reject a proposal to close it",
     "proposal_seconds": "How long a proposal is open, in seconds",
+    "loop_guard": (
+        "How often agents may answer each other without a person before they are held; 0 for as "
+        "often as they like"
+    ),
     "request_seconds": "How long an answer may take, in seconds",
+    "progress_seconds": "How long it may take while progress is told, in seconds",
     "keep_messages": "How many messages are kept",
     "keep_days": "For how many days messages are kept",
 }
 _ASKED: Final = {
     "proposal_seconds": "; 0 for as long as the hub says",
     "request_seconds": "; 0 for as long as the hub says",
+    "progress_seconds": "; 0 for as long as the hub says",
     "keep_messages": "; 0 for as many as the hub lets a room keep",
     "keep_days": "; 0 for as long as the hub says",
 }

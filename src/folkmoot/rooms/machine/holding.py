@@ -1,0 +1,171 @@
+"""Holding back: pausing participants, resuming them, and stopping agents that talk in a loop.
+
+Whoever is paused may finish what it was asked and say how it is, and begins nothing. Each act
+raises before it changes anything, so a refused message leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from folkmoot.core.errors import (
+    CapabilityDenied,
+    ParticipantPaused,
+    PayloadInvalid,
+    RecipientInvalid,
+    RecipientRequired,
+    RecipientUnknown,
+)
+from folkmoot.core.kinds import Kind
+from folkmoot.core.policy import PrincipalType
+from folkmoot.rooms.machine.deeds import Paused, pause
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import GATEWAY, Append, Effect, Role
+from folkmoot.rooms.machine.pauses import Pause
+from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
+from folkmoot.rooms.machine.rights import MAX_REASON
+from folkmoot.rooms.machine.state import State
+from folkmoot.rooms.machine.turn import Turn, accept, audit
+
+PAUSED: Final = "system.participant.paused"
+RESUMED: Final = "system.participant.resumed"
+
+LONGEST_PAUSE: Final = 31_536_000
+"""Seconds; without a time, a pause has no end."""
+
+WHILE_PAUSED: Final = frozenset(
+    (
+        "mcp.response",
+        f"mcp.notification.{PROGRESS}",
+        f"mcp.notification.{CANCELLED}",
+        "mcpx.withdraw",
+        "reasoning.cancel",
+        "participant.status",
+        "participant.compact-done",
+    )
+)
+"""What someone who is paused may still send: what ends something, or says how it is."""
+
+
+def check_not_paused(state: State, member: Member, kind: Kind) -> None:
+    """Refuse what someone who is paused would begin."""
+    paused = state.pauses.get(member.account)
+    if paused is None or kind.root in WHILE_PAUSED or kind.base in WHILE_PAUSED:
+        return
+    why = f": {paused.reason.rstrip('.')}" if paused.reason else ""
+    raise ParticipantPaused(
+        f"{paused.by} paused you{why}. You may answer what you were asked; anything else must wait "
+        "until you are resumed.",
+        by=paused.by,
+        reason=paused.reason,
+    )
+
+
+def stop(state: State, turn: Turn) -> list[Effect]:
+    """Participants are paused: the hub takes nothing from them that begins something."""
+    reason, seconds = _read_pause(turn.payload)
+    if not turn.message.to:
+        raise RecipientRequired("A pause must name whom it stops in its 'to'.")
+    whom = [_stoppable(state, turn, name) for name in turn.message.to]
+    state.pauses.check_new(len(whom))
+    appended = accept(state, turn)
+    payload = {"by": turn.member.name, "reason": reason, "timeout_seconds": seconds}
+    told = [_paused(state, one.account, one.name, turn.now, payload, appended) for one in whom]
+    entries = [audit(turn, "participant.pause", one.name) for one in whom]
+    return [appended, *told, *entries]
+
+
+def _read_pause(payload: dict[str, Any]) -> tuple[str | None, float | None]:
+    reason, seconds = payload.get("reason"), payload.get("timeout_seconds")
+    if reason is not None and (type(reason) is not str or len(reason) > MAX_REASON):
+        raise PayloadInvalid(f'"payload.reason" must be a string of at most {MAX_REASON:,}.')
+    if seconds is not None and (
+        type(seconds) not in (int, float) or not 0 < seconds <= LONGEST_PAUSE
+    ):
+        raise PayloadInvalid(
+            f'"payload.timeout_seconds" must be a number from 0 to {LONGEST_PAUSE:,}.'
+        )
+    return reason, seconds
+
+
+def _stoppable(state: State, turn: Turn, name: str) -> Member:
+    member = state.members.named(name)
+    if member is None:
+        raise RecipientUnknown(f"{name} is not in the room.")
+    if member is turn.member or member.account == turn.member.account:
+        raise RecipientInvalid("You cannot pause yourself.")
+    if member.role is Role.OWNER:
+        raise CapabilityDenied("An owner of the room cannot be paused.")
+    if member.role is Role.BACKEND:
+        raise RecipientInvalid("A backend cannot be paused; an owner can remove it from the room.")
+    return member
+
+
+def _paused(
+    state: State, account: str, name: str, now: float, payload: dict[str, Any], cause: Append | None
+) -> Append:
+    told = Paused(name, **payload)
+    about = () if cause is None else (cause.id,)
+    appended = state.append_own(PAUSED, told, now, to=(name,), correlation_id=about, about=account)
+    pause(state, appended, told)
+    return appended
+
+
+def let_go_on(state: State, turn: Turn) -> list[Effect]:
+    """Those who are named, or everyone, are paused no more."""
+    named = {*turn.message.to}
+    found = [one for one in state.pauses if not named or _name(state, one) in named]
+    if turn.member.principal.type is PrincipalType.AGENT and any(one.is_loop for one in found):
+        raise CapabilityDenied("Agents that answered each other are released by a person.")
+    appended = accept(state, turn)
+    told = resume(state, found, turn.now, turn.member.name, (appended.id,))
+    entries = [audit(turn, "participant.resume", one.name) for one in found]
+    return [appended, *told, *entries]
+
+
+def resume(
+    state: State, paused: Iterable[Pause], now: float, by: str, about: tuple[str, ...] = ()
+) -> list[Append]:
+    """Let the paused go on, and tell everyone."""
+    told: list[Append] = []
+    for one in paused:
+        name = _name(state, one)
+        payload = {"participant": name, "by": by}
+        told.append(
+            state.append_own(
+                RESUMED, payload, now, to=(name,), correlation_id=about, about=one.account
+            )
+        )
+        state.pauses.drop(one.account)
+    return told
+
+
+def _name(state: State, paused: Pause) -> str:
+    """What someone who is paused is called now."""
+    member = state.members.by_account(paused.account)
+    return paused.name if member is None else member.name
+
+
+def watch_chat(state: State, member: Member, now: float) -> list[Append]:
+    """Someone chatted: a person's words release agents that are held, an agent's may be a loop."""
+    guard, most = state.guard, state.settings.loop_guard
+    if member.principal.type is not PrincipalType.AGENT:
+        guard.reset()
+        held = [one for one in state.pauses if one.is_loop] if state.pauses else []
+        return resume(state, held, now, member.name)
+    if not most:
+        return []
+    guard.agent_said(member.account, member.name)
+    if guard.answers < most:
+        return []
+    free = {
+        account: name for account, name in guard.agents.items() if not state.pauses.get(account)
+    }
+    guard.reset()
+    reason = (
+        f"Agents answered each other {most:,} times and no person said anything. A message from a "
+        "person releases them."
+    )
+    payload = {"by": GATEWAY, "reason": reason, "timeout_seconds": None}
+    return [_paused(state, account, name, now, payload, None) for account, name in free.items()]
