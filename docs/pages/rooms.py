@@ -30,6 +30,7 @@ from folkmoot.rooms.machine.requests import CANCELLED, MAX_ID, PROGRESS
 from folkmoot.rooms.machine.rights import MAX_BYTES, MAX_REASON, MOST_AT_ONCE
 from folkmoot.rooms.model import ACCESS
 from folkmoot.rooms.serving import MOST_CALLS, PROGRESS_SECONDS
+from folkmoot.rooms.spec import MOST_OWNERS
 from folkmoot.transports.rooms.rates import BURST_SECONDS
 from folkmoot.transports.rooms.wish import FORMS, ROOM
 
@@ -267,6 +268,7 @@ def bounds() -> Sequence[Sequence[str]]:
         ["bytes of the capabilities of one grant", f"{MAX_BYTES:,}", "`payload_invalid`"],
         ["participants who are paused", f"{bound.paused:,}", "`too_many_open`"],
         ["time of a pause", f"{LONGEST_PAUSE // DAY:,} days", "`payload_invalid`"],
+        ["owners of a room", str(MOST_OWNERS), "refused"],
         ["characters of a request's id or progress token", f"{MAX_ID:,}", "refused"],
         ["capabilities in one grant or revocation", str(MOST_AT_ONCE), "`payload_invalid`"],
         ["characters of a `reason` in those", f"{MAX_REASON:,}", "`payload_invalid`"],

@@ -66,9 +66,18 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
     assert re.search(r"^Members may +chat\.\*$", shown, re.MULTILINE)
     assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
 
+    assert re.search(r"^Loop guard +after 30 answers between agents$", shown, re.MULTILINE)
+
+    more = ("--grant", "ada=chat.*", "--loop-guard", "0", "--progress-seconds", "60")
+    assert ada("room", "change", "planning", *more).out == "Changed the room planning.\n"
+    room = ada.json("room", "show", "planning")
+    assert sorted(room["grants"]) == ["ada", "bob"]
+    assert (room["policy"]["loop_guard"], room["policy"]["progress_seconds"]) == (0, 60)
     changed = ada("room", "change", "planning", "--access", "private", "--ungrant", "bob")
     assert changed.out == "Changed the room planning.\n"
-    assert ada.json("room", "show", "planning")["grants"] == {}
+    assert ada.json("room", "show", "planning")["grants"] == {"ada": ["chat.*"]}
+    stranger = "owners: bob is not a member of the room; they must join it first."
+    refused(ada("room", "change", "planning", "--owner", "bob"), stranger)
     assert ada("room", "delete", "planning", "--yes").out == "Deleted the room planning.\n"
     refused(ada("room", "show", "planning"), "There is no such room.")
 
@@ -230,7 +239,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
 ) -> None:
     ada, _ = both
     ada("room", "create", "planning", "--access", "invite")
-    invited = ada("room", "invite", "planning", "--guest", "grace")
+    invited = ada("room", "invite", "planning", "--guest", "grace", "--grant", "mcp.proposal.*")
     assert INVITATION.fullmatch(invited.out)
     assert f"folkmoot room join planning --invitation --url {hub.url}\n" in invited.err
     token = invited.out.strip()
@@ -341,6 +350,8 @@ def test_every_command_explains_itself_within_eighty_columns(
          "--limit must be a whole number from 1 to 10000, not '0'"),
         (["invite", "x"], "give either a HANDLE or --guest"),
         (["invite", "x", "bob", "--guest", "grace"], "give either a HANDLE or --guest"),
+        (["invite", "x", "bob", "--grant", "a.b"],
+         "--grant is for a --guest; use 'room change --grant' for a handle"),
         (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot be combined"),
         (["join", "x", "--invitation"],
          "no invitation in FOLKMOOT_INVITATION or on the standard input"),

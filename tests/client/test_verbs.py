@@ -338,6 +338,19 @@ def test_someone_is_paused_and_goes_on() -> None:
     run(main())
 
 
+def test_a_guest_may_be_promised_what_one_holds_and_no_more() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+            invitation = await alice.invite(guest="kim", capabilities=["mcp.proposal.*"])
+            assert invitation.guest == "kim"
+            sent = await until(bob, lambda m: m.kind == "room.invite")
+            assert sent.payload == {"guest": "kim", "capabilities": ["mcp.proposal.*"]}
+            with pytest.raises(CapabilityDenied):
+                await bob.invite(guest="lee", capabilities=["*"])
+
+    run(main())
+
+
 def test_one_who_is_kicked_is_told_that_there_is_no_way_back() -> None:
     async def main() -> None:
         async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.harness import run
+from tests.harness import Answer, run
 from tests.interaction.room_client import (
+    ROOM,
     Closed,
     call,
     chat,
@@ -171,5 +173,107 @@ def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(tmp_path
                     read = await there.rest(name, "GET", "/plaza/messages")
                     assert read.status == status
                 assert "still here" not in str(await there.history("ann"))
+
+    run(main())
+
+
+@pytest.mark.requirement("room.owners")
+def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob", "cat", "dan")
+            await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
+
+            async def owners(who: str, *handles: str) -> Answer:
+                return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
+
+            invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
+            assert invited.status == 201
+            for stranger in ("bob", "dan", "nobody"):
+                # Also one who was invited must have come in first.
+                refused = await owners("ann", "ann", stranger)
+                assert refused.status == 400
+                assert "must join it first" in refused.json()["error"]["message"]
+            async with there.seat("ann") as ann, there.seat("bob") as bob, there.seat("cat") as cat:
+                assert (await owners("bob", "bob")).status == 403
+                both = await owners("ann", "ann", "bob")
+                assert (both.status, both.json()["owners"]) == (200, ["ann", "bob"])
+                told = await bob.kind("system.welcome")
+                assert told["payload"]["you"]["role"] == "owner"
+                await bob.said(message("weather.report"))
+                kicked = await cat.refused(message("room.kick", {"participant": "bob"}))
+                assert kicked["error"] == "capability_denied"
+                handed = await owners("bob", "bob")
+                assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
+                told = await ann.kind("system.welcome")
+                assert told["payload"]["you"]["role"] == "member"
+                late = await ann.refused(message("weather.report"))
+                assert late["error"] == "capability_denied"
+                assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
+                assert (await owners("ann", "ann")).status == 403
+                await cat.said(message("room.kick", {"participant": "ann"}))
+                assert await ann.closed() == 4403
+            assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
+
+    run(main())
+
+
+@pytest.mark.requirement("room.owners")
+def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
+            await there.people("ann", "bob", "cat")
+            await there.room("ann")
+            await there.room("cat", "other")
+
+            async def counts_for() -> str:
+                row = await there.hub.store.read(
+                    lambda tx: tx.fetch_one(
+                        "SELECT u.handle FROM rooms r CROSS JOIN users u "
+                        "WHERE u.id = r.created_by AND r.name = ?",
+                        (ROOM,),
+                    )
+                )
+                return str(row[0]) if row else ""
+
+            async with there.seat("bob"), there.seat("cat"):
+                full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
+                assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
+                for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
+                    done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
+                    assert done.status == 200
+                    assert await counts_for() == payer
+            await there.room("ann", "another")
+            back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
+            assert back.status == 429
+
+    run(main())
+
+
+@pytest.mark.requirement("room.patch-grants")
+def test_the_grants_of_a_change_take_the_place_of_those_until_now(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob", "cat", "dan")
+            grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
+            await there.room("ann", grants=grants)
+
+            async def patch(wanted: Any) -> Answer:
+                return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})
+
+            async with there.seat("bob") as bob:
+                # Someone nobody else may find keeps what they hold.
+                await there.hub.store.write(
+                    lambda tx: tx.execute("UPDATE users SET privacy = 'private'")
+                )
+                kept = await patch({"bob": ["mcp.request.*"]})
+                assert (kept.status, kept.json()["grants"]) == (200, {"bob": ["mcp.request.*"]})
+                null = await patch({"bob": None})
+                assert (null.status, null.json()["error"]["code"]) == (400, "argument_invalid")
+                assert (await patch({"dan": ["chat.*"]})).status == 404
+                assert (await bob.refused(call("cat")))["error"] == "recipient_unknown"
+                none = await patch({})
+                assert (none.status, none.json()["grants"]) == (200, {})
+                assert (await bob.refused(call("cat")))["error"] == "proposal_required"
 
     run(main())

@@ -20,8 +20,8 @@ DAY = 86_400
 async def invite(
     house: Storehouse, room_id: RoomId, name: str = "kim", *, by: str = "a1", now: int = NOON
 ) -> tuple[Guest, Secret]:
-    guest, secret = guests.new_guest(room_id, name), guests.new_invitation()
-    expires_at = await house.write(guests.do_invite, guest, by, secret.hash, now)
+    guest, secret = guests.new_guest(room_id, name, by), guests.new_invitation()
+    expires_at = await house.write(guests.do_invite, guest, secret.hash, now)
     assert expires_at == now + 7 * DAY
     return guest, secret
 
@@ -56,7 +56,7 @@ def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: 
         invited, invitation = await invite(house, room.id)
         await refused(exchange(house, other.id, invitation.text), InvitationInvalid)
         guest, credential = await exchange(house, room.id, invitation.text)
-        assert guest == invited == Guest(invited.id, room.id, "kim")
+        assert guest == invited == Guest(invited.id, room.id, "kim", "a1")
         assert guest.id.startswith("guest:")
         await refused(exchange(house, room.id, invitation.text), InvitationInvalid, "used before")
         assert await authenticate(house, credential.text) == guest

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,12 +109,20 @@ def test_changes_at_the_same_moment_are_all_made(tmp_path: Path) -> None:
         async with gathering(tmp_path) as hub:
             ann, *others = await hub.people("ann", "bob", "cas", "dee")
             await hub.create(ann, access="private")
-            patches = [
-                read_patch({"grants": {other.principal.name: ["chat.*"]}}) for other in others
+            grants = {other.principal.name: ["chat.*"] for other in others}
+            patches: list[dict[str, Any]] = [
+                {"grants": grants},
+                {"policy": {"quorum": 2}},
+                {"policy": {"keep_days": 3}},
+                {"capabilities": ["mcp.proposal.*"]},
             ]
-            await asyncio.gather(*(hub.rooms.change(ann, "square", each) for each in patches))
+            await asyncio.gather(
+                *(hub.rooms.change(ann, "square", read_patch(each)) for each in patches)
+            )
             view = await hub.rooms.get(ann, "square")
-            assert view.grants == {name: ["chat.*"] for name in ("bob", "cas", "dee")}
+            assert view.grants == grants
+            assert (view.policy.quorum, view.policy.keep_days) == (2, 3)
+            assert view.capabilities == ["mcp.proposal.*"]
             for other in others:
                 await hub.join(other)
 

@@ -94,6 +94,7 @@ WRONG: list[tuple[dict[str, Any], type[FolkmootError], str]] = [
     ({"grants": {"no handle": ["*"]}}, ArgumentInvalid, "grants"),
     ({"grants": {"alice": ["*"], "@ALICE": []}}, ArgumentInvalid, "grants"),
     ({"grants": {"alice": "*"}}, ArgumentInvalid, "grants.alice"),
+    ({"grants": {"alice": None, "bob": ["chat.*"]}}, ArgumentInvalid, "grants"),
     ({"grants": {"alice": ["system.error"]}}, CapabilityReserved, "grants.alice"),
     ({"policy": None}, ArgumentInvalid, "policy"),
     ({"policy": [1]}, ArgumentInvalid, "policy"),
@@ -168,16 +169,22 @@ def test_what_a_change_leaves_out_stays() -> None:
     assert patch.change_policy(RoomPolicy(quorum=3)) == RoomPolicy(quorum=3)
 
 
+@pytest.mark.requirement("room.owners")
+@pytest.mark.parametrize("owners", [None, [], "ann", [7], ["no handle"], ["ann"] * 17])
+def test_owners_are_a_list_of_handles_and_never_none(owners: Any) -> None:
+    with pytest.raises(ArgumentInvalid, match="owners"):
+        read_patch({"owners": owners})
+    assert read_patch({"owners": ["@Ann", "bob", "ann"]}).owners == ("ann", "bob")
+
+
 def test_null_in_a_change_goes_back_to_the_default() -> None:
     patch = read_patch(
         {
             "capabilities": None,
-            "grants": {"alice": None, "bob": ["chat.*"]},
             "policy": {"quorum": None, "keep_days": 7},
         }
     )
     assert patch.capabilities is None
-    assert patch.grants == {"alice": None, "bob": ("chat.*",)}
     before = RoomPolicy(quorum=3, request_seconds=5.0, keep_days=1)
     assert patch.change_policy(before) == RoomPolicy(quorum=1, request_seconds=5.0, keep_days=7)
 
@@ -187,7 +194,6 @@ def test_null_for_a_new_room_is_the_default() -> None:
         {
             "name": "square",
             "capabilities": None,
-            "grants": {"alice": None},
             "policy": {"quorum": None},
         }
     )

@@ -224,12 +224,23 @@ class Verbs:
         payload = {"recipient": participant, "capabilities": some, "grant_id": grant_id}
         return await self.send("capability.revoke", _given(payload))
 
-    async def invite(self, handle: str | None = None, *, guest: str | None = None) -> Invitation:
-        """Let someone in: an account by its handle, or a guest by the name it will have here."""
+    async def invite(
+        self,
+        handle: str | None = None,
+        *,
+        guest: str | None = None,
+        capabilities: Iterable[Any] | None = None,
+    ) -> Invitation:
+        """Let someone in: an account by its handle, or a guest by the name it will have here.
+
+        A guest may hold capabilities from the start, which must be one's own.
+        """
+        some = None if capabilities is None else list(capabilities)
+        payload = {"handle": handle, "guest": guest, "capabilities": some}
         id_ = uuid4().hex
         answer = self._questions.open(id_, private=True)
         try:
-            await self._send(id_, "room.invite", _given({"handle": handle, "guest": guest}))
+            await self._send(id_, "room.invite", _given(payload))
             return msgspec.convert(await answer, Invitation)
         except msgspec.ValidationError:
             raise AnswerInvalid("The hub's invitation cannot be understood.") from None

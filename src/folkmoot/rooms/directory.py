@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -40,6 +40,13 @@ Handles: TypeAlias = list[str]
 Owners: TypeAlias = dict[RoomId, Handles]
 Served: TypeAlias = dict[RoomId, tuple[str, ...]]
 """The backends of rooms."""
+
+
+class _Resolved(NamedTuple):
+    """Grants and owners of a room, by account."""
+
+    grants: dict[str, Capabilities]
+    owners: tuple[str, ...]
 
 
 class Directory:
@@ -167,6 +174,7 @@ class Directory:
                 created_by=account.id,
                 created_at=now,
                 updated_at=now,
+                owners=(account.id,),
             )
             made = await queries.insert_room(tx, record)
             if made is None:
@@ -200,42 +208,85 @@ class Directory:
     ) -> RoomRecord:
         by, now = visitor.principal.account_id, int(self._clock.now())
 
-        async def query(tx: Tx) -> tuple[dict[str, Capabilities | None], Handles, tuple[str, ...]]:
-            resolved = await self._resolve(tx, by, patch.grants)
-            owners = await queries.owners_of(tx, record.id)
-            return resolved, owners, await queries_backends.of_room(tx, record.id)
+        async def query(tx: Tx) -> tuple[_Resolved, Handles, tuple[str, ...]]:
+            resolved = await self._resolve_patch(tx, by, record, patch)
+            names = await queries.handles_of(tx, resolved.owners)
+            return resolved, sorted(names.values()), await queries_backends.of_room(tx, record.id)
 
         resolved, owners, had = await self._store.read(query)
         backends = had
         if patch.backends is not msgspec.UNSET:
             backends = patch.backends
             check_brought(self._backends, visitor.account, sorted({*backends} - {*had}))
+        if patch.backends is not msgspec.UNSET or patch.owners is not msgspec.UNSET:
             check_likeness(backends, owners)
-        grants = {**record.grants, **{id_: held for id_, held in resolved.items() if held}}
-        for id_, held in resolved.items():
-            if not held:
-                grants.pop(id_, None)
+        counts_for = record.created_by if record.created_by in resolved.owners else None
         changed = msgspec.structs.replace(
             record,
             access=record.access if patch.access is msgspec.UNSET else patch.access,
             capabilities=record.capabilities
             if patch.capabilities is msgspec.UNSET
             else patch.capabilities,
-            grants=grants,
+            grants=resolved.grants,
             policy=patch.change_policy(record.policy),
+            created_by=counts_for or next(iter(resolved.owners), None),
             updated_at=now,
+            owners=resolved.owners,
         )
         check_rights(changed.capabilities, changed.grants)
 
         async def also(tx: Tx) -> None:
             await queries.update_room(tx, changed)
-            await _invite(tx, record.id, [id_ for id_, held in resolved.items() if held])
+            new = [id_ for id_, held in changed.grants.items() if record.grants.get(id_) != held]
+            await _invite(tx, record.id, new)
+            await self._put_owners(tx, record, resolved.owners)
             await queries_backends.put(tx, record.id, backends, by, now)
 
         epoch = live.machine.settings.epoch
         kept = self.options.kept_messages(changed)
         await live.configure(settings_of(changed, self.options, epoch), kept, backends, also)
+        if {*changed.owners} != {*record.owners}:
+            live.note(visitor.principal, "room.owners", ", ".join(owners))
+            self._live.budget.forget()
         return changed
+
+    async def _resolve_patch(
+        self, tx: Tx, by: str, record: RoomRecord, patch: RoomPatch
+    ) -> _Resolved:
+        """The accounts behind the handles of a change; whoever was granted something is known."""
+        grants, owners = record.grants, record.owners
+        if patch.grants is not msgspec.UNSET:
+            handles = await queries.handles_of(tx, list(record.grants))
+            known = {handle: id_ for id_, handle in handles.items()}
+            kept = {known[handle]: held for handle, held in patch.grants.items() if handle in known}
+            new = {handle: held for handle, held in patch.grants.items() if handle not in known}
+            both = {**kept, **await self._resolve(tx, by, new)}
+            grants = {id_: held for id_, held in both.items() if held}
+        if patch.owners is not msgspec.UNSET:
+            owners = tuple([await self._owner(tx, record, handle) for handle in patch.owners])
+        return _Resolved(grants, owners)
+
+    async def _owner(self, tx: Tx, record: RoomRecord, handle: str) -> str:
+        """The account of someone who can own a room: an owner stays one, a member becomes one."""
+        known = await queries.known_as(tx, record.id, handle)
+        if known is not None and known.account in record.owners:
+            return known.account
+        member = None
+        if known is not None:
+            member = await queries.membership(tx, record.id, known.account)
+        if member is None or member.state != "member":
+            raise ArgumentInvalid(
+                f"owners: {handle} is not a member of the room; they must join it first.",
+                field="owners",
+            )
+        if await queries.count_owned(tx, member.account_id) >= self.options.max_rooms_each:
+            raise TooManyRooms(f"{handle} owns as many rooms as one account may own.")
+        return member.account_id
+
+    async def _put_owners(self, tx: Tx, record: RoomRecord, owners: Collection[str]) -> None:
+        for account in {*owners} ^ {*record.owners}:
+            role = Role.OWNER if account in owners else Role.MEMBER
+            await queries.put_membership(tx, Membership(record.id, account, role, "member"))
 
     async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
         """What handles are granted, by the accounts they lead to."""

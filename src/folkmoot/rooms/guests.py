@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from folkmoot.accounts.credentials import hash_secret
 from folkmoot.accounts.handles import OFFICIAL, RESERVED
+from folkmoot.core.capability import Source
 from folkmoot.core.errors import InvitationInvalid, NameRefused, TooManyOpen
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import queries, queries_backends, queries_guests
@@ -71,26 +72,32 @@ def hash_credential(text: str) -> str | None:
     return hash_secret(text) if CREDENTIAL.fullmatch(text) else None
 
 
-def new_guest(room_id: RoomId, name: str) -> Guest:
+def new_guest(
+    room_id: RoomId,
+    name: str,
+    by: str,
+    capabilities: tuple[Source, ...] = (),
+    invite_id: str = "",
+) -> Guest:
     """Someone to be invited."""
-    return Guest(f"{queries_guests.PREFIX}{uuid.uuid4()}", room_id, name)
+    id_ = f"{queries_guests.PREFIX}{uuid.uuid4()}"
+    return Guest(id_, room_id, name, by, capabilities, invite_id)
 
 
-async def do_invite(tx: Tx, guest: Guest, by: str, invitation_hash: str, now: int) -> int:
+async def do_invite(tx: Tx, guest: Guest, invitation_hash: str, now: int) -> int:
     """Store an invitation, and answer until when it is good.
 
     It takes the place of one that its maker made for the same name and nobody used.
     """
     await check_guest_name(tx, guest.room_id, guest.name, now)
     likeness, expires_at = skeleton(guest.name), now + INVITATION_SECONDS
-    await queries_guests.remove_waiting(tx, guest.room_id, likeness, by, now)
+    await queries_guests.remove_waiting(tx, guest.room_id, likeness, guest.invited_by, now)
     if await queries_guests.count_in(tx, guest.room_id, MOST_GUESTS) >= MOST_GUESTS:
         raise TooManyOpen("The room has as many guests as it can have.")
     stored = await queries_guests.insert(
         tx,
         guest,
         likeness,
-        invited_by=by,
         invitation_hash=invitation_hash,
         now=now,
         expires_at=expires_at,

@@ -51,7 +51,7 @@ class Inviter:
         """Do what an inviter asked for; whoever was put out before may come again."""
         handle, guest, by = asked.handle, asked.guest, asked.by.account_id
         if guest is not None:
-            return await self._invite_guest(name, guest, by)
+            return await self._invite_guest(name, guest, asked)
 
         async def unit(tx: Tx) -> Invited:
             record = await _room(tx, name)
@@ -64,15 +64,16 @@ class Inviter:
 
         return await self._store.write(unit)
 
-    async def _invite_guest(self, name: str, guest: str, by: str) -> Invited:
+    async def _invite_guest(self, name: str, guest: str, asked: Invite) -> Invited:
         secret, now = guests.new_invitation(), int(self._clock.now())
+        by = asked.by.account_id
 
         async def unit(tx: Tx) -> Invited:
             self._check_free(guest)
             await self._check_quota(tx, by)
             record = await _room(tx, name)
-            someone = guests.new_guest(record.id, guest)
-            until = await guests.do_invite(tx, someone, by, secret.hash, now)
+            someone = guests.new_guest(record.id, guest, by, asked.capabilities, asked.id)
+            until = await guests.do_invite(tx, someone, secret.hash, now)
             invitation = Invitation(name, guest=guest, token=secret.text, expires_at=moment(until))
             return Invited(record.id, None, invitation)
 

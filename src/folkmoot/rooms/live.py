@@ -46,7 +46,7 @@ from folkmoot.rooms.machine import (
     RoomSettings,
     Tell,
 )
-from folkmoot.rooms.model import RoomId, Visitor
+from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.serving import Serving, Show
 
@@ -288,6 +288,17 @@ class LiveRoom:
         """Give someone who may be here another role."""
         self._expelled.discard(account)
         self.perform(self.machine.assign(account, role, self._now()))
+
+    async def endow(self, principal: Principal, guest: Guest) -> None:
+        """A guest comes for the first time: let it hold what its inviter promised."""
+        self._require(principal)
+        by, promised = guest.invited_by, guest.capabilities
+        now = self._now()
+        await self.settled(self.machine.endow(principal, by, promised, guest.invite_id, now))
+
+    def note(self, by: Principal, action: str, about: str, **detail: Any) -> None:
+        """Have something in the audit log that was done to the room from outside."""
+        self._log(Audit(self._now(), action, by.name, by.account_id, about, detail))
 
     def welcome_back(self, account: str) -> None:
         """Someone who was put out has been invited again."""

@@ -17,7 +17,7 @@ from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
-from folkmoot.rooms.machine import Absent, Admit, HubCheck, Known, Room, RoomBounds, Used
+from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
@@ -148,7 +148,7 @@ class LiveRooms:
                 older=self._older(room_id),
                 absent=self._absent(room_id),
                 hub_check=self._hub_check,
-                admit=self._admit(record.created_by),
+                admit=self.budget.check,
             )
             stored = await queries_shares.total_of_room(tx, room_id)
             return record, backends, machine, snapshot.seq, stored
@@ -201,14 +201,6 @@ class LiveRooms:
             return self._store.peek(lambda tx: queries.known_as(tx, room_id, name))
 
         return absent
-
-    def _admit(self, owner: str | None) -> Admit:
-        """How a machine asks whether there is room for a message."""
-
-        def admit(account: str, size: int) -> None:
-            self.budget.check(account, owner, size)
-
-        return admit
 
     def end(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone out of a room, if it is live, and let it go."""

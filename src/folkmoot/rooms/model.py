@@ -61,6 +61,8 @@ class RoomRecord(Struct, frozen=True):
     """From where some messages before `first_seq` are kept, if any are."""
     last_seq: int = 0
     """Of the messages that are stored; what a room in memory alone has said is not among them."""
+    owners: tuple[str, ...] = ()
+    """The accounts of all owners; `created_by`, which the room counts for, is one of them."""
 
 
 class Membership(Struct, frozen=True, gc=False):
@@ -209,3 +211,8 @@ class Guest(Struct, frozen=True, gc=False):
     id: str
     room_id: RoomId
     name: str
+    invited_by: str = ""
+    capabilities: tuple[Source, ...] = ()
+    """What it shall hold from the start, beside what all guests hold."""
+    invite_id: str = ""
+    """The message that invited it; what it is granted has this name."""

@@ -58,6 +58,7 @@ def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSet
         epoch=epoch,
         rights=rights,
         owner=record.created_by,
+        owners=frozenset(record.owners),
         account_rights=record.grants,
         chat=options.chat,
         rates=options.rates,

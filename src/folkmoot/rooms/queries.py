@@ -21,13 +21,16 @@ LIST_SIZES: Final = (1, 8, 64, 256)
 ROOM: Final = (
     "r.id, r.name, r.epoch, r.access, r.durable, r.capabilities, r.grants, r.policy, r.first_seq, "
     "r.oldest_seq, r.created_by, r.created_at, r.updated_at, "
-    "(SELECT MAX(x.seq) FROM room_messages x WHERE x.room_id = r.id)"
+    "(SELECT MAX(x.seq) FROM room_messages x WHERE x.room_id = r.id), "
+    "(SELECT json_group_array(o.account_id) FROM room_members o "
+    "WHERE o.room_id = r.id AND o.role = 'owner')"
 )
 
 _encode = msgspec.json.Encoder().encode
 _capabilities = msgspec.json.Decoder(tuple[Source, ...] | None).decode
 _grants = msgspec.json.Decoder(dict[str, tuple[Source, ...]]).decode
 _policy = msgspec.json.Decoder(RoomPolicy).decode
+_owners = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Seen(NamedTuple):
@@ -128,16 +131,17 @@ async def count_owned(tx: Tx, account_id: str) -> int:
 
 
 async def update_room(tx: Tx, room: RoomRecord) -> None:
-    """Store what can change of a room: access, epoch, capabilities, grants and policy."""
+    """Store what can change of a room: access, epoch, rights, policy and whom it counts for."""
     await tx.execute(
         "UPDATE rooms SET access = ?, epoch = ?, capabilities = ?, grants = ?, policy = ?, "
-        "updated_at = ? WHERE id = ?",
+        "created_by = ?, updated_at = ? WHERE id = ?",
         (
             room.access,
             room.epoch,
             _text(room.capabilities),
             _text(room.grants),
             _text(room.policy),
+            room.created_by,
             room.updated_at,
             room.id,
         ),
@@ -288,12 +292,14 @@ async def handles_in(tx: Tx, room_id: RoomId) -> list[str]:
 async def remove_account(tx: Tx, account_id: str) -> list[RoomId]:
     """Remove what an account is to rooms, and the invitations it made; the rooms it was in.
 
-    What it said stays, as history that belongs to its rooms.
+    What it said stays, as history that belongs to its rooms. A room that counted for it counts for
+    another of its owners, if there is one.
     """
     await tx.execute(
-        "UPDATE rooms SET created_by = NULL WHERE created_by = ? "
-        "AND id IN (SELECT room_id FROM room_members WHERE account_id = ?)",
-        (account_id, account_id),
+        "UPDATE rooms SET created_by = (SELECT MIN(o.account_id) FROM room_members o "
+        "WHERE o.room_id = rooms.id AND o.role = 'owner' AND o.account_id <> ?) "
+        "WHERE created_by = ? AND id IN (SELECT room_id FROM room_members WHERE account_id = ?)",
+        (account_id, account_id, account_id),
     )
     rows = await tx.fetch(
         "DELETE FROM room_members WHERE account_id = ? RETURNING room_id", (account_id,)
@@ -318,6 +324,7 @@ def _record(row: Row) -> RoomRecord:
         at,
         to,
         last,
+        owners,
     ) = row
     return RoomRecord(
         id=id_,
@@ -335,6 +342,7 @@ def _record(row: Row) -> RoomRecord:
         updated_at=to,
         # Where nothing is kept any more, the next message is the first.
         last_seq=first - 1 if last is None else last,
+        owners=_owners(owners),
     )
 
 

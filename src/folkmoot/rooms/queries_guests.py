@@ -8,12 +8,20 @@ from __future__ import annotations
 from hmac import compare_digest
 from typing import Final
 
-from folkmoot.core.ports import Tx
+import msgspec
+
+from folkmoot.core.capability import Source
+from folkmoot.core.ports import Row, Tx
+from folkmoot.rooms.machine import GUEST
 from folkmoot.rooms.machine.likeness import skeleton
 from folkmoot.rooms.model import Guest, RoomId
 
-PREFIX: Final = "guest:"
+PREFIX: Final = GUEST
 """What the id of a guest begins with; that of an account never does."""
+
+GUEST_ROW: Final = "id, room_id, name, invited_by, capabilities, invite_id"
+
+_promised = msgspec.json.Decoder(tuple[Source, ...]).decode
 
 
 def is_guest(account_id: str) -> bool:
@@ -26,7 +34,6 @@ async def insert(
     guest: Guest,
     likeness: str,
     *,
-    invited_by: str,
     invitation_hash: str,
     now: int,
     expires_at: int,
@@ -34,17 +41,19 @@ async def insert(
     """Store someone who was invited, unless the room has a guest with such a name."""
     inserted = await tx.execute(
         "INSERT INTO room_guests (id, room_id, name, likeness, invited_by, invitation_hash, "
-        "created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+        "created_at, expires_at, capabilities, invite_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (room_id, likeness) DO NOTHING",
         (
             guest.id,
             guest.room_id,
             guest.name,
             likeness,
-            invited_by,
+            guest.invited_by,
             invitation_hash,
             now,
             expires_at,
+            msgspec.json.encode(guest.capabilities).decode(),
+            guest.invite_id,
         ),
     )
     return inserted == 1
@@ -58,23 +67,29 @@ async def exchange(
     Of two who try at the same time the second finds no invitation.
     """
     rows = await tx.fetch(
-        "UPDATE room_guests SET invitation_hash = NULL, credential_hash = ?, expires_at = NULL "
+        "UPDATE room_guests SET invitation_hash = NULL, credential_hash = ?, expires_at = NULL "  # noqa: S608
         "WHERE invitation_hash = ? AND room_id = ? AND expires_at > ? "
-        "RETURNING id, room_id, name",
+        f"RETURNING {GUEST_ROW}",
         (credential_hash, invitation_hash, room_id, now),
     )
-    return Guest(*rows[0]) if rows else None
+    return _guest(rows[0]) if rows else None
 
 
 async def by_credential(tx: Tx, credential_hash: str) -> Guest | None:
     """The guest whose credential has this hash."""
     row = await tx.fetch_one(
-        "SELECT credential_hash, id, room_id, name FROM room_guests WHERE credential_hash = ?",
+        f"SELECT {GUEST_ROW}, credential_hash FROM room_guests "  # noqa: S608
+        "WHERE credential_hash = ?",
         (credential_hash,),
     )
-    if row is None or not compare_digest(row[0], credential_hash):
+    if row is None or not compare_digest(row[-1], credential_hash):
         return None
-    return Guest(*row[1:])
+    return _guest(row)
+
+
+def _guest(row: Row) -> Guest:
+    id_, room_id, name, invited_by, promised, invite_id = row[:6]
+    return Guest(id_, room_id, name, invited_by, _promised(promised), invite_id)
 
 
 async def named(tx: Tx, room_id: RoomId, name: str) -> str | None:

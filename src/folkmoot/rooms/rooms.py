@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from folkmoot.accounts import Accounts, hash_token
 from folkmoot.audit import note_refusal
+from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     AccountSuspended,
@@ -39,7 +40,7 @@ from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
-from folkmoot.rooms.model import Invitation, MessagePage, RoomView, Visitor
+from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
 from folkmoot.rooms.upkeep import Upkeep
@@ -178,7 +179,18 @@ class Rooms(Listing):
     async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
         """A guest's credential for the invitation it was sent; that is used up."""
         guest, credential = await self._inviter.exchange(name, token)
-        return guest_visitor(guest, credential.hash), credential.text
+        visitor = guest_visitor(guest, credential.hash)
+        if guest.capabilities:
+            await self._endow(visitor, name, guest)
+        return visitor, credential.text
+
+    async def _endow(self, visitor: Visitor, name: str, guest: Guest) -> None:
+        """Let a guest hold what it was promised; its invitation is used up, so it comes anyway."""
+        try:
+            record, _ = await self.find_in(visitor, name)
+            await (await self._live.load(record)).endow(visitor.principal, guest)
+        except FolkmootError as error:
+            logger.warning("a guest was not given its rights", extra={"error": error.code})
 
     def check_connection(self, visitor: Visitor, name: str) -> None:
         """Refuse someone whom the hub denies to join rooms, or to hear what is said in them."""
@@ -294,11 +306,17 @@ class Rooms(Listing):
         *,
         handle: str | None = None,
         guest: str | None = None,
+        capabilities: Sequence[Source] = (),
     ) -> Invitation:
-        """Ask someone in: an account by its handle, or a guest, who gets a token."""
+        """Ask someone in: an account by its handle, or a guest, who gets a token.
+
+        A guest may hold some capabilities from the start; the inviter must hold them.
+        """
         record, _ = await self.find_in(visitor, name)
         await self._inviter.check(record.id, visitor.principal.account_id, handle, guest)
-        payload = {"handle": handle} if guest is None else {"guest": guest}
+        payload: dict[str, Any] = {"handle": handle} if guest is None else {"guest": guest}
+        if capabilities:
+            payload["capabilities"] = list(capabilities)
         kind = {"protocol": "mcpx/v1", "kind": "room.invite", "payload": payload}
         effects = await self._post(visitor, name, self._decode(msgspec.json.encode(kind)))
         asked = next(one for one in effects if type(one) is Invite)

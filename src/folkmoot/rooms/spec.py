@@ -1,7 +1,7 @@
 """What someone asks a room to be: read from plain JSON, every field checked and named if wrong.
 
-A change is read as JSON Merge Patch (RFC 7396) has it: what is left out stays, null goes back to
-the default.
+Of a change, what is left out stays, and null goes back to the default. Lists, and the grants, take
+the place of those until now; of the policy, each member that is given does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 MOST_PATTERNS: Final = 64
 MOST_GRANTED: Final = 256
+MOST_OWNERS: Final = 16
 MAX_RIGHTS_BYTES: Final = 65_536
 """What the capabilities and grants of a room may have in JSON: they are read with every room."""
 
@@ -49,10 +50,12 @@ class RoomPatch(Struct, frozen=True):
 
     access: Access | UnsetType = UNSET
     capabilities: Capabilities | UnsetType | None = UNSET
-    grants: dict[str, Capabilities | None] = {}
-    """By handle; None takes away what the handle's account holds by the room."""
+    grants: dict[str, Capabilities] | UnsetType = UNSET
+    """By handle: all there are from then on."""
     policy: dict[str, Any] = {}
     backends: tuple[str, ...] | UnsetType = UNSET
+    owners: tuple[str, ...] | UnsetType = UNSET
+    """By handle: all there are from then on."""
 
     def change_policy(self, policy: RoomPolicy) -> RoomPolicy:
         """The policy with what is to change of it."""
@@ -79,13 +82,14 @@ def read_spec(members: Mapping[str, Any]) -> RoomSpec:
     if type(durable) is not bool:
         raise ArgumentInvalid("durable must be true or false.", field="durable")
     capabilities = members.get("capabilities")
-    given = _read_grants(members.get("grants", {}))
     spec = RoomSpec(
         name=check_name(name),
         access=_read_access(members.get("access", "open")),
         durable=durable,
-        capabilities=None if capabilities is None else _read_list("capabilities", capabilities),
-        grants={handle: held for handle, held in given.items() if held is not None},
+        capabilities=None
+        if capabilities is None
+        else read_capabilities("capabilities", capabilities),
+        grants=_read_grants(members.get("grants", {})),
         policy=RoomPolicy(**_read_policy(members.get("policy", {}))),
         backends=read_backends(members.get("backends")),
     )
@@ -99,13 +103,14 @@ def read_patch(members: Mapping[str, Any]) -> RoomPatch:
     access = members.get("access", UNSET)
     capabilities = members.get("capabilities", UNSET)
     if capabilities is not UNSET and capabilities is not None:
-        capabilities = _read_list("capabilities", capabilities)
+        capabilities = read_capabilities("capabilities", capabilities)
     return RoomPatch(
         access=UNSET if access is UNSET else _read_access(access),
         capabilities=capabilities,
-        grants=_read_grants(members.get("grants", {})),
+        grants=_read_grants(members["grants"]) if "grants" in members else UNSET,
         policy=_read_policy(members.get("policy", {})),
         backends=read_backends(members["backends"]) if "backends" in members else UNSET,
+        owners=_read_owners(members["owners"]) if "owners" in members else UNSET,
     )
 
 
@@ -137,7 +142,8 @@ def _read_access(value: Any) -> Access:
     raise ArgumentInvalid(f"access must be one of {', '.join(ACCESS)}.", field="access")
 
 
-def _read_list(field: str, value: Any) -> Capabilities:
+def read_capabilities(field: str, value: Any) -> Capabilities:
+    """A list of capabilities, each of which can be compiled."""
     if type(value) is not list or len(value) > MOST_PATTERNS:
         raise ArgumentInvalid(
             f"{field} must be a list of at most {MOST_PATTERNS} capability patterns.", field=field
@@ -153,21 +159,40 @@ def _compile(field: str, sources: Iterable[Source]) -> None:
         raise type(error)(f"{field}: {error.message}", **{**error.data, "field": field}) from None
 
 
-def _read_grants(value: Any) -> dict[str, Capabilities | None]:
+def _read_grants(value: Any) -> dict[str, Capabilities]:
     if type(value) is not dict:
         raise ArgumentInvalid(
             "grants must be an object of handles, each with a list of capability patterns.",
             field="grants",
         )
-    read: dict[str, Capabilities | None] = {}
+    read: dict[str, Capabilities] = {}
     for text, held in value.items():
-        handle = parse_handle(text)
-        if handle is None:
-            raise ArgumentInvalid(f"grants: {text[:64]!r} is no handle.", field="grants")
+        handle = _read_handle("grants", text)
         if handle in read:
             raise ArgumentInvalid(f"grants names {handle} twice.", field="grants")
-        read[handle] = None if held is None else _read_list(f"grants.{handle}", held)
+        if held is None:
+            raise ArgumentInvalid(
+                f"grants: leave {handle} out instead of null. The grants that are given are all "
+                "that the room has.",
+                field="grants",
+            )
+        read[handle] = read_capabilities(f"grants.{handle}", held)
     return read
+
+
+def _read_owners(value: Any) -> tuple[str, ...]:
+    if type(value) is not list or not 0 < len(value) <= MOST_OWNERS:
+        raise ArgumentInvalid(
+            f"owners must be a list of 1 to {MOST_OWNERS} handles.", field="owners"
+        )
+    return tuple(dict.fromkeys(_read_handle("owners", each) for each in value))
+
+
+def _read_handle(field: str, text: Any) -> str:
+    handle = parse_handle(text) if type(text) is str else None
+    if handle is None:
+        raise ArgumentInvalid(f"{field}: {str(text)[:64]!r} is not a valid handle.", field=field)
+    return handle
 
 
 def _read_policy(value: Any) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class Invite(Arguments, frozen=True, kw_only=True):
     room: str
     handle: str | None = None
     guest: str | None = None
+    capabilities: Annotated[list[str], Meta(max_length=MOST_PATTERNS)] | None = None
 
 
 async def invite(call: Call[Invite]) -> Payload:
@@ -123,8 +124,14 @@ async def invite(call: Call[Invite]) -> Payload:
     given = call.arguments
     if (given.handle is None) is (given.guest is None):
         raise ArgumentInvalid("Give either handle or guest.", field="handle")
+    if given.handle is not None and given.capabilities:
+        raise ArgumentInvalid("capabilities are for a guest.", field="capabilities")
     made = await call.services.rooms.invite(
-        visitor_of(call.account), given.room, handle=given.handle, guest=given.guest
+        visitor_of(call.account),
+        given.room,
+        handle=given.handle,
+        guest=given.guest,
+        capabilities=given.capabilities or (),
     )
     if made.token is None:
         message = f"@{made.handle} may join the room now. Tell them, for instance with msg_send."
@@ -224,6 +231,11 @@ ROOM_TOOLS = (
                 "guest": text(
                     "The name a guest without an account shall have in the room. Mutually "
                     "exclusive with handle."
+                ),
+                "capabilities": texts(
+                    "What the guest may do beside chatting, as kind patterns such as "
+                    "mcp.proposal.*; you must hold them yourself. For a guest only.",
+                    most=MOST_PATTERNS,
                 ),
             },
             ("room",),

@@ -271,12 +271,17 @@ def expelled(name: str, by: str) -> Expectation:
 
 
 def invited(
-    by: str, id_: str, *, handle: str | None = None, guest: str | None = None
+    by: str,
+    id_: str,
+    *,
+    handle: str | None = None,
+    guest: str | None = None,
+    capabilities: tuple[Any, ...] = (),
 ) -> Expectation:
     """The shell is to make an invitation."""
 
     def expect(play: Play, effect: Effect) -> None:
-        assert effect == Invite(by, id_, principal(by), handle, guest)
+        assert effect == Invite(by, id_, principal(by), handle, guest, capabilities)
 
     return expect
 

@@ -20,7 +20,7 @@ from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import encode
-from folkmoot.rooms.machine import Append, Attach, Role, Room, Tell
+from folkmoot.rooms.machine import Append, Attach, Close, Expel, Role, Room, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -31,6 +31,7 @@ from tests.rooms.machine.playbook import (
     closed,
     does,
     expelled,
+    grant,
     invited,
     joins,
     kick,
@@ -39,6 +40,7 @@ from tests.rooms.machine.playbook import (
     principal,
     read,
     refused,
+    revoke,
     says,
     stored,
     told,
@@ -365,3 +367,96 @@ def test_an_append_knows_the_accounts_and_does_not_tell_them(play: Play) -> None
     assert isinstance(kept, Append)
     assert (kept.account, kept.about) == ("account-alice", "account-files")
     assert not any(b"account-" in one.data for one in play.stored)
+
+
+PROMISED = ("mcp.proposal.*", {"kind": "mcp.request.tools/call:read", "to": "files"})
+KIM = Principal("guest:1", "kim", PrincipalType.GUEST)
+
+
+def endowed(by: str, *capabilities: Any, id_: str = "i1") -> Any:
+    return does(lambda room, now: room.endow(KIM, f"account-{by}", capabilities, id_, now))
+
+
+@pytest.mark.requirement("room.guest-rights")
+def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play) -> None:
+    guest = {"guest": "kim", "capabilities": list(PROMISED)}
+    play >> says("alice", {"kind": "room.invite", "payload": guest}, id="i1")
+    play << stored("room.invite", "alice") << logged("room.invite", "alice", "kim")
+    play << invited("alice", "i1", guest="kim", capabilities=PROMISED)
+    play >> endowed("alice", *PROMISED)
+    granted = {"recipient": "kim", "capabilities": list(PROMISED), "own": [True, True]}
+    play << stored(
+        "capability.grant-ack", to=["alice", "kim"], correlation_id=["i1"], payload=granted
+    )
+    play << logged("capability.grant", "alice", "kim", grant="i1")
+    play >> joins("kim", role=Role.GUEST, who=KIM) << attached("kim") << stored(JOIN)
+    play >> says("kim", call("files")) << stored("mcp.request.tools/call", "kim")
+    play >> says("kim", call("bob")) << refused("kim", "proposal_required")
+    play >> says("alice", revoke(grant_id="i1")) << stored("capability.revoke", "alice")
+    play << logged("capability.revoke", "alice") << told("kim", "system.welcome")
+    play >> says("kim", call("files", n=2)) << refused("kim", "capability_denied")
+
+
+@pytest.mark.requirement("room.guest-rights")
+def test_nobody_promises_a_guest_what_they_do_not_hold(stage: Any) -> None:
+    rights = {"account-bob": ("room.invite", "mcp.proposal.*")}
+    settings = msgspec.structs.replace(SETTINGS, account_rights=rights)
+    play = stage(settings, "alice", "bob")
+
+    def inviting(**payload: Any) -> dict[str, Any]:
+        return {"kind": "room.invite", "payload": payload}
+
+    more = inviting(guest="kim", capabilities=["mcp.request.*"])
+    play >> says("bob", more) << refused("bob", "grant_exceeds_rights")
+    handle = inviting(handle="carol", capabilities=["mcp.proposal.*"])
+    play >> says("bob", handle) << refused("bob", "payload_invalid")
+    for wrong in ("mcp.proposal.*", [], ["x"] * 65):
+        play >> says("bob", inviting(guest="kim", capabilities=wrong))
+        play << refused("bob", "payload_invalid")
+    play >> says("bob", inviting(guest="kim", capabilities=["system.*"]))
+    play << refused("bob", "capability_reserved")
+    # Meanwhile the inviter lost one of the two.
+    play >> endowed("bob", "mcp.proposal.*", "chat.*", "mcp.request.*")
+    play << stored("capability.grant-ack", payload={"capabilities": ["mcp.proposal.*", "chat.*"]})
+    play << logged("capability.grant", "bob", "kim")
+    play >> endowed("bob", "mcp.request.*", id_="i2")
+    play >> endowed("bob", "mcp.proposal.*", id_="i1")
+
+
+def test_what_a_guest_was_granted_goes_when_it_is_kicked(play: Play) -> None:
+    play >> endowed("alice", "*") << stored("capability.grant-ack")
+    play << logged("capability.grant", "alice", "kim")
+    play >> joins("kim", role=Role.GUEST, who=KIM) << attached("kim") << stored(JOIN)
+    play >> says("kim", grant("bob", "mcp.request.*"), id="r1") << stored("capability.grant", "kim")
+    play << stored("capability.grant-ack") << logged("capability.grant", "kim")
+    play << told("bob", "system.welcome")
+    play >> says("alice", kick("kim")) << stored("room.kick", "alice")
+    play << logged("room.kick", "alice", "kim")
+    (expel, gone, _left, welcome) = play.waiting
+    play.waiting.clear()
+    assert isinstance(expel, Expel)
+    assert (gone, welcome.connection) == (Close("kim", CloseCode.NOT_ALLOWED), "bob")  # type: ignore[union-attr]
+    assert not list(play.room.grants())
+
+
+@pytest.mark.requirement("room.owners")
+def test_owners_change_with_the_settings_whatever_the_shell_believed(stage: Any) -> None:
+    both = msgspec.structs.replace(SETTINGS, owners=frozenset(("account-alice", "account-bob")))
+    play = stage(SETTINGS, "alice", "bob", "carol")
+    # Who owns a room is in its record, which the messages do not tell.
+    play.rebuilds = False
+    play >> says("alice", grant("carol", "room.kick")) << stored("capability.grant", "alice")
+    play << stored("capability.grant-ack") << logged("capability.grant", "alice")
+    play << told("carol", "system.welcome")
+    play.settings = both
+    play >> does(lambda room, now: room.configure(both, now))
+    play << told("bob", "system.welcome", payload={"you": {"role": "owner"}})
+    play >> says("carol", kick("bob")) << refused("carol", "capability_denied")
+    handed = play.settings = msgspec.structs.replace(SETTINGS, owners=frozenset(("account-bob",)))
+    play >> does(lambda room, now: room.configure(handed, now))
+    play << told("alice", "system.welcome", payload={"you": {"role": "member"}})
+    play << told("carol", "system.welcome")
+    play >> says("alice", kick("carol")) << refused("alice", "capability_denied")
+    play >> leaves("alice") << stored(LEAVE)
+    play >> joins("alice", role=Role.OWNER)
+    play << attached("alice", you={"role": "member"}) << stored(JOIN)

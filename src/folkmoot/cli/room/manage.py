@@ -187,6 +187,7 @@ def change(
     grant: given.GrantOption = None,
     ungrant: given.UngrantOption = None,
     backend: given.OnlyBackendOption = None,
+    owner: given.OwnerOption = None,
     quorum: given.QuorumOption = None,
     proposal_seconds: given.ProposalSecondsOption = None,
     request_seconds: given.RequestSecondsOption = None,
@@ -203,15 +204,16 @@ def change(
     """Change a room's settings. For owners.
 
     Settings that are not given stay as they are. Rights given here with --grant hold even while the
-    person is not in the room.
+    person is not in the room. To hand a room over, name its new owners with --owner and leave
+    yourself out.
     """
     if backend and no_backends:
         raise typer.BadParameter("give either --backend or --no-backends")
     patch = given.without_none(
         access=access,
         capabilities=[given.capability(text) for text in capability or ()],
-        grants=given.grants(grant, ungrant),
         backends=backend,
+        owners=owner,
         policy=given.without_none(
             quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
             progress_seconds=progress_seconds, loop_guard=loop_guard,
@@ -220,9 +222,13 @@ def change(
     )  # fmt: skip
     if no_backends:
         patch["backends"] = []
-    if not patch:
+    changed_grants = given.changed_grants(grant, ungrant)
+    if not (patch or changed_grants):
         raise typer.BadParameter("give at least one setting to change")
-    room = rooms_of(name, url, handle).change(name, patch)
+    client = rooms_of(name, url, handle)
+    if changed_grants is not None:
+        patch["grants"] = changed_grants(client.get(name).get("grants"))
+    room = client.change(name, patch)
     if as_json:
         say_data(room)
     else:
@@ -262,6 +268,7 @@ def invite(
     name: given.RoomArgument,
     who: given.InvitedArgument = None,
     guest: given.GuestOption = None,
+    grant: given.GuestGrantOption = None,
     url: UrlOption = None,
     handle: AsOption = None,
     *,
@@ -273,7 +280,11 @@ def invite(
     """
     if (who is None) is (guest is None):
         raise typer.BadParameter("give either a HANDLE or --guest")
-    asked = {"handle": who} if who is not None else {"guest": str(guest)}
+    if grant and who is not None:
+        raise typer.BadParameter("--grant is for a --guest; use 'room change --grant' for a handle")
+    asked: dict[str, Any] = {"handle": who} if who is not None else {"guest": str(guest)}
+    if grant:
+        asked["capabilities"] = [given.capability(text) for text in grant]
     inviter = entrance(name, url, handle)
     answer = RoomsClient(inviter).invite(name, **asked)
     if as_json:

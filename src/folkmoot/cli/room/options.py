@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -241,6 +242,10 @@ GuestOption = Annotated[
         help="Invite someone without an account, under this name.",
     ),
 ]  # fmt: skip
+GuestGrantOption = Annotated[
+    list[str] | None,
+    listed("--grant", "PATTERN", "What the guest may do from the start; several times."),
+]
 InvitedArgument = Annotated[
     str | None,
     typer.Argument(
@@ -267,19 +272,32 @@ def capability(text: str) -> Any:
         raise typer.BadParameter(f"{text!r} is neither a pattern nor JSON") from None
 
 
-def grants(given: list[str] | None, taken: list[str] | None = None) -> dict[str, Any]:
-    """`HANDLE=PATTERN` options by handle; None for a handle that is to hold nothing more."""
-    found: dict[str, Any] = {}
+def grants(given: list[str] | None) -> dict[str, list[Any]]:
+    """`HANDLE=PATTERN` options by handle."""
+    found: dict[str, list[Any]] = {}
     for text in given or ():
         handle, equals, pattern = text.partition("=")
         if not equals or not handle or not pattern:
             raise typer.BadParameter(f"--grant must be HANDLE=PATTERN, not {text!r}")
         found.setdefault(checked_handle(handle), []).append(capability(pattern))
-    for handle in map(checked_handle, taken or ()):
-        if handle in found:
-            raise typer.BadParameter(f"--grant and --ungrant both name {handle!r}")
-        found[handle] = None
     return found
+
+
+def changed_grants(
+    given: list[str] | None, taken: list[str] | None
+) -> Callable[[Any], dict[str, Any]] | None:
+    """Makes of a room's grants those with what is given and without what is taken away."""
+    new, gone = grants(given), {*map(checked_handle, taken or ())}
+    if both := sorted(gone & new.keys()):
+        raise typer.BadParameter(f"--grant and --ungrant both name {both[0]!r}")
+    if not (new or gone):
+        return None
+
+    def changed(held: Any) -> dict[str, Any]:
+        kept = held if isinstance(held, dict) else {}
+        return {who: what for who, what in {**kept, **new}.items() if who not in gone}
+
+    return changed
 
 
 def without_none(**members: Any) -> dict[str, Any]:

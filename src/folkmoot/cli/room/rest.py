@@ -100,7 +100,7 @@ class RoomsClient:
         given = {name: value for name, value in more.items() if value}
         return self._ask("POST", f"{place(room)}/messages", {**envelope, **given})
 
-    def invite(self, room: str, **who: str) -> dict[str, Any]:
+    def invite(self, room: str, **who: Any) -> dict[str, Any]:
         """Invite an account by its `handle`, or a `guest` by the name they shall have."""
         return self._ask("POST", f"{place(room)}/invites", who)
 

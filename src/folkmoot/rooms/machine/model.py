@@ -54,8 +54,8 @@ Absent: TypeAlias = Callable[[str], Known | None]
 HubCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
 """Raises the refusal of what the hub denies someone to say in the room of this name."""
 
-Admit: TypeAlias = Callable[[str, int], None]
-"""Raises where an account may not store a message of so many bytes."""
+Admit: TypeAlias = Callable[[str, str | None, int], None]
+"""Raises where an account may not store a message of so many bytes in a room of this owner's."""
 
 CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
 
@@ -118,7 +118,9 @@ class RoomSettings(Struct, frozen=True):
     """Whether what was said can be read again: the welcome tells."""
     rights: Mapping[Role, tuple[Source, ...]] = DEFAULT_RIGHTS
     owner: str | None = None
-    """The account of the one who owns the room also while not here."""
+    """The account that the room counts for: one of its owners."""
+    owners: frozenset[str] | None = None
+    """The accounts of all owners, here or not; None where only roles tell."""
     account_rights: Mapping[str, tuple[Source, ...]] = {}
     """What single accounts hold beside the rights of their role, by account id."""
     chat: Mapping[PrincipalType, Limit | None] = DEFAULT_CHAT
@@ -200,7 +202,8 @@ class Audit(Struct, frozen=True, gc=False):
 class Invite(Struct, frozen=True, gc=False):
     """Someone asked for an invitation: make it, and answer them with `Room.answer_invite`.
 
-    Exactly one of `handle` and `guest` is there. `connection` is None for one who has none.
+    Exactly one of `handle` and `guest` is there. `connection` is None for one who has none. A guest
+    is to hold `capabilities` from the start: hand them to `Room.endow` when it comes.
     """
 
     connection: ConnectionId | None
@@ -208,6 +211,7 @@ class Invite(Struct, frozen=True, gc=False):
     by: Principal
     handle: str | None
     guest: str | None
+    capabilities: tuple[Source, ...] = ()
 
 
 class Expel(Struct, frozen=True, gc=False):

@@ -58,6 +58,13 @@ def read_grant(payload: Mapping[str, Any] | None) -> Asked:
     return asked
 
 
+def read_promise(payload: Mapping[str, Any]) -> Asked:
+    """What an invitation says its guest shall hold: nothing, if it does not say."""
+    if payload.get("capabilities") is None:
+        return Asked(None, None)
+    return read_grant({"recipient": "", "capabilities": payload["capabilities"]})
+
+
 def read_revoke(payload: Mapping[str, Any] | None) -> Asked:
     """The payload of a revocation: `{"grant_id"}`, `{"recipient"}`, or both, and what of it."""
     asked = _read(payload or {})

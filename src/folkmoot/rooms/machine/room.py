@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import MappingProxyType
 from typing import Any, Final
 
+from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
@@ -50,7 +51,7 @@ from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
 from folkmoot.rooms.machine.requests import OpenRequest, Standing, ceases
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
-from folkmoot.rooms.machine.ruling import depart, presence, put_out
+from folkmoot.rooms.machine.ruling import depart, endow, presence, put_out
 from folkmoot.rooms.machine.seating import seat
 from folkmoot.rooms.machine.serving import interrupted, tell_serving
 from folkmoot.rooms.machine.state import State
@@ -199,6 +200,7 @@ class Room:
         connection alone.
         """
         state = self._state
+        role = state.role_of(principal.account_id, role)
         state.members.check_new(principal, role, conn)
         # Made before anything changes: it raises where someone would hold too much.
         newcomer = state.member_for(principal, role)
@@ -330,6 +332,7 @@ class Room:
         The first effect is the message as it is to be stored.
         """
         state = self._state
+        role = state.role_of(principal.account_id, role)
         state.members.check_name(principal.name, principal.account_id, role)
         if type(message) is not McpxMessage:
             message = self.decode(message)
@@ -365,7 +368,7 @@ class Room:
         if rates is not None:
             state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
         if state.admit is not None:
-            state.admit(member.account, len(message.raw))
+            state.admit(member.account, state.settings.owner, len(message.raw))
         if act is None:
             return [state.append(member, message, kind, now)]
         return act(state, Turn(member, message, kind, now, connection, denied))
@@ -418,6 +421,8 @@ class Room:
         """
         state = self._state
         state.settings = settings
+        for member in state.members:
+            member.role = state.role_of(member.account, member.role)
         state.grants.review(
             lambda account: own_rights(settings, self._role(settings, account), account)
         )
@@ -431,7 +436,19 @@ class Room:
         member = self._state.members.by_account(account)
         if member is not None:
             return member.role
-        return Role.OWNER if account == settings.owner else Role.MEMBER
+        owns = account == settings.owner or account in (settings.owners or ())
+        return Role.OWNER if owns else Role.MEMBER
+
+    def endow(
+        self, guest: Principal, by: str, capabilities: Sequence[Source], id_: str, now: float
+    ) -> list[Effect]:
+        """A guest comes: give it what its inviter promised, as far as they still hold it.
+
+        `id_` is that of the invitation's message, and becomes the grant's.
+        """
+        state, settings = self._state, self._state.settings
+        own = own_rights(settings, self._role(settings, by), by)
+        return endow(state, guest, by, own, capabilities, id_, now)
 
     def seat(
         self, backends: Sequence[Principal], now: float, *, anew: bool = False

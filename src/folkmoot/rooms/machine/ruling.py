@@ -5,22 +5,41 @@ Each act raises before it changes anything, so a refused message leaves no trace
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from folkmoot.core.capability import capability
+from folkmoot.core.capability import Rights, Source, capability
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     CapabilityDenied,
+    IdUsed,
     PayloadInvalid,
     RecipientInvalid,
     RecipientUnknown,
     TargetLeft,
+    TooManyOpen,
 )
+from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.deeds import Granted, apply, grant, take_step
 from folkmoot.rooms.machine.members import Member
-from folkmoot.rooms.machine.model import Append, Close, Effect, Expel, Invite, Known, Role
+from folkmoot.rooms.machine.model import (
+    Append,
+    Audit,
+    Close,
+    Effect,
+    Expel,
+    Invite,
+    Known,
+    Role,
+)
 from folkmoot.rooms.machine.requests import ceases
-from folkmoot.rooms.machine.rights import all_rights, read_grant, read_revoke
+from folkmoot.rooms.machine.rights import (
+    Asked,
+    all_rights,
+    read_grant,
+    read_promise,
+    read_revoke,
+)
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 
@@ -164,12 +183,52 @@ def invite(state: State, turn: Turn) -> list[Effect]:
         state.members.check_name(guest, None)
     elif type(handle) is not str or not 0 < len(handle) <= MAX_HANDLE:
         raise PayloadInvalid('"payload.handle" must be a handle.')
+    promised = read_promise(turn.payload)
+    if promised.capabilities:
+        if guest is None:
+            raise PayloadInvalid("Only a guest's invitation has capabilities; grant them later.")
+        state.grants.check(promised, turn.member.rights, turn.member.own, "", turn.message.id)
     appended, who = accept(state, turn), turn.member.principal
+    given = promised.capabilities or ()
     return [
         appended,
         audit(turn, "room.invite", guest or handle or ""),
-        Invite(turn.connection, appended.id, who, handle, guest),
+        Invite(turn.connection, appended.id, who, handle, guest, given),
     ]
+
+
+def endow(
+    state: State,
+    guest: Principal,
+    by: str,
+    own: Rights,
+    promised: Sequence[Source],
+    id_: str,
+    now: float,
+) -> list[Effect]:
+    """Give a guest what its inviter still holds of what was promised, if there is room for it."""
+    held = all_rights(own, state.grants.held(by))
+    given = [it for it in promised if held.covers(it)]
+    asked, account = Asked(guest.name, tuple(given)), guest.account_id
+    try:
+        flags = state.grants.check(asked, held, own, account, id_)
+    except (TooManyOpen, IdUsed):
+        return []
+    if not given:
+        return []
+    granted, inviter = Granted(guest.name, given, list(flags)), state.members.by_account(by)
+    ack = state.append_own(
+        "capability.grant-ack",
+        granted,
+        now,
+        to=(guest.name,) if inviter is None else (inviter.name, guest.name),
+        correlation_id=(id_,),
+        account=by,
+        about=account,
+    )
+    grant(state, ack, id_, granted)
+    name, detail = by if inviter is None else inviter.name, {"capabilities": given, "grant": id_}
+    return [ack, Audit(now, "capability.grant", name, by, guest.name, detail)]
 
 
 def _present(state: State, name: Any) -> Member:

@@ -135,6 +135,13 @@ class State:
         id_ = self.new_id()
         return self._stamper.gateway(kind, id_, now, payload, correlation_id=correlation_id)
 
+    def role_of(self, account: str, role: Role) -> Role:
+        """What someone is here, who was this when the shell last looked: owners change."""
+        owners = self.settings.owners
+        if owners is None or role not in (Role.OWNER, Role.MEMBER):
+            return role
+        return Role.OWNER if account in owners else Role.MEMBER
+
     def member_for(self, principal: Principal, role: Role) -> Member:
         """A participant as it would be here, with the rights it has today."""
         own = own_rights(self.settings, role, principal.account_id)

@@ -16,7 +16,7 @@ from folkmoot.core.errors import (
 from folkmoot.rooms import deciding
 from folkmoot.rooms.guests import GUEST_LIMIT
 from folkmoot.rooms.machine.wire import readable
-from folkmoot.rooms.spec import read_patch, read_spec
+from folkmoot.rooms.spec import read_capabilities, read_patch, read_spec
 from folkmoot.tools.patience import unless
 from folkmoot.transports.rest.model import BODY, Answered, Call
 from folkmoot.transports.rest.paging import make_cursor, read_cursor, within, wrong_cursor
@@ -153,9 +153,18 @@ async def waiting(call: Call) -> Answered:
 
 async def invite(call: Call) -> Answered:
     """An invitation; the token of a guest is in this answer and nowhere else."""
-    wish = _members("Invite", call)
+    wish = {name: value for name, value in call.body.items() if name != "capabilities"}
+    check_members(SCHEMAS["Invite"], wish)
     if len(wish) != 1:
         raise ArgumentInvalid("Name either a handle or a guest.", field="handle")
+    if "capabilities" in call.body:
+        if "guest" not in wish:
+            raise ArgumentInvalid(
+                "Only a guest's invitation has capabilities; use the room's grants for a handle.",
+                field="capabilities",
+            )
+        given = call.body["capabilities"]
+        wish["capabilities"] = read_capabilities("capabilities", given)
     return Answered(await call.services.rooms.invite(call.visitor, call.room, **wish))
 
 

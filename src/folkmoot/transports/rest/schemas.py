@@ -11,7 +11,7 @@ from folkmoot.core.target import MAX_TARGET, MOST_TARGETS
 from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.machine import Role, State
 from folkmoot.rooms.model import ACCESS, RoomPolicy
-from folkmoot.rooms.spec import MOST_GRANTED, MOST_PATTERNS
+from folkmoot.rooms.spec import MOST_GRANTED, MOST_OWNERS, MOST_PATTERNS
 from folkmoot.rooms.spec import ROOM_NAME as NAME
 from folkmoot.transports.rest.model import Schema
 from folkmoot.transports.rest.shapes import listed, moment, nullable, ref, seq, shape, text, told
@@ -109,6 +109,8 @@ _BACKENDS: Final = listed(
     uniqueItems=True,
 )
 
+_HANDLE: Final = "^@?[A-Za-z][A-Za-z0-9_]{2,19}$"
+
 _SETTINGS: Final[dict[str, Schema]] = {
     "access": {
         "type": "string",
@@ -125,9 +127,12 @@ _SETTINGS: Final[dict[str, Schema]] = {
     "grants": {
         "type": "object",
         "maxProperties": MOST_GRANTED,
-        "propertyNames": {"pattern": "^@?[A-Za-z][A-Za-z0-9_]{2,19}$"},
-        "additionalProperties": nullable(_CAPABILITIES),
-        "description": "What single people hold beside that, by handle; null is nothing.",
+        "propertyNames": {"pattern": _HANDLE},
+        "additionalProperties": _CAPABILITIES,
+        "description": (
+            "What single people hold beside that, by handle. In a change it takes the place of all "
+            "grants until now."
+        ),
     },
     "policy": {**ref("PolicyChange"), "description": "What the room decides for itself."},
     "backends": {
@@ -255,7 +260,22 @@ SCHEMAS: Final[dict[str, Schema]] = {
         *_SETTINGS,
         "durable",
     ),
-    "RoomPatch": shape(_SETTINGS, *_SETTINGS),
+    "RoomPatch": shape(
+        {
+            **_SETTINGS,
+            "owners": listed(
+                {"type": "string", "pattern": _HANDLE},
+                minItems=1,
+                maxItems=MOST_OWNERS,
+                description=(
+                    "The owners from then on, by handle, all of them members of the room. To leave "
+                    "yourself out hands the room over."
+                ),
+            ),
+        },
+        *_SETTINGS,
+        "owners",
+    ),
     "Participant": shape(
         {
             "id": told("string", "The handle, what a guest is called, or a backend's namespace."),
@@ -377,12 +397,20 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "handle": text("Whom to invite, by handle.", 64),
             "guest": text("What someone without an account shall be called in the room.", 64),
+            "capabilities": {
+                **_CAPABILITIES,
+                "description": (
+                    "What a guest holds from the start, beside what all guests do; you must hold "
+                    "it yourself."
+                ),
+            },
         },
         "handle",
         "guest",
-        description="One of the two.",
-        minProperties=1,
-        maxProperties=1,
+        "capabilities",
+        description="A handle, or a guest and perhaps its capabilities.",
+        oneOf=[{"required": ["handle"]}, {"required": ["guest"]}],
+        dependentRequired={"capabilities": ["guest"]},
     ),
     "Invitation": shape(
         {

@@ -15,6 +15,7 @@ from folkmoot.core.errors import (
     InvitationInvalid,
     KindError,
     NameRefused,
+    ParticipantPaused,
     PayloadInvalid,
     ProposalAltered,
     ProposalClosed,
@@ -157,11 +158,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="PATCH",
         path="/v1/rooms/{name}",
         summary="Set a room anew",
-        description="For owners. What is left out stays as it is.",
+        description=(
+            "For owners. What is left out stays as it is. `capabilities`, `grants`, `backends` and "
+            "`owners` take the place of those until now; of `policy`, each member that is given."
+        ),
         handler=handlers.change_room,
         body=Body("RoomPatch", {"access": "open"}),
         reply=Reply(200, "The room.", "Room"),
-        errors=(ArgumentInvalid, BackendUnknown, CapabilityError, UserNotFound),
+        errors=(ArgumentInvalid, BackendUnknown, CapabilityError, TooManyRooms, UserNotFound),
     ),
     Operation(
         id="deleteRoom",
@@ -323,6 +327,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ArgumentInvalid,
             PayloadInvalid,
             CapabilityDenied,
+            CapabilityError,
+            ParticipantPaused,
             BlockedByInterceptor,
             NameRefused,
             TooManyOpen,
