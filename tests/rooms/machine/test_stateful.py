@@ -6,6 +6,7 @@ says of every message whether it may be accepted, and must be right each time.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct
 from msgspec.structs import replace
 
+from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.rooms.machine import Append, Role
 from tests.rooms.machine.playbook import (
     ROLES,
@@ -43,6 +45,8 @@ from tests.rooms.machine.playbook import (
 
 OWNER = "alice"
 NAMES = ("alice", "bob", "carol", "files")
+AGENTS = ("carol", "files")
+LOOP_GUARD = 3
 ATOMS = {
     "read": "mcp.request.tools/call:read",
     "read-files": {"kind": "mcp.request.tools/call:read", "to": "files"},
@@ -106,6 +110,7 @@ class RoomRules(RuleBasedStateMachine):
         unlimited = replace(
             SETTINGS,
             chat={},
+            loop_guard=LOOP_GUARD,
             request_seconds=float(REQUEST_SECONDS),
             progress_seconds=float(PROGRESS_SECONDS),
             proposal_seconds=float(PROPOSAL_SECONDS),
@@ -120,6 +125,10 @@ class RoomRules(RuleBasedStateMachine):
         self.offering: dict[str, dict[str, str]] = {name: {} for name in NAMES}
         """The connections that offer tools, by their ids, the newest last."""
         self.paused: set[str] = set()
+        self.looped: set[str] = set()
+        """Those of the paused whom the guard holds."""
+        self.run: list[str] = []
+        """Who of the agents chatted since a person did."""
         self.sent = 0
 
     @initialize()
@@ -168,7 +177,8 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(name=names)
     def comes(self, name: str) -> None:
-        self.play >> joins(name)
+        type_ = PrincipalType.AGENT if name in AGENTS else PrincipalType.PERSON
+        self.play >> joins(name, who=Principal(f"account-{name}", name, type_))
         self.play.waiting.clear()
         self.here.add(name)
 
@@ -243,12 +253,32 @@ class RoomRules(RuleBasedStateMachine):
         for name in NAMES:
             self.offering[name].clear()
             self._away(name)
+        self.run = []
         for here in sorted(self.here):
             self.comes(here)
 
     @rule(name=names, claimed=names)
     def chats(self, name: str, claimed: str) -> None:
-        self.say(name, {**chat(), "from": claimed}, allowed=claimed == name)
+        if self.say(name, {**chat(), "from": claimed}, allowed=claimed == name):
+            self._watch(name)
+
+    @rule(order=st.lists(names, max_size=6))
+    def talk_goes_round(self, order: list[str]) -> None:
+        for name in order:
+            self.chats(name, name)
+
+    def _watch(self, name: str) -> None:
+        """Agents that answered each other too often are held; a person sets them free."""
+        if name not in AGENTS:
+            self.run = []
+            self.paused -= self.looped
+            self.looped = set()
+            return
+        self.run.append(name)
+        if sum(a != b for a, b in pairwise(self.run)) >= LOOP_GUARD:
+            self.looped |= {*self.run} - self.paused
+            self.paused |= {*self.run}
+            self.run = []
 
     @rule(name=names, to=names, tool=tools, n=ids, value=values)
     def asks(self, name: str, to: str, tool: str, n: Any, value: Any) -> None:
@@ -392,6 +422,7 @@ class RoomRules(RuleBasedStateMachine):
         if self.say(name, kick(whom), allowed=allowed):
             self._gone(whom)
             self.paused.discard(whom)
+            self.looped.discard(whom)
             for one in self.proposed.values():
                 one.open = one.open and one.proposer != whom
 
@@ -400,12 +431,15 @@ class RoomRules(RuleBasedStateMachine):
         allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "pause")
         if self.say(name, {"kind": "participant.pause", "to": [whom]}, allowed=allowed):
             self.paused.add(whom)
+            self.looped.discard(whom)
 
     @rule(name=names, whom=names)
     def resumes(self, name: str, whom: str) -> None:
         resume = {"kind": "participant.resume", "to": [whom]}
-        if self.say(name, resume, allowed=self.may(name, "resume")):
+        by_a_person = name not in AGENTS or whom not in self.looped
+        if self.say(name, resume, allowed=self.may(name, "resume") and by_a_person):
             self.paused.discard(whom)
+            self.looped.discard(whom)
 
     @rule(whom=names)
     def the_owner_pauses(self, whom: str) -> None:
@@ -469,6 +503,7 @@ TestRoomRules = pytest.mark.requirement(
     "serving.interrupted",
     "capability.target",
     "participant.pause-enforced",
+    "room.loop-guard",
     "proposal.kicked",
     "request.progress-extends",
 )(TestRoomRules)
