@@ -88,7 +88,7 @@ def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path
                 with reader.agent():
                     ada.wait_for(SPOKEN)
                     bob.wait_for(SPOKEN)
-                    asked = '/propose tools/call:high_water {"harbour": "Rye"} @tides'
+                    asked = "/call high_water harbour=Rye"
                     bob.type(f"{reader.says(asked)}\r")
                     ada.wait_for("1 proposal: Tab").type("\t").wait_for("a approve").type("a")
                     ada.wait_for(ANSWER)
