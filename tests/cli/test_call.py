@@ -163,10 +163,9 @@ def test_a_backend_is_used_by_its_own_names_and_the_hubs(folkmoot: Run, tmp_path
     command = json.dumps(start("handshake"))
     (tmp_path / "config.toml").write_text(f"[backends.tides]\ncommand = {command}\n")
     config = ["--config", "config.toml"]
-    for name in ("tide", "tides:tide", "tides_tide"):
+    for name in ("tide", "tides_tide"):
         ran = folkmoot("backends", "call", "tides", name, "port=Rye", *config)
         assert (ran.code, json.loads(ran.out)) == (0, {"port": "Rye"}), ran.err
-    assert "harbour://log" in folkmoot("backends", "call", "tides", *config).out
     none = folkmoot("backends", "call", "nobody", "x", *config)
     assert (none.code, none.out) == (1, "")
     assert "The settings have no backend nobody." in none.err

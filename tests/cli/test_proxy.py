@@ -25,7 +25,7 @@ from tests.forge.forked import Forked
 
 Run = Callable[..., Ran]
 
-GROUPS = ("proxy", "tape", "bridge")
+GROUPS = ("proxy", "tape", "bridge", "call")
 SERVER = """\
 import json, sys
 for line in sys.stdin:

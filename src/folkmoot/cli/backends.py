@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 import typer
+from typer.core import TyperCommand
 
 from folkmoot.cli.backends_add import add, remove
-from folkmoot.cli.backends_call import call_backend
+from folkmoot.cli.backends_call import CallBackend, call_backend
 from folkmoot.cli.backends_hub import Reloaded, RunningHub, views_if_running
 from folkmoot.cli.backends_options import BeforeCommand
 from folkmoot.cli.backends_pins import accept, diff
@@ -100,12 +101,16 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "accept": accept,
 }
 """Every command of the group by its name."""
-WITH_COMMAND = {"add", "test"}
-"""Those that take a server's command behind `--`."""
+CLASSES: dict[str, type[TyperCommand]] = {
+    "add": BeforeCommand,
+    "test": BeforeCommand,
+    "call": CallBackend,
+}
+"""Those that read their arguments, or show their usage, in a way of their own."""
 
 app = typer.Typer(help="The MCP servers behind the hub.", rich_markup_mode=None)
 for name, what in COMMANDS.items():
-    app.command(name, cls=BeforeCommand if name in WITH_COMMAND else None)(what)
+    app.command(name, cls=CLASSES.get(name))(what)
 
 
 @app.callback(invoke_without_command=True)

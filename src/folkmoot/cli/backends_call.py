@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from folkmoot.cli.backends_options import NameArgument
 from folkmoot.cli.backends_try import find_spec
@@ -26,11 +27,19 @@ from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_
 ToolArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TOOL [KEY=VALUE]...]", show_default=False,
+        metavar="WORD", show_default=False,
         help="The tool, by the backend's name for it or by the hub's, and what it is called with. "
         "Without a tool, what the backend offers is listed.",
     ),
 ]  # fmt: skip
+
+
+class CallBackend(TyperCommand):
+    """Shows in its usage what the words stand for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """What stands behind the command's name in its usage."""
+        return ["[OPTIONS]", "NAME [TOOL [KEY=VALUE]...]"]
 
 
 def call_backend(
