@@ -22,6 +22,7 @@ from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.fronts.refusals import readable_id
 from folkmoot.transports.links.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
+from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -197,7 +198,7 @@ def _changed(scope: Scope, message: ProtocolMessage, length: int) -> Scope:
     """The request with another message in it."""
     said = mirrored(Headers(tuple(_decoded(scope["headers"]))), message)
     told = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in said]
-    return _with_length({**scope, "headers": told}, length)
+    return _with_length({**scope, "headers": told, REWRITTEN_KEY: True}, length)
 
 
 def _with_length(scope: Scope, length: int) -> Scope:

@@ -232,6 +232,33 @@ def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(tmp_path: 
     run(main())
 
 
+@pytest.mark.requirement("mcp.param-headers")
+@pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("headers", [None, UNUSUAL], ids=["lane", "sdk"])
+def test_a_call_inside_another_needs_none_of_the_headers_that_its_tool_wants(
+    headers: dict[str, str] | None, recorded: bool, tmp_path: Path
+) -> None:
+    region = {"type": "string", "x-mcp-header": "Region"}
+    listed = {**PLAIN_TOOL, "name": "ship", "inputSchema": {"properties": {"region": region}}}
+    values = {"record": {"folder": str(tmp_path / "tapes")}} if recorded else {}
+
+    async def main() -> None:
+        demo = Demo()
+        async with fronted(tmp_path / "hub", "stateless", demo, **values) as there:
+            demo.tools["ship"] = echo
+            await there.hub.behind.gateway.arrived("demo", Inventory(tools=(listed,)))
+            wire = await wired(there, await there.person("ann"))
+            await wire.ask("tools/list")
+            inner = {"name": "demo_ship", "arguments": {"region": "eu"}}
+            call = {"name": "folkmoot_call_tool", "arguments": inner}
+            told = await wire.ask("tools/call", call, headers=headers)
+            assert "eu" in str(told["result"])
+            refused = await wire.ask("tools/call", inner, headers=headers)
+            assert refused["error"]["code"] == -32020
+
+    run(main())
+
+
 @pytest.mark.parametrize("odd", ['"\\ud800"', '{"\\udfff": 1}', "NaN", "1e999"])
 def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
     odd: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -17,7 +17,14 @@ from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.declared import reduce_declared
-from folkmoot.transports.mcp.exchange import ASKING, SCOPE_KEY, TOKEN_INVALID, Exchange
+from folkmoot.transports.mcp.exchange import (
+    ASKING,
+    REWRITTEN,
+    REWRITTEN_KEY,
+    SCOPE_KEY,
+    TOKEN_INVALID,
+    Exchange,
+)
 from folkmoot.transports.mcp.invalid_token import answer_invalid
 from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.sessions import Session, Sessions
@@ -264,6 +271,7 @@ class McpEndpoint:
             session.streams += 1
         asking = ASKING.set(exchange.caller.account)
         invalid = TOKEN_INVALID.set(exchange.token_invalid)
+        rewritten = REWRITTEN.set(REWRITTEN_KEY in exchange.scope)
         try:
             await self._manager.handle_request(
                 {**exchange.scope, SCOPE_KEY: exchange}, receive, watched
@@ -274,6 +282,7 @@ class McpEndpoint:
         finally:
             ASKING.reset(asking)
             TOKEN_INVALID.reset(invalid)
+            REWRITTEN.reset(rewritten)
             if session is not None:
                 session.streams -= 1
 

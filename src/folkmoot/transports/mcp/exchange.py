@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 SCOPE_KEY = "folkmoot.exchange"
 ASKING: ContextVar[Account | None] = ContextVar("asking", default=None)
 """Whose request the SDK reads, for what it wants to know before it hands the request over."""
+REWRITTEN_KEY = "folkmoot.rewritten"
+"""In the scope of a request that is not as its client sent it: its headers may repeat less."""
+REWRITTEN: ContextVar[bool] = ContextVar("rewritten", default=False)
+"""Whether the request that the SDK reads is one of those."""
 TOKEN_INVALID: ContextVar[bool] = ContextVar("token_invalid", default=False)
 """Whether that request has a token that is nobody's."""
 COMMENT = b":"

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, Struct
 from folkmoot.core.errors import FolkmootError, PromptUnknown, UnknownTool
 from folkmoot.proxy.eras.wire import SERVER_KEY
 from folkmoot.tools.finder import CALL_TOOL, inner_call
+from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.heads import (
     CLAIMS,
     STATELESS,
@@ -149,7 +150,7 @@ class Lane:
             return result is not None
         if isinstance(request, CallTool):
             tool = self._catalogue.find(request.params.name)
-            if tool is None and exchange.session is None and self._mirrored(request):
+            if tool is None and self._mirrored(exchange, request):
                 # The SDK holds the headers against the arguments.
                 return False
             if tool is not None and tool.name == CALL_TOOL:
@@ -159,8 +160,10 @@ class Lane:
                 return await self._call(exchange, request, tool, answer)
         return await self._pass(exchange, request, client, receive, send)
 
-    def _mirrored(self, request: CallTool) -> bool:
+    def _mirrored(self, exchange: Exchange, request: CallTool) -> bool:
         """Whether headers must repeat some of the arguments."""
+        if exchange.session is not None or REWRITTEN_KEY in exchange.scope:
+            return False
         return self._passage is not None and self._passage.mirrors(request.params.name)
 
     def _unwrapped(self, request: CallTool, outer: Tool) -> Tool | None:

@@ -19,7 +19,7 @@ from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
 from folkmoot.tools.finder import CALL_TOOL, inner_call
 from folkmoot.transports.mcp.entrance import Context, Entrance, client_of, refusal
-from folkmoot.transports.mcp.exchange import ASKING, TOKEN_INVALID
+from folkmoot.transports.mcp.exchange import ASKING, REWRITTEN, TOKEN_INVALID
 from folkmoot.transports.mcp.lists import may_call
 from folkmoot.transports.mcp.own import NAME, TITLE
 from folkmoot.transports.mcp.questions import answered, question
@@ -258,9 +258,10 @@ class McpServer:
     def _schema(self, name: str) -> dict[str, Any] | None:
         """The schema that headers of a call are held against; none of ours asks for any.
 
-        What is wrong with them tells of the schema, so only whoever may call the tool hears it.
+        What is wrong with them tells of the schema, so only whoever may call the tool hears it. A
+        request that was rewritten on its way has the headers of what its client sent.
         """
-        if self._backends is None:
+        if self._backends is None or REWRITTEN.get():
             return None
         entry = self._backends.gateway.catalogue.tool(name)
         if entry is None or not may_call(self._backends.rights_of(ASKING.get()), entry):
