@@ -92,8 +92,8 @@ class Exchange:
             self._steps.commit()
             if passed.onward is not None:
                 if passed.onward.message is not self._message:
-                    self._message = passed.onward.message
-                    self._headers = mirrored(self._headers, self._message)
+                    before, self._message = self._message, passed.onward.message
+                    self._headers = mirrored(self._headers, self._message, before)
                 return await self._ask(encode_message(self._message))
             await settle(self._send, passed.back)
         except (CarryError, MessageError, TapeUnwritable) as error:
