@@ -109,7 +109,7 @@ async def assembled(
 ) -> AsyncIterator[Proxy]:
     """The proxy, while entered; what was begun is ended in order.
 
-    `on_held` is told of each message that is held, and of what becomes of it.
+    `on_held` is called for each message that is held, and for what becomes of it.
     """
     recording, interception = recording or Recording(), interception or Interception()
     options = options or ProxyOptions()
