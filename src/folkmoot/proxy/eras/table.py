@@ -72,7 +72,8 @@ SUBJECTS: Final = (
     Subject(
         "opening",
         "`initialize` is answered from `server/discover`; `notifications/initialized` ends here",
-        "`server/discover` is answered from an `initialize` of ours",
+        "`server/discover` is answered from an `initialize` of ours; by the proxy only with "
+        "`--eras always`",
     ),
     Subject(
         "tools, prompts, resources, completion, and methods nobody knows",
