@@ -62,7 +62,7 @@ soak: $(VENV)/dev.stamp ## People work for long; memory must reach a plateau (MI
 bench: $(VENV)/dev.stamp ## Ratios against floors, in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-fmt: $(VENV)/dev.stamp ## Format and mend what can be mended
+fmt: $(VENV)/dev.stamp ## Format, and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -132,7 +132,7 @@ def test_an_unknown_command_is_refused_with_those_that_are_known(tmp_path: Path)
 
     async def body() -> None:
         async with serving(path):
-            with pytest.raises(UnknownCommand, match="it knows echo"):
+            with pytest.raises(UnknownCommand, match="it has echo"):
                 await ask(path, "reboot")
 
     run(body)
@@ -315,7 +315,7 @@ def test_a_client_may_set_how_long_the_hub_may_be_silent(tmp_path: Path) -> None
 
     async def body() -> None:
         async with serving(path, {"wait": wait}):
-            with pytest.raises(CommandFailed, match=r"said nothing for 0\.05 seconds"):
+            with pytest.raises(CommandFailed, match=r"did not answer for 0\.05 seconds"):
                 await ask(path, "wait", timeout=0.05)
 
     run(body)
@@ -341,7 +341,7 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DataFolderUnwritable, match="is in the way"):
         ControlServer(path, COMMANDS).listen()
     assert path.read_text() == "precious"
-    with pytest.raises(DataFolderUnwritable, match="cannot be made"):
+    with pytest.raises(DataFolderUnwritable, match="cannot be created"):
         ControlServer(tmp_path / "missing" / "control.sock", COMMANDS).listen()
 
 

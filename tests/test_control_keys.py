@@ -128,7 +128,7 @@ def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path) -> None:
         async with opened(tmp_path) as hub:
             await hub.ring.rotate(mine.secret().hex())
             assert hub.key().id == mine.id
-            with pytest.raises(CommandInvalid, match="is the one in use"):
+            with pytest.raises(CommandInvalid, match="is already in use"):
                 await hub.ring.rotate(format_key(mine))
             with pytest.raises(KeyUnusable, match="is not a master key") as caught:
                 await hub.ring.rotate("hunter2-hunter2")
@@ -278,7 +278,7 @@ def test_one_change_at_a_time(tmp_path: Path) -> None:
             )
             refused = [it for it in outcomes if isinstance(it, CommandFailed)]
             assert len(refused) == 3
-            assert "is being changed already" in refused[0].message
+            assert "is already being rotated" in refused[0].message
             assert await hub.openers() == (hub.key().id,)
             await hub.ring.rotate()
 

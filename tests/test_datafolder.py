@@ -130,7 +130,7 @@ def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_that_the_system_keeps_to_itself_is_refused() -> None:
-    with pytest.raises(DataFolderUnwritable, match="cannot be made"):
+    with pytest.raises(DataFolderUnwritable, match="cannot be created"):
         DataFolder.open(Path("/proc/folkmoot/data"))
 
 

@@ -96,7 +96,7 @@ def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(
     file = tmp_path / "master.key"
     make_key(file)
     file.chmod(mode)
-    with pytest.raises(KeyUnusable, match=re.escape(f"run: chmod 600 {file}")):
+    with pytest.raises(KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
         load(file)
 
 
@@ -116,7 +116,7 @@ def test_what_is_not_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
 
 
 def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KeyUnusable, match="cannot be made: No such file or directory"):
+    with pytest.raises(KeyUnusable, match="cannot be created: No such file or directory"):
         load(tmp_path / "missing" / "master.key")
 
 
@@ -173,7 +173,7 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
     with pytest.raises(KeyUnusable, match="already exists"):
         put_key(file, MasterKey(SECRET[::-1]))
     assert read_key(file).secret() == SECRET
-    with pytest.raises(KeyUnusable, match="cannot be made: No such file"):
+    with pytest.raises(KeyUnusable, match="cannot be created: No such file"):
         put_key(tmp_path / "missing" / "copy", MasterKey(SECRET))
 
 
@@ -229,7 +229,7 @@ def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_els
     try:
         with pytest.raises(KeyUnusable, match="cannot be replaced: File too large"):
             Replacement(file, MasterKey(SECRET))
-        with pytest.raises(KeyUnusable, match="cannot be made: File too large"):
+        with pytest.raises(KeyUnusable, match="cannot be created: File too large"):
             put_key(tmp_path / "copy", old)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

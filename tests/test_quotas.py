@@ -115,7 +115,7 @@ def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tmp_path
             assert 0 < count < 20
             assert (told["quota"], told["limit"]) == ("room_bytes_per_account", 300_000)
             assert told["used"] > 300_000
-            assert told["message"].startswith("What you said in rooms takes 29")
+            assert told["message"].startswith("Your messages in rooms take 29")
             done(await bob.post("two", THOUGHT), 201)
             assert (await bob.ask("DELETE", f"{ROOMS}/two")).status == 204
             done(await eve.post("one", THOUGHT), 201)

@@ -115,7 +115,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     "msg/delete_account": {
         "handle": "alice",
         "message": "Account deleted. The token is now invalid.",
-        "backups": "Backups of the hub that were made before keep what they held.",
+        "backups": "Older backups of the hub still contain your mail.",
     },
     "msg/send": SENT,
     "msg/inbox": {"messages": [MESSAGE], "next_cursor": None},

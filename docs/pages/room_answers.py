@@ -84,13 +84,13 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         **ROOM,
         "participants": 0,
         "last_seq": 0,
-        "message": "Room created. You own it. Come in with room_join.",
+        "message": "Room created. You own it. Enter it with room_join.",
     },
     "room/join": {
         **ROOM,
         "you": "alice",
         "present": [PARTICIPANT],
-        "message": "You are in the room. Read with room_read, speak with room_say.",
+        "message": "You are in the room. Read with room_read, talk with room_say.",
     },
     "room/leave": {"room": "tea", "message": "You left the room."},
     "room/say": {"room": "tea", "id": ID, "seq": 3},
@@ -122,8 +122,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         "proposal": ID,
         "seq": 4,
         "expires_at": "2026-03-26T19:00:00Z",
-        "message": "Proposed. room_read with this seq as after, and wait, tells what becomes of "
-        "it.",
+        "message": "Proposed. room_read with this seq as after, and wait, shows the decision.",
     },
     "room/proposals": {"room": "tea", "proposals": [PROPOSAL]},
     "room/decide": {

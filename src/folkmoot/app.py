@@ -228,7 +228,7 @@ class Hub:
         stack.push_async_callback(self._audit.detach)
         vault = await Vault.load(self.store, key)
         if vault.awaited_id:
-            logger.warning("a new master key is awaited", extra={"new_id": vault.awaited_id})
+            logger.warning("a master key rotation is pending", extra={"new_id": vault.awaited_id})
         stack.push_async_callback(self.bus.close)
         await self._open_quotas(folder)
         self._open_mail(vault)

@@ -97,7 +97,9 @@ class Schema:
             self._validator = _validator(self._source)
         except Exception:  # noqa: BLE001 - a stranger's schema can be wrong in any way
             self.unusable = True
-            logger.warning("the schema of a tool makes no sense, so nothing is checked against it")
+            logger.warning(
+                "the schema of a tool is not valid, so arguments are not checked against it"
+            )
 
 
 class Schemas:

@@ -48,7 +48,7 @@ class MasterKey:
         return f"<MasterKey {self.id}>"
 
     def __reduce__(self) -> str:
-        raise TypeError("A master key is not to be pickled.")
+        raise TypeError("A master key cannot be pickled.")
 
 
 def parse_key(text: str, source: str) -> MasterKey:
@@ -108,7 +108,7 @@ def read_key(file: Path) -> MasterKey:
             if not stat.S_ISREG(mode):
                 raise KeyUnusable(f"{file}: is not a file.")
             if stat.S_IMODE(mode) & 0o077:
-                raise KeyUnusable(f"{file}: can be read by others; run: chmod 600 {file}")
+                raise KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
             content = opened.read(MAX_FILE)
     except OSError as error:
         raise KeyUnusable(f"{file}: cannot be read: {error.strerror}.") from error
@@ -134,7 +134,7 @@ def make_key(file: Path) -> MasterKey:
     except FileExistsError:
         return read_key(file)
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
+        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
     return key
 
 
@@ -145,12 +145,12 @@ def put_key(file: Path, key: MasterKey) -> None:
     except FileExistsError as error:
         raise KeyUnusable(f"{file}: already exists.") from error
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
+        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
     try:
         sync_folder(file.parent)
     except OSError as error:
         file.unlink(missing_ok=True)
-        raise KeyUnusable(f"{file}: cannot be made: {error.strerror}.") from error
+        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
 
 
 class Replacement:
@@ -158,7 +158,9 @@ class Replacement:
 
     def __init__(self, file: Path, key: MasterKey) -> None:
         if file.is_symlink():
-            raise KeyUnusable(f"{file}: is a link, so it is not replaced; put the key itself here.")
+            raise KeyUnusable(
+                f"{file}: is a link, so it is not replaced. Put the key file itself here."
+            )
         self._file = file
         self._part = part_of(file)
         try:

@@ -42,17 +42,17 @@ SENTENCES: Final = {
     "A message counts until both sides have deleted it: delete some, or " + _ASK,
     "mail_bytes": "The hub stores {used} of mail, and may store {limit}. Delete mail you no longer "
     "need, or " + _ASK,
-    "room_bytes_per_account": "What you said in rooms takes {used}, and one account may store "
+    "room_bytes_per_account": "Your messages in rooms take {used}, and one account may store "
     "{limit}. Delete rooms you no longer need, or " + _ASK,
     "owned_bytes": "The rooms of this room's owner take {used}, and those of one account may take "
     "{limit}. The owner can delete rooms, or ask the operator to raise "
     "quotas.room_bytes_per_account.",
-    "all_rooms_bytes": "The hub stores {used} of what was said in rooms, and may store {limit}. "
-    "Delete rooms you no longer need, or " + _ASK,
+    "all_rooms_bytes": "The hub stores {used} of room messages, and may store {limit}. Delete "
+    "rooms you no longer need, or " + _ASK,
     "invites_per_account": "{used} of your invites are not claimed yet, and one account may have "
     "{limit} of them. Wait until some are, or " + _ASK,
     "guests_per_account": "You have invited {used} guests into rooms, and one account may have "
-    "{limit}. Put some out, or " + _ASK,
+    "{limit}. Remove some, or " + _ASK,
     "min_free_disk_bytes": "The disk of the hub has {used} free, and {limit} must stay free, so "
     "nothing new is stored. Delete what you no longer need, and tell the operator. Setting: "
     "quotas.{quota}.",

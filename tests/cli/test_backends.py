@@ -262,7 +262,10 @@ def test_what_another_file_describes_is_removed_there(folkmoot: Run, tmp_path: P
     [
         (["add", "abc"], "give one NAME, and either --url URL or a command after --"),
         (["add", "abc", "--url", "http://h", "--", "x"], "give one NAME, and either --url"),
-        (["add", "a-b", "--", "x"], 'a-b: "a-b" is no namespace; give it one with --namespace'),
+        (
+            ["add", "a-b", "--", "x"],
+            'a-b: "a-b" is not a valid namespace; give it one with --namespace',
+        ),
         (["add", "abc", "--env", "sesame", "--", "x"], "--env must be NAME=VALUE, NAME=env:VARI"),
         (["add", "abc", "--url", "http://me:sesame@h"], "abc.url must be an http:// or https://"),
         (["add", "chat", "--", "x"], "chat: the namespace chat is reserved; choose another"),
@@ -294,7 +297,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
     }
     assert told["resources"] == [{"name": "small://file///x", "own": "file:///x", "findings": []}]
     assert told["faults"] == [
-        "The tools 'a-b' and 'a_b' would all be small:a_b, so none of them is shown."
+        "The tools 'a-b' and 'a_b' would all be called called small:a_b, so none of them is shown."
     ]
     (tmp_path / "hub.toml").write_text('[backends.none]\ncommand = ["false"]\n')
     gone = folkmoot("backends", "test", "none", "--config", "hub.toml")
@@ -325,6 +328,6 @@ def test_the_doctor_looks_at_backends(folkmoot: Run, tmp_path: Path) -> None:
     assert [level for level, _ in found] == ["warning", "problem", "problem", "warning"]
     assert "the variable NOT_SET is not set" in found[0][1]
     assert found[1][1] == "none: the program no-such-program is not found"
-    assert found[2][1] == "apart: There is no user no-such-user to run it as"
+    assert found[2][1] == "apart: The user no-such-user does not exist"
     assert found[3][1].startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
     assert "sesame" not in ran.out

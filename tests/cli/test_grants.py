@@ -85,7 +85,11 @@ REFUSED = [
     (("grant", "alice", "Files:*"), ExitCode.FAILED, f"at character 1. {QUOTING}"),
     (("grant", "alice", "system.*"), ExitCode.FAILED, "nobody else can hold it."),
     (("grant", "alice"), ExitCode.USAGE, "missing argument 'PATTERN…'"),
-    (("revoke", "alice", "msg/*"), ExitCode.FAILED, "like every account; a deny takes it away."),
+    (
+        ("revoke", "alice", "msg/*"),
+        ExitCode.FAILED,
+        "as every account does; deny it to take it away.",
+    ),
     (("revoke", "alice"), ExitCode.USAGE, "give the patterns to revoke, or --all"),
     (("grants", "nobody"), ExitCode.FAILED, "Nobody has the handle @nobody."),
     (("invite", "--for", "alice"), ExitCode.FAILED, "an account has this handle."),

@@ -119,7 +119,7 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
     assert f"(id {new.id})" in backed_up.err
     stopped = hub.stop()
     said = stopped.out + stopped.err
-    assert "the master key is changed" in said
+    assert "the master key was rotated" in said
     for key in (old, new):
         assert format_key(key) not in said
         assert key.secret().hex() not in said
@@ -165,7 +165,7 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     hub.stop()
     # A restart with the old key loses nothing, and says what it waits for.
     again = start_hub(**before).stop()
-    assert "a new master key is awaited" in again.err
+    assert "a master key rotation is pending" in again.err
     assert new.id in again.err
     assert (
         f"and a rotation to {new.id} is pending" in folkmoot("doctor", "--port", "0", **before).out
@@ -277,7 +277,7 @@ def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(
     kept.chmod(0o644)
     ran = folkmoot("doctor", "--port", "0")
     assert ran.code == ExitCode.FAILED
-    assert f"{kept.name}: others may use it" in ran.out
+    assert f"{kept.name}: other users can read or write it" in ran.out
 
 
 def test_other_commands_open_the_database_in_the_middle_of_a_change(

@@ -161,7 +161,7 @@ def test_what_cannot_be_backed_up_is_one_line(folkmoot: Callable[..., Any], tmp_
     assert "no database yet" in nothing.err
     assert nothing.err.count("\n") == 1
     own = folkmoot("backup", ".folkmoot/master.key")
-    assert "is a file of the data folder's own (master.key)" in own.err
+    assert "is a file of the data folder itself (master.key)" in own.err
     folder = folkmoot("backup", ".")
     assert folder.err == f"folkmoot: error: {tmp_path}: is a folder. Give the name of a file.\n"
 

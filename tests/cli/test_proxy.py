@@ -90,7 +90,7 @@ def test_every_command_of_the_new_groups_explains_itself_within_eighty_columns(
         (["--listen", "127.0.0.1:65536", "--", "cat"], "a port from 0 to 65535"),
         (["--record", "a", "--record-dir", "b", "--", "cat"], "either --record or --record-dir"),
         (["--redact", "$.a", "--", "cat"], "--redact needs --record or --record-dir"),
-        (["--record", "a", "--redact", "pin", "--", "cat"], "'pin' is no path in a message"),
+        (["--record", "a", "--redact", "pin", "--", "cat"], "'pin' is not a path in a message"),
         (["--hold-in", "square", "--", "cat"], "--hold-in needs --rules or --interceptor"),
         (["--as", "ada", "--", "cat"], "--as needs --hold-in"),
         (["--header", "x: y", "--", "cat"], "--header needs --upstream"),

@@ -147,7 +147,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> N
         assert joined.wait(60) == 0
     refused(
         ada("room", "revoke", "planning", "bob"),
-        "No grant in the room is what is to be revoked.",
+        "There is no such grant in the room.",
     )
 
 
@@ -191,9 +191,9 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         assert rejected.out == "Rejected, as message 7.\n"
         refused(
             ada("room", "reject", "planning", third["id"], "No."),
-            "The proposal is rejected already.",
+            "The proposal is already rejected.",
         )
-        refused(ada("room", "approve", "planning", "2"), "The proposal is fulfilled already.")
+        refused(ada("room", "approve", "planning", "2"), "The proposal is already fulfilled.")
         refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
         assert joined.stdin
         joined.stdin.close()
@@ -206,7 +206,7 @@ def test_a_proposal_is_withdrawn_by_the_one_who_made_it(both: People) -> None:
     propose(bob, "planning", "one")
     refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
     assert bob("room", "withdraw", "planning", "#1").out == "Withdrawn, as message 2.\n"
-    refused(bob("room", "withdraw", "planning", "1"), "The proposal is withdrawn already.")
+    refused(bob("room", "withdraw", "planning", "1"), "The proposal is already withdrawn.")
     refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
 
 

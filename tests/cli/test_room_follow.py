@@ -152,7 +152,7 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(both: People) -> None:
         post(ada, "planning", "room.kick", {"participant": "bob"})
         code, said = is_end(joined)
         assert code == ExitCode.FAILED
-        assert said == "folkmoot: error: You may not be in this room, or no longer.\n"
+        assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
 def test_a_proposal_is_one_line_with_its_arguments(both: People) -> None:

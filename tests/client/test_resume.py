@@ -361,7 +361,7 @@ def test_what_may_have_been_stored_and_forgotten_is_not_sent_again() -> None:
                 return True
 
             there.cuts = cuts
-            with pytest.raises(AnswerLost, match="not known whether"):
+            with pytest.raises(AnswerLost, match="unknown whether"):
                 await bob.say("once at most")
             await bob.say("and on")
             assert there.said() == ["once at most", "and on"]

@@ -54,7 +54,7 @@ def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_spac
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         run(main(hub))
         output = hub.stop()
-    assert "a room could not store what was said" in output
+    assert "a room could not store a message" in output
     assert {code for talker in people.talkers for code in talker.codes} == {1011}
     people.check_nobody_left()
     assert find_faults(tmp_path / "folkmoot.db") == []

@@ -289,7 +289,7 @@ def test_patterns_choose_tools_by_their_names_here_or_there(
     exposed = exposed_names("docs", listed, what="tool", patterns=patterns)
     assert exposed.by_name.keys() == {f"docs:{name}" for name in shown}
     if not shown:
-        assert exposed.faults == ("No tool of docs fits 'READ_*', which its settings show.",)
+        assert exposed.faults == ("No tool of docs matches 'READ_*', which its settings list.",)
     else:
         assert not exposed.faults
 

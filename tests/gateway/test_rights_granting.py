@@ -101,11 +101,11 @@ def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) 
 def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
     refused: dict[str, tuple[type[FolkmootError], str, tuple[str, ...]]] = {
         "nobody": (UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
-        "a b": (UserNotFound, "'a b' is no handle.", ("files:*",)),
-        "gina": (UserNotFound, "@gina is @gina2 now; use that handle.", ("files:*",)),
+        "a b": (UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
+        "gina": (UserNotFound, "@gina is now @gina2. Use that handle.", ("files:*",)),
         "harry": (
             UserNotFound,
-            f"Nobody has the handle @harry yet; {MAKES} makes an invite for it.",
+            f"Nobody has the handle @harry yet. {MAKES} creates an invite for it.",
             ("files:*",),
         ),
         "gina2": (
@@ -145,7 +145,7 @@ def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) ->
 def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int) -> None:
     with pytest.raises(PatternSyntax) as told:
         compiled(pattern)
-    assert told.value.message.endswith(f"It is wrong at character {position}.")
+    assert told.value.message.endswith(f"The error is at character {position}.")
     assert told.value.data["position"] == position
 
 
@@ -238,8 +238,8 @@ def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
         assert made.warnings == [
             f"{CALL}:fiels:* covers nothing yet: no backend is called fiels; did you mean files?",
             f"{CALL}:weather:* covers nothing yet: no backend is called weather.",
-            "fiels speaks of nothing that can be asked of this hub.",
-            "chat.* speaks of nothing that can be asked of this hub.",
+            "fiels matches nothing that this hub offers.",
+            "chat.* matches nothing that this hub offers.",
         ]
 
     office(body, tmp_path, spec(FILES, GITHUB))
@@ -251,8 +251,8 @@ def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
     reasons = {
         READ_FILES: "from [grants] in the settings file; change it there",
         f"{CALL}:github:*": "from the group ops in the settings file; change it there",
-        f"{CALL}:search:*": "because the backend search is for everyone; a deny takes it away",
-        f"{CALL}:msg/*": "like every account; a deny takes it away",
+        f"{CALL}:search:*": "because the backend search is for everyone; deny it to take it away",
+        f"{CALL}:msg/*": "as every account does; deny it to take it away",
     }
 
     async def body(hub: Office) -> None:
@@ -351,7 +351,7 @@ def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path)
             },
         ]
         await hub.accounts.change_handle(gina, "gina2")
-        with pytest.raises(UserNotFound, match="@gina is @gina2 now"):
+        with pytest.raises(UserNotFound, match="@gina is now @gina2"):
             await hub.views.person("gina")
         later = await hub.views.person("gina2")
         assert later.held == shown.held

@@ -77,7 +77,7 @@ def test_arguments_that_do_not_fit_the_schema_are_told_to_the_model_and_not_sent
             said = told(await hub.call("maths:square", {"n": "four"}))
             assert said["code"] == "argument_invalid"
             assert "n: 'four' is not of type 'number'" in said["error"]
-            assert said["error"].startswith("The arguments do not fit the schema of maths:square")
+            assert said["error"].startswith("The arguments do not match the schema of maths:square")
             assert told(await hub.call("maths:square", [4]))["code"] == "argument_invalid"
             assert not backend.asked
             assert await hub.call("maths:square", {"n": 4}) == {"content": []}

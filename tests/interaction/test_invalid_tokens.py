@@ -205,7 +205,7 @@ def test_registering_again_in_a_bound_session_is_refused(tmp_path: Path) -> None
 
             first = await register("alice")
             again = await register("mallory")
-            assert again["error"].startswith("This session is signed in as @alice already.")
+            assert again["error"].startswith("This session is already signed in as @alice.")
             assert told(await call(there, session_id))["handle"] == "alice"
             assert await there.hub.accounts.count() == 1
             # Its token is replaced elsewhere: then the session is nobody's, and may be again.

@@ -267,7 +267,9 @@ def test_a_failure_of_the_hub_is_told_without_details(
             assert sentence == "The store is closing or closed."
             there.hub.mail.__dict__.clear()
             sentence = await alice.refused("msg/digest")
-            assert sentence.startswith("The hub failed to answer; its log tells more under the id ")
+            assert sentence.startswith(
+                "The hub failed to answer. Its log has the details under the id "
+            )
 
     run(main())
     assert "a tool failed" in caplog.text

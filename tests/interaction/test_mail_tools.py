@@ -511,7 +511,7 @@ def test_messages_threads_and_accounts_are_deleted(era: str, tmp_path: Path) -> 
             assert gone == {
                 "handle": "alice",
                 "message": "Account deleted. The token is now invalid.",
-                "backups": "Backups of the hub that were made before keep what they held.",
+                "backups": "Older backups of the hub still contain your mail.",
             }
             assert await alice.refused("msg/whoami") == INVALID
             assert await bob.refused("msg/lookup", handle="alice") == "User not found."

@@ -201,7 +201,7 @@ def test_a_room_by_invitation_is_seen_by_all_and_entered_by_the_invited(
                 payload, is_error = await bob.result(name, {"room": "hall", **ROOM_TOOLS[name]})
                 assert is_error
                 assert payload == {
-                    "error": "This room is for those who were invited.",
+                    "error": "This room is for invited people only.",
                     "code": "room_forbidden",
                 }
             await ann.call("room/invite", room="hall", handle="bob")
@@ -229,9 +229,7 @@ def test_a_refusal_says_what_is_allowed(era: str, tmp_path: Path) -> None:
             made = await ann.call("room/propose", room="tea", method="ping", to="gateway")
             decide = {"room": "tea", "proposal": made["proposal"], "decision": "fulfil"}
             payload, _ = await bob.result("room/decide", decide)
-            assert (
-                payload["error"] == "mcp.request.ping is not yours to do, but you may propose it."
-            )
+            assert payload["error"] == "You may not do mcp.request.ping, but you may propose it."
             assert payload["code"] == "proposal_required"
             assert (await ann.result("room/decide", decide))[0]["code"] == "proposal_own"
 
@@ -248,7 +246,7 @@ def test_chat_that_is_too_much_is_told_when_to_come_back(tmp_path: Path) -> None
                 await robot.call("room/say", room="tea", text=str(number))
             payload, is_error = await robot.result("room/say", {"room": "tea", "text": "more"})
             assert is_error
-            assert payload["error"].startswith("You said too much in a short time. Try again in ")
+            assert payload["error"].startswith("You are sending messages too fast. Try again in ")
             assert 0 < payload["retry_after"] <= 60
             assert len((await robot.call("room/read", room="tea"))["messages"]) == 3
 

@@ -222,7 +222,7 @@ def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(
             isolated(spec, {"PATH": "/usr/bin:/bin"}, [str(place)])
         return caught.value.message
 
-    assert told(user="no-such-user") == "There is no user no-such-user to run it as."
+    assert told(user="no-such-user") == "The user no-such-user does not exist."
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert told(user="root").startswith("It cannot be run as root: only a hub that runs as root")
     monkeypatch.setattr(isolation.shutil, "which", lambda *_, **__: None)
@@ -234,11 +234,11 @@ def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(
         "Its sandbox cannot show /no/such: there is no such folder."
     )
     assert told(sandbox="bwrap", folders=(str(place),)) == (
-        f"Its sandbox cannot show {place}: the hub keeps its own files there."
+        f"Its sandbox cannot show {place}: the hub's own files are there."
     )
     link = place / "link"
     link.symlink_to(place / "plain.txt")
-    assert "the hub keeps its own files there" in told(sandbox="bwrap", folders=(str(link),))
+    assert "the hub's own files are there" in told(sandbox="bwrap", folders=(str(link),))
     assert told(sandbox="bwrap", command=("server",)) == (
         "server cannot be started: its sandbox does not show /somewhere/server; add the folder it "
         "needs to folders."

@@ -104,7 +104,7 @@ def test_too_many_held_messages_are_dropped() -> None:
         async with asyncio.TaskGroup() as tasks:
             waits = Waits(tasks, most=1)
             first = await waits.hold()
-            with pytest.raises(MessageDropped, match="1 messages are held already"):
+            with pytest.raises(MessageDropped, match="1 messages are already held"):
                 await waits.held.hold(envelope(call("x")), "r", Hold())
             waits.held.release(1)
             await first
@@ -233,7 +233,7 @@ def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(fold
             listed = json.loads((await held("list", "--json")).output)["held"]
             assert {row["id"] for row in listed} == {"10/1", "20/1"}
             unclear = await held("release", "1")
-            assert "2 proxies run; say which" in str(unclear.exception)
+            assert "2 proxies are running. Say which" in str(unclear.exception)
             for name in ("10/1", "20/1"):
                 assert (await held("release", name)).exit_code == 0
             assert [await first, await second] == ["released", "released"]

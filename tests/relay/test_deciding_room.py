@@ -140,7 +140,7 @@ def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error() -> N
             there.hold(call("delete"))
             proposal = await there.proposed()
             await there.restart()
-            with pytest.raises(RequestFailed, match="not held any more"):
+            with pytest.raises(RequestFailed, match="no longer held"):
                 await there.owner.fulfil(proposal)
 
     run(main())

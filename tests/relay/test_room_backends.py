@@ -35,7 +35,7 @@ from tests.transports.rest.support import Asker
 from tests.transports.rooms.support import Seat
 
 TOOL = "github:create_issue"
-HUB_RIGHT = "right of your own at the hub"
+HUB_RIGHT = "needs your own right at the hub"
 
 
 def said(text: str) -> dict[str, Any]:
@@ -362,9 +362,10 @@ def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path: Path) -> None
             await here.room(ann, backends=["github"])
             async with here.at(ann) as owner:
                 for name, sentence in {
-                    "large": "github answered, and a room cannot carry it: The message has 2,000,",
-                    "deep": "a room cannot carry it: Objects and arrays are nested deeper",
-                    "asks": r"github:asks wants to be told more .* in a room: Why\?",
+                    "large": "github answered, but the room cannot carry the answer: The "
+                    "message has 2,000,",
+                    "deep": "the room cannot carry the answer: Objects and arrays are nested",
+                    "asks": r"github:asks needs more input, .* in a room: Why\?",
                     "odd": "Too odd",
                 }.items():
                     with pytest.raises(RequestFailed, match=sentence):
@@ -396,7 +397,7 @@ def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path: Path) 
                 calls = [tasks.create_task(owner.call("github", TOOL)) for _ in range(MOST_CALLS)]
                 live = await there.live(ann)
                 await eventually(lambda: live.serving.under_way == MOST_CALLS)
-                with pytest.raises(RequestFailed, match="answering 32 requests of this room"):
+                with pytest.raises(RequestFailed, match="already has 32 open requests"):
                     await owner.call("github", TOOL)
                 github.go.set()
                 assert {(await one).text for one in calls} == {"done"}
@@ -522,7 +523,7 @@ def test_names_of_backends_are_nobody_elses(tmp_path: Path) -> None:
                 with pytest.raises(RoomForbidden, match="mistaken"):
                     async with there.at(like):
                         pass
-                with pytest.raises(RecipientInvalid, match="A backend is not kicked"):
+                with pytest.raises(RecipientInvalid, match="A backend cannot be kicked"):
                     await owner.kick("github")
                 with pytest.raises(RecipientInvalid, match="holds no rights"):
                     await owner.grant("github", ["chat.*"])

@@ -132,14 +132,14 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a word of other programs": (
         'command = ["npx"]\nargs = ["-y"]',
-        "3: unknown setting 'args' in [backends.abc]; put them into command, behind the program",
+        "3: unknown setting 'args' in [backends.abc]; put them into command, after the program",
     ),
     "no way to it": ("everyone = true", "1: backends.abc needs command or url"),
     "two ways to it": (
         f'{ONE_URL}\ncommand = ["x"]',
-        "1: backends.abc has both command and url; it can be reached one way only",
+        "1: backends.abc has both command and url; give only one",
     ),
-    "no program": ("command = []", "2: backends.abc.command must begin with the program to start"),
+    "no program": ("command = []", "2: backends.abc.command must start with the program to run"),
     "a password in the address": (
         'url = "https://me:pw@h/mcp"',
         (
@@ -156,7 +156,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "headers for a command": (
         'command = ["x"]\nheaders = { A = "b" }',
-        "3: backends.abc.headers goes with url alone",
+        "3: backends.abc.headers can only be used with url",
     ),
     "no time at all": (
         f"{ONE_URL}\ncall_seconds = 0",
@@ -182,19 +182,19 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a header with a space": (
         f'{ONE_URL}\n[backends.abc.headers]\n"X A" = "a"',
-        '4: backends.abc.headers."X A" is no name of a header',
+        '4: backends.abc.headers."X A" is not a valid header name',
     ),
     "a header of the hub's own": (
         f'{ONE_URL}\n[backends.abc.headers]\nMcp-Session-Id = "a"',
-        "4: backends.abc.headers.Mcp-Session-Id is a header that the hub writes itself",
+        "4: backends.abc.headers.Mcp-Session-Id is a header that the hub sets itself",
     ),
     "one header twice": (
         f'{ONE_URL}\n[backends.abc.headers]\nX-A = "1"\nx-a = "2"',
-        "3: backends.abc.headers has one header twice; capitals make no difference",
+        "3: backends.abc.headers has one header twice (case is ignored)",
     ),
     "a variable that cannot be": (
         'command = ["x"]\nenv = { "A-B" = "c" }',
-        "3: backends.abc.env.A-B is no name of a variable",
+        "3: backends.abc.env.A-B is not a valid variable name",
     ),
     "a number for a value": (
         'command = ["x"]\nenv = { PIN = 1234 }',
@@ -214,7 +214,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a name that is no namespace": (
         f"{ONE_URL}\n[backends.my-files]\n{ONE_URL}\n",
-        '3: backends.my-files: "my-files" is no namespace; add namespace = "myfiles"',
+        '3: backends.my-files: "my-files" is not a valid namespace; add namespace = "myfiles"',
     ),
     "a wrong namespace": (
         f'{ONE_URL}\nnamespace = "My"',
@@ -225,7 +225,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a namespace that is taken": (
         f'{ONE_URL}\n[backends.other]\n{ONE_URL}\nnamespace = "abc"',
-        "3: the namespace abc is taken by the backend at hub.toml:1",
+        "3: the namespace abc is already used by the backend at hub.toml:1",
     ),
     "a key that is no table": (
         f"{ONE_URL}\n[backends]\nother = 7",
@@ -248,11 +248,11 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "no handle in a group": (
         f'{ONE_URL}\n[groups]\nops = ["g"]',
-        '4: groups.ops: "g" is no handle',
+        '4: groups.ops: "g" is not a valid handle',
     ),
     "a group in a group": (
         f'{ONE_URL}\n[groups]\nops = ["gina"]\nall = ["@ops"]',
-        "5: groups.all: @ops is a group; a group holds handles alone",
+        "5: groups.all: @ops is a group; a group can only contain handles",
     ),
     "a backend in a group": (
         f'{ONE_URL}\n[groups]\nops = ["abc"]',
@@ -276,7 +276,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "two grants to one person": (
         f'{ONE_URL}\n[grants]\ngina = ["*"]\nGina = ["*"]',
-        "5: grants.Gina: gina has an entry already",
+        "5: grants.Gina: gina already has an entry",
     ),
     "a grant without a list": (
         f'{ONE_URL}\n[grants]\ngina = "*"',
@@ -285,8 +285,8 @@ SAID: dict[str, tuple[str, str]] = {
     "a pattern that is none": (
         f'{ONE_URL}\n[grants]\ngina = ["MCP.x"]',
         (
-            "4: grants.gina: 'MCP.x' is no capability pattern: protocol and operation are "
-            "lower-case letters, digits, hyphens and *, 1 to 32 of them"
+            "4: grants.gina: 'MCP.x' is not a valid capability pattern: protocol and "
+            "operation are lower-case letters, digits, hyphens and *, 1 to 32 of them"
         ),
     ),
     "what nobody can hold": (
@@ -337,8 +337,11 @@ def test_no_sentence_repeats_what_may_be_secret() -> None:
             'url = "http://h"\nheaders.Authorization = "Bearer x"',
             "3: the secret of backends.abc.hea",
         ),
-        ('command = ["x"]\nenv.API_KEY = "x"', "3: the secret of backends.abc.env.API_KEY stands"),
-        ('command = ["x", "--token", "y"]', "2: a secret of backends.abc.command stands"),
+        (
+            'command = ["x"]\nenv.API_KEY = "x"',
+            "3: the secret of backends.abc.env.API_KEY is in the file",
+        ),
+        ('command = ["x", "--token", "y"]', "2: a secret of backends.abc.command is in the file"),
         ('command = ["x"]\nenv.API_KEY = ""', None),
         ('command = ["x"]\nenv.API_KEY = { env = "K" }', None),
         ('command = ["x", "Authorization: Bearer y"]', "2: a secret of backends.abc.com"),
@@ -461,6 +464,6 @@ def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
     with pytest.raises(SettingsError) as caught:
         load(file, environ={})
     assert caught.value.data["problems"] == [
-        f"{file}:3: backends.one.folders goes with sandbox alone",
-        f"{file}:6: backends.two.user goes with command alone",
+        f"{file}:3: backends.one.folders can only be used with sandbox",
+        f"{file}:6: backends.two.user can only be used with command",
     ]

@@ -115,8 +115,8 @@ def test_every_clients_way_to_write_it_is_understood(
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"command": "x", "args": ["${workspaceFolder}"]}, "knows nothing of ${workspaceFolder}"),
-        ({"url": "http://h/", "headers": {"A": "${input:key}"}}, "knows nothing of ${input:key}"),
+        ({"command": "x", "args": ["${workspaceFolder}"]}, "does not support ${workspaceFolder}"),
+        ({"url": "http://h/", "headers": {"A": "${input:key}"}}, "does not support ${input:key}"),
         ({"command": "${NOPE}/x"}, "the environment variable NOPE is not set"),
         ({"url": "http://h/", "headers": {"A": "${TOKEN}${HOME}"}}, "more than one variable"),
     ],
@@ -127,7 +127,7 @@ def test_what_only_a_client_can_use_is_left_out_with_a_note(
     loaded = load_servers({"abc": entry, "other": {"command": "x"}})
     assert list(loaded.gateway.backends) == ["other"]
     (note,) = loaded.notes
-    assert note.startswith("etc/mcp.json:3: mcpServers.abc is left out: ")
+    assert note.startswith("etc/mcp.json:3: mcpServers.abc was skipped: ")
     assert why in note
 
 
@@ -167,18 +167,18 @@ def test_a_table_of_the_settings_takes_the_place_of_what_is_imported_by_its_name
     loaded = load_file('{"mcpServers": {"files": {"command": "x"}}}', toml)
     assert loaded.gateway.backends["files"].everyone
     assert loaded.notes == (
-        "etc/mcp.json:1: mcpServers.files is left out: the settings have a backend of that name",
+        "etc/mcp.json:1: mcpServers.files was skipped: the settings have a backend of that name",
     )
 
 
 def test_no_two_servers_can_have_one_namespace() -> None:
     toml = '[backends.files]\nurl = "http://h/"\n'
     assert problems('{"mcpServers": {"Files": {"command": "x"}}}', toml) == [
-        "etc/mcp.json:1: the namespace files is taken by the backend at etc/hub.toml:2"
+        "etc/mcp.json:1: the namespace files is already used by the backend at etc/hub.toml:2"
     ]
     text = '{"mcpServers": {"a-bc": {"command": "x"},\n"ab_c": {"command": "x"}}}'
     assert problems(text) == [
-        "etc/mcp.json:2: the namespace abc is taken by the backend at etc/mcp.json:1"
+        "etc/mcp.json:2: the namespace abc is already used by the backend at etc/mcp.json:1"
     ]
 
 

@@ -140,7 +140,7 @@ def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("port 8", ":1:6: expected '=' after a key in a key/value pair"),
-        ("[a.b]\nx = 1\n[a.b]\n", ":3:5: the table [a.b] is there already"),
+        ("[a.b]\nx = 1\n[a.b]\n", ":3:5: the table [a.b] already exists"),
         ("\nport = 1\nport = 2\n", ":3:9: cannot overwrite a value"),
         ("host = 'a'\nport = [1", ":2: unclosed array (at the end of the file)"),
         ("port = " + "9" * 5000, ": a number has too many digits"),

@@ -62,7 +62,7 @@ def test_a_group_may_write_it_only_if_it_is_the_owners_own(file: Path) -> None:
 def test_a_settings_file_of_another_user_is_refused_with_the_chown(file: Path) -> None:
     os.chown(file, STRANGER, 0)
     assert refused(file) == (
-        f"{file}: belongs to user {STRANGER}, who could have the hub run anything; "
+        f"{file}: belongs to user {STRANGER}, who could make the hub run any program; "
         f"run: chown 0 {file}, or run the hub as that user"
     )
 

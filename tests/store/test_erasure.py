@@ -260,7 +260,7 @@ def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
             patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
             async with opened(before.folder) as store:
                 assert len(await store.read(notes)) == len(before.kept)
-        assert "bytes of room on the disk" in caplog.text
+        assert "bytes on the disk" in caplog.text
         assert found(before.folder, before.deleted)
         async with opened(before.folder):
             assert found(before.folder, before.deleted) == []

@@ -76,7 +76,7 @@ def test_a_migration_that_was_edited_after_it_was_applied_is_refused(tmp_path: P
     edited = Migration(1, "first", FIRST.sql + "-- A word more.\n")
     with closing(database(tmp_path)) as connection:
         migrate(connection, [FIRST])
-        with pytest.raises(MigrationEdited, match=r"another 001_first\.sql"):
+        with pytest.raises(MigrationEdited, match=r"different 001_first\.sql"):
             migrate(connection, [edited, SECOND])
         assert schema_version(connection) == 1
 
@@ -84,7 +84,7 @@ def test_a_migration_that_was_edited_after_it_was_applied_is_refused(tmp_path: P
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         connection.execute("CREATE TABLE recipes (id)").fetchall()
-        with pytest.raises(DatabaseCorrupt, match="not a database of Folkmoot's"):
+        with pytest.raises(DatabaseCorrupt, match="not a Folkmoot database"):
             migrate(connection, [FIRST])
 
 

@@ -100,9 +100,9 @@ def test_a_server_is_recorded_once_and_replayed_after(
     second.stdout.fnmatch_lines(
         [
             "*There is no tape at *missing.jsonl. Record it with --tapes=record*",
-            "*The test asked for what is not on *small.jsonl:",
+            "*The test made requests that are not on *small.jsonl:",
             '*tools/call echo is not on the tape.*("hi" on the tape, "ho" asked)*',
-            "*record it anew with --tapes=record.",
+            "*record it again with --tapes=record.",
         ],
         consecutive=False,
     )

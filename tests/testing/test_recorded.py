@@ -33,7 +33,7 @@ def marked(folder: Path, *names: Any, **options: Any) -> Marked:
         ((), {}, "Mark the test with its tape"),
         (("../x",), {}, "cannot be called '../x'"),
         (("a", "b"), {}, "Mark the test with its tape"),
-        (("a",), {"comand": ["x"]}, "knows no comand"),
+        (("a",), {"comand": ["x"]}, "has no option comand"),
         (("a",), {"command": ["x"], "url": "http://x"}, "not both"),
         (("a",), {"mode": "fuzzy"}, "one of exact, arguments, order, not 'fuzzy'"),
         (("a",), {"ignore": "$.x"}, "ignore of a tape is a list"),

@@ -94,7 +94,7 @@ def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
     deep: Any = "x"
     for _ in range(900):
         deep = {"a": deep}
-    assert refused("room/propose", {**asked, "params": deep}) == "params is nested too deep."
+    assert refused("room/propose", {**asked, "params": deep}) == "params is nested too deeply."
     sentence = "params holds text or a number that is not valid JSON."
     for value in ("\ud800", math.nan, -math.inf, {"\ud800": 1}):
         assert refused("room/propose", {**asked, "params": {"a": [{"b": value}]}}) == sentence

@@ -30,7 +30,7 @@ class Say(Arguments, frozen=True, kw_only=True):
 
 OUTCOMES: dict[str, Exception] = {
     "tool error": ArgumentInvalid("word is not nice.", field="word"),
-    "room error": ProposalClosed("The proposal is expired already.", state="expired"),
+    "room error": ProposalClosed("The proposal is already expired.", state="expired"),
     "store error": StoreOverloaded("/secret/path is full"),
     "fault": ValueError("secret detail"),
 }
@@ -89,7 +89,7 @@ def test_errors_are_told_as_far_as_they_concern_the_caller(
     told, is_error = call(hub, {"word": "room error"})
     assert is_error
     assert told == {
-        "error": "The proposal is expired already.",
+        "error": "The proposal is already expired.",
         "code": "proposal_closed",
         "state": "expired",
     }

@@ -113,7 +113,7 @@ def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
 
         async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
             told = await ann.refused("room/call", **call)
-            assert told["error"] == "Say in to whose high_water to call: tides, tides2."
+            assert told["error"] == "Give in to whose high_water to call: tides, tides2."
             told = await ann.refused("room/call", **{**call, "tool": "low_water"})
             assert told["error"] == "Nobody in the room offers low_water."
             failed = await ann.call("room/call", **call, to="tides2")

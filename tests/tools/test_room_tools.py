@@ -168,7 +168,7 @@ def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: 
         assert (await ann.call("room/read", **read, before=1))["messages"] == []
         assert (await ann.call("room/read", **read, before=0))["messages"] == []
         refused = await ann.refused("room/read", **read, before=5, after=1)
-        assert refused == {"error": "before goes with neither after nor wait."}
+        assert refused == {"error": "before cannot be combined with after or wait."}
         assert await ann.refused("room/read", **read, before=5, wait=1) == refused
 
     at_work(tmp_path, body)
@@ -362,7 +362,7 @@ def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None
         assert shown["expires_at"] == made["expires_at"]
         decide = {"room": "square", "proposal": made["proposal"], "decision": "fulfil"}
         assert await ann.refused("room/decide", **decide) == {
-            "error": "Say in to who is to do it: a participant of the room."
+            "error": "Give in to who should do it: a participant of the room."
         }
         assert (await ann.refused("room/decide", **decide, to="dan"))["code"] == "recipient_unknown"
         assert (await ann.refused("room/decide", **decide, to="ann"))["code"] == "recipient_invalid"
@@ -403,7 +403,7 @@ def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(tmp_path: Path
         await bob.post(json.dumps(two).encode())
         decide["proposal"] = "two"
         assert (await ann.refused("room/decide", **decide))["error"] == (
-            "Say in to who is to do it: one of bob, cid."
+            "Give in to who should do it: one of bob, cid."
         )
         await ann.call("room/decide", **decide, to="cid")
         (request,) = (await ann.call("room/read", room="square", limit=1))["messages"]
@@ -472,7 +472,7 @@ def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(tmp_path:
             ({"method": "tools/call", "params": {"name": 7}}, '"params.name" must be a string.'),
             (
                 {"method": "notifications/x"},
-                "The method notifications/x is not for a proposal.",
+                "The method notifications/x is not valid for a proposal.",
             ),
             ({"method": "ping:x"}, "The method ping takes no context."),
         ):
@@ -495,7 +495,7 @@ def test_an_older_proposal_is_found_when_it_is_no_longer_in_the_history(tmp_path
         assert "params" not in shown
         decide = {"room": "square", "proposal": made["proposal"]}
         told = await ann.refused("room/decide", **decide, decision="fulfil")
-        assert told["error"].startswith("The room no longer keeps what was proposed")
+        assert told["error"].startswith("The room no longer keeps this proposal")
         await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
 
     at_work(tmp_path, body, RoomOptions(chat={}, memory_messages=5))

@@ -23,8 +23,8 @@ def test_a_taken_port_is_named_with_what_to_do() -> None:
         with pytest.raises(PortTaken) as raised:
             listen("127.0.0.1", port)
     assert raised.value.message == (
-        f"Port {port} on 127.0.0.1 is taken by another program: "
-        "stop that program, or choose another port with --port."
+        f"Port {port} on 127.0.0.1 is in use by another program. Stop that program, or "
+        "choose another port with --port."
     )
 
 

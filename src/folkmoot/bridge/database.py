@@ -132,4 +132,4 @@ def make_private(path: Path) -> None:
     finally:
         os.close(descriptor)
     if stat.S_IMODE(mode) & OTHERS:
-        raise BridgeStateUnusable(f"{path}: can be read by others; run: chmod 600 {path}")
+        raise BridgeStateUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")

@@ -29,7 +29,7 @@ def read_private(path: Path) -> bytes | None:
             if not stat.S_ISREG(mode):
                 raise DeviceKeyUnusable(f"{path}: is not a file.")
             if stat.S_IMODE(mode) & OTHERS:
-                raise DeviceKeyUnusable(f"{path}: can be read by others; run: chmod 600 {path}")
+                raise DeviceKeyUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
             content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise DeviceKeyUnusable(f"{path}: is larger than such a file can be.")

@@ -123,7 +123,7 @@ class Outbox:
         """Give up what may have been stored where the hub's memory no longer reaches."""
         for sent in list(self._sent.values()):
             if sent.after + 1 < first_seq:
-                self._fail(sent, AnswerLost("It is not known whether the message was stored."))
+                self._fail(sent, AnswerLost("It is unknown whether the message was stored."))
 
     def fail(self, error: FolkmootError) -> None:
         """Nothing is sent any more."""

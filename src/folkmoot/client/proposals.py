@@ -12,7 +12,10 @@ from folkmoot.core.errors import FolkmootError, RequestFailed
 
 State: TypeAlias = Literal["fulfilled", "rejected", "withdrawn", "expired"]
 
-CANCELLED = "The one who fulfilled the proposal cancelled the request before it was answered."
+CANCELLED = (
+    "The request was cancelled by the participant who approved the proposal, "
+    "before it was answered."
+)
 
 
 class Outcome(Struct, frozen=True):

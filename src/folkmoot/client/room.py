@@ -190,7 +190,7 @@ class Room(Verbs):
     async def __aenter__(self) -> Self:
         """Come in; whatever keeps us out is raised."""
         if self._session is not None:
-            raise RuntimeError("A Room is entered once; make another one.")
+            raise RuntimeError("A Room can be entered only once; create another one.")
         self._session = session = Session(self._place, self._token, self._hearing)
         self._outbox.on_send = session.regulate
         self._tasks = tasks = asyncio.TaskGroup()

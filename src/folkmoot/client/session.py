@@ -114,7 +114,7 @@ class Session:
         attempt, lost_at = 0, clock()
         while True:
             began = clock()
-            problem = HubUnreachable("The hub ends every connection at once.")
+            problem = HubUnreachable("The hub closes every connection at once.")
             try:
                 ended = await self._connection()
             except HubUnreachable as error:
@@ -182,7 +182,7 @@ class Session:
             return again.result()
         self._link = None
         link.drop()
-        return Closed(reason="The hub said no welcome.")
+        return Closed(reason="The hub sent no welcome.")
 
     def _judge(self, ended: Closed) -> None:
         """Raise the end of a connection after which there is no other."""
@@ -257,7 +257,7 @@ class Session:
     def _on_stored(self, heard: Heard, seq: int, data: bytes) -> None:
         position = self.position
         if not self._welcomed:
-            raise AnswerInvalid("The hub did not begin with a welcome.")
+            raise AnswerInvalid("The hub's first message was not a welcome.")
         if position.is_known(seq):
             return
         was_live = position.is_live

@@ -128,7 +128,9 @@ def make_tool(
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name, Any)
         if parameter.kind not in _NAMED:
-            raise TypeError(f"The tool {called} takes {parameter}; it can take names only.")
+            raise TypeError(
+                f"The tool {called} takes {parameter}; only named parameters are supported."
+            )
         if hint is Context:
             context = parameter.name
         elif parameter.default is inspect.Parameter.empty:
@@ -149,7 +151,9 @@ def _schema(name: str, arguments: type[Struct], defaults: dict[str, Any]) -> dic
     try:
         _, parts = msgspec.json.schema_components((arguments,), ref_template="#/$defs/{name}")
     except TypeError as error:
-        raise TypeError(f"The tool {name} takes what JSON cannot hold: {error}") from None
+        raise TypeError(
+            f"The tool {name} takes a parameter that JSON cannot represent: {error}"
+        ) from None
     schema = parts.pop("Arguments")
     del schema["title"]
     for parameter, default in defaults.items():

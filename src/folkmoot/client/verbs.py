@@ -187,7 +187,7 @@ class Verbs:
         """
         asked = to or (proposal.to[0] if len(proposal.to) == 1 else None)
         if asked is None:
-            raise ValueError("The proposal does not say who is to be asked; say it with to=.")
+            raise ValueError("The proposal does not name a participant; give one with to=.")
         return await self.request(
             asked,
             proposal.payload["method"],

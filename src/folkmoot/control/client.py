@@ -41,7 +41,7 @@ def call(
             with connection.makefile("rb") as lines:
                 return read_result(lines, on_progress)
         except TimeoutError as error:
-            raise CommandFailed(f"The hub said nothing for {timeout:g} seconds.") from error
+            raise CommandFailed(f"The hub did not answer for {timeout:g} seconds.") from error
         except OSError as error:
             raise CommandFailed("The hub hung up before it answered.") from error
 

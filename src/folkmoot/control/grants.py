@@ -67,7 +67,7 @@ def grant_commands(granting: Granting, views: GrantViews, url: str) -> dict[str,
     async def revoke(arguments: dict[str, Any], _progress: Progress) -> Any:
         given = convert(arguments, RevokeArguments)
         if bool(given.patterns) == given.everything:
-            raise CommandInvalid("Name what is to be revoked, or say everything.")
+            raise CommandInvalid("Give the patterns to revoke, or everything.")
         return await granting.revoke(given.handle, given.patterns, everything=given.everything)
 
     async def show(arguments: dict[str, Any], _progress: Progress) -> Any:

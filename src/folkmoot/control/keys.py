@@ -98,7 +98,7 @@ class KeyRing:
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
         if self._busy:
             work.close()
-            raise CommandFailed("The master key is being changed already; try again later.")
+            raise CommandFailed("The master key is already being rotated. Try again later.")
         self._busy = True
         try:
             return await to_its_end(work)
@@ -110,7 +110,7 @@ class KeyRing:
         redactor.hide(*spellings(fresh), new or "")
         current = await asyncio.to_thread(self._find)
         if fresh.id == current.id:
-            raise CommandInvalid(f"The new master key is the one in use ({current.id}).")
+            raise CommandInvalid(f"The new master key is already in use ({current.id}).")
         # A change that was cut short while the hub ran on ends here.
         await self._vault.settle_on(self._store, current)
         withdrawn = self._vault.awaited_id
@@ -129,7 +129,7 @@ class KeyRing:
             await self._await(current, fresh, keep)
         settled = self._given is None
         logger.info(
-            "the master key is changed" if settled else "a new master key is awaited",
+            "the master key was rotated" if settled else "a master key rotation is pending",
             extra={"old_id": current.id, "new_id": fresh.id},
         )
         kept = None if keep is None else str(keep)
@@ -183,9 +183,9 @@ class KeyRing:
     async def _cancel(self) -> str:
         awaited = self._vault.awaited_id
         if awaited is None:
-            raise CommandInvalid("No new master key is awaited, so there is nothing to cancel.")
+            raise CommandInvalid("No rotation is pending, so there is nothing to cancel.")
         await self._vault.withdraw(self._store)
-        logger.info("a new master key is awaited no more", extra={"new_id": awaited})
+        logger.info("the pending master key rotation was cancelled", extra={"new_id": awaited})
         return awaited
 
 
@@ -225,7 +225,7 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not task.cancelled() and (failure := task.exception()) is not None:
-            logger.error("the master key is not changed", extra={"reason": str(failure)})
+            logger.error("the master key was not rotated", extra={"reason": str(failure)})
         raise cancelled
     return task.result()
 

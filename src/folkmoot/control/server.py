@@ -88,7 +88,7 @@ class ControlServer:
         except OSError as error:
             listener.close()
             raise DataFolderUnwritable(
-                f"{self._path}: the control socket cannot be made: {error.strerror}."
+                f"{self._path}: the control socket cannot be created: {error.strerror}."
             ) from error
         except BaseException:
             listener.close()
@@ -169,7 +169,7 @@ class ControlServer:
         command = self._commands.get(name)
         if command is None:
             known = ", ".join(sorted(self._commands))
-            raise UnknownCommand(f"The hub knows no command of that name; it knows {known}.")
+            raise UnknownCommand(f"The hub has no such command; it has {known}.")
         return command
 
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:

@@ -132,7 +132,7 @@ def _compile(
     fault = _fault(pattern)
     if fault:
         shown = text if len(text) <= 80 else text[:80] + "…"
-        raise PatternSyntax(f"{shown!r} is no capability pattern: {fault}", pattern=shown)
+        raise PatternSyntax(f"{shown!r} is not a valid capability pattern: {fault}", pattern=shown)
     base, colon, context = pattern.partition(":")
     protocol, operation, method = (*base.split(".", 2), "*", "*")[:3]
     if protocol == "system" and not denies:

@@ -26,7 +26,7 @@ class CloseCode(IntEnum):
 
 CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.PROTOCOL_ERROR: "The frames break the rules of the WebSocket protocol.",
-    CloseCode.NOT_TEXT: "The hub takes text messages only.",
+    CloseCode.NOT_TEXT: "The hub accepts only text messages.",
     CloseCode.NOT_UTF8: "A text message was not valid UTF-8.",
     CloseCode.TOO_BIG: "A message was larger than the hub accepts. Setting: limits.message_bytes.",
     CloseCode.INTERNAL: "The hub failed; resume and go on.",
@@ -36,7 +36,7 @@ CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.OVER_RATE: "Too many messages in a short time. Setting: limits.frames_per_second.",
     CloseCode.BAD_REQUEST: "The request or message could not be understood.",
     CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
-    CloseCode.NOT_ALLOWED: "You may not be in this room, or no longer.",
+    CloseCode.NOT_ALLOWED: "You may not enter this room, or may no longer be in it.",
     CloseCode.NO_SUCH_ROOM: "There is no such room.",
     CloseCode.PONG_TIMEOUT: "No pong came in time. Setting: limits.pong_seconds.",
 }

@@ -86,13 +86,13 @@ def effective(kind: Kind, payload: Payload) -> Kind:
         return kind
     if kind.context is not None:
         raise ContextMismatch(
-            "The kind names another tool, prompt or resource than the payload.",
+            "The kind and the payload name different tools, prompts or resources.",
             attempted_kind=str(kind),
         )
     try:
         return parse(f"{kind.base}:{context}")
     except KindError as error:
-        raise PayloadInvalid(f"The payload names nothing a kind can hold: {error}") from None
+        raise PayloadInvalid(f"What the payload names cannot be part of a kind: {error}") from None
 
 
 def kind_of(message: ProtocolMessage) -> Kind | None:
@@ -136,7 +136,7 @@ def _proposal(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[
     if "id" in payload and not is_message_id(payload["id"]):
         raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
     if about:
-        raise CorrelationForbidden("A proposal correlates nothing.")
+        raise CorrelationForbidden("A proposal must not have a 'correlation_id'.")
     return _call(kind, payload)
 
 
@@ -145,7 +145,7 @@ def _call(kind: Kind, payload: Payload) -> Kind:
     method: str = kind.method  # type: ignore[assignment]  # a kind of mcp has one
     if payload.get("method") != method:
         raise MethodMismatch(
-            "The kind names another method than the payload.", attempted_kind=str(kind)
+            "The kind and the payload name different methods.", attempted_kind=str(kind)
         )
     _check_operation(kind.operation, method)
     if "result" in payload or "error" in payload:
@@ -157,7 +157,7 @@ def _call(kind: Kind, payload: Payload) -> Kind:
 
 def _check_operation(operation: str, method: str) -> None:
     if (operation == "notification") is not method.startswith(NOTIFICATIONS):
-        raise WrongOperation(f"The method {method} is not for a {operation}.")
+        raise WrongOperation(f"The method {method} is not valid for a {operation}.")
 
 
 _NO_PARAMS: Final[Payload] = {}
@@ -225,7 +225,7 @@ def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str
     if kind.method not in chat.FORMATS:
         raise UnknownOperation(f"There is no chat format {kind.method}.")
     if said is not None and chat.FORMATS[said] != chat.FORMATS[kind.method]:
-        raise FormatMismatch("The kind names another format than the payload.")
+        raise FormatMismatch("The kind and the payload name different formats.")
     return kind
 
 

@@ -142,9 +142,9 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     ),
     KnownKind("chat.message", "Room chat in its short form; the method may name the format."),
     KnownKind("chat.acknowledge", "A chat message was seen."),
-    KnownKind("chat.cancel", "A chat message needs no answer any more."),
+    KnownKind("chat.cancel", "A chat message no longer needs an answer."),
     KnownKind("capability.grant", "Gives a participant capabilities the sender holds."),
-    KnownKind("capability.revoke", "Takes granted capabilities back."),
+    KnownKind("capability.revoke", "Revokes granted capabilities."),
     KnownKind("capability.grant-ack", "The gateway carried a grant out.", "gateway"),
     KnownKind("room.invite", "Invites someone into the room."),
     KnownKind(
@@ -160,11 +160,11 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
     KnownKind("participant.request-status", "Asks a participant how it is."),
     KnownKind("participant.status", "Says how a participant is."),
     KnownKind("participant.forget", "Asks a participant to forget part of its memory."),
-    KnownKind("participant.compact", "Asks a participant to condense its memory."),
-    KnownKind("participant.compact-done", "The memory was condensed."),
+    KnownKind("participant.compact", "Asks a participant to compact its memory."),
+    KnownKind("participant.compact-done", "The memory was compacted."),
     KnownKind("participant.clear", "Asks a participant to forget everything."),
-    KnownKind("participant.restart", "Asks a participant to start anew."),
-    KnownKind("participant.shutdown", "Asks a participant to end."),
+    KnownKind("participant.restart", "Asks a participant to restart."),
+    KnownKind("participant.shutdown", "Asks a participant to shut down."),
     KnownKind("stream.open", "The gateway opened a stream.", "gateway"),
 )
 

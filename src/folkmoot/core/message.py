@@ -165,7 +165,7 @@ def same_id(a: MessageId | None, b: MessageId | None) -> bool:
 def _call_from(value: dict[str, Any], raw: bytes | None) -> Request | Notification:
     method = value["method"]
     if type(method) is not str or not method:
-        raise InvalidMethod('"method" must be a string that is not empty.')
+        raise InvalidMethod('"method" must be a non-empty string.')
     params = value.get("params", UNSET)
     if type(params) not in _PARAMS:
         raise InvalidParams('"params" must be an object or an array.')

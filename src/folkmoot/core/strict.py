@@ -205,7 +205,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             cut = name if len(name) <= 64 else name[:64] + "…"
             shown = cut.encode("utf-8", "backslashreplace").decode()
             raise DuplicateKey(
-                f"The member {json.dumps(shown)} stands twice in one object.", member=shown
+                f"The member {json.dumps(shown)} occurs twice in one object.", member=shown
             )
         members[name] = value
     return members

@@ -56,7 +56,7 @@ def examine_folder(folder: Path) -> Finding:
         text = f"{folder}: cannot be written by this user"
         return Finding("data folder", "problem", text, OTHER_FOLDER)
     if status.st_mode & OTHERS:
-        text = f"{folder}: others may enter (mode {stat.S_IMODE(status.st_mode):04o})"
+        text = f"{folder}: other users can open it (mode {stat.S_IMODE(status.st_mode):04o})"
         return Finding("data folder", "warning", text, f"Run: chmod 700 {folder}")
     return Finding("data folder", "ok", f"{folder}: private and writable")
 
@@ -69,7 +69,9 @@ def examine_parent(folder: Path) -> Finding:
     parent = nearest(folder)
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
         return Finding("data folder", "ok", f"{folder}: will be created at the first start")
-    return Finding("data folder", "problem", f"{folder}: cannot be made in {parent}", OTHER_FOLDER)
+    return Finding(
+        "data folder", "problem", f"{folder}: cannot be created in {parent}", OTHER_FOLDER
+    )
 
 
 def nearest(folder: Path) -> Path:
@@ -91,10 +93,12 @@ def examine_space(folder: Path) -> Finding:
     try:
         free = shutil.disk_usage(nearest(folder)).free
     except OSError as error:
-        return Finding("disk space", "warning", f"cannot be told: {error.strerror}")
+        return Finding("disk space", "warning", f"unknown: {error.strerror}")
     text = f"{free / 1024**3:,.1f} GiB free"
     if free < LOW_SPACE:
-        return Finding("disk space", "warning", text, "Make room: a full disk stops every write.")
+        return Finding(
+            "disk space", "warning", text, "Free some disk space: a full disk stops every write."
+        )
     return Finding("disk space", "ok", text)
 
 
@@ -120,5 +124,5 @@ def examine_files(paths: Paths) -> Iterator[Finding]:
             continue
         if mode & OTHERS:
             level: Level = "problem" if file in keys else "warning"
-            text = f"{file.name}: others may use it (mode {mode:04o})"
+            text = f"{file.name}: other users can read or write it (mode {mode:04o})"
             yield Finding("permissions", level, text, f"Run: chmod 600 {file}")

@@ -54,7 +54,7 @@ def make_folder(folder: Path) -> bool:
             missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
         status = folder.stat()
     except OSError as error:
-        raise unusable(folder, "cannot be made", error) from error
+        raise unusable(folder, "cannot be created", error) from error
     if not stat.S_ISDIR(status.st_mode):
         raise DataFolderUnwritable(f"{folder}: is not a folder.")
     if status.st_uid != os.geteuid():
@@ -69,7 +69,9 @@ def make_folder(folder: Path) -> bool:
     try:
         folder.chmod(FOLDER_MODE)
     except OSError as error:
-        raise unusable(folder, "is open to others and cannot be closed to them", error) from error
+        raise unusable(
+            folder, "is readable by other users, and its permissions cannot be changed", error
+        ) from error
     return True
 
 

@@ -48,9 +48,9 @@ class Paths(Struct, frozen=True):
             return False
         except OSError as error:
             raise DataFolderUnwritable(
-                f"{self.database}: cannot be looked at: {error.strerror}."
+                f"{self.database}: cannot be examined: {error.strerror}."
             ) from error
         if not stat.S_ISREG(status.st_mode):
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
-            raise DataFolderUnwritable(f"{self.database}: is {what}, where the database must be.")
+            raise DataFolderUnwritable(f"{self.database}: is {what}, not a database file.")
         return status.st_size > 0

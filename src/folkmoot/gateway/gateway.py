@@ -134,7 +134,7 @@ class Gateway:
         before = self._parts.get(namespace)
         if part.faults and (before is None or before.faults != part.faults):
             logger.warning(
-                "not all that a backend offers can be shown",
+                "some of what a backend offers cannot be shown",
                 extra={"backend": namespace, "faults": list(part.faults[:10])},
             )
 

@@ -98,17 +98,17 @@ class Granting:
         """Within a unit: who has a handle now, or `UserNotFound` with what the operator can do."""
         name = parse_handle(handle)
         if name is None:
-            raise UserNotFound(f"{handle!r} is no handle.")
+            raise UserNotFound(f"{handle!r} is not a valid handle.")
         now = int(self._clock.now())
         kept = await standing(tx, name, now)
         account = await by_handle(tx, name, now)
         if account is not None and account.handle == name:
             return account
         if account is not None:
-            raise UserNotFound(f"@{name} is @{account.handle} now; use that handle.")
+            raise UserNotFound(f"@{name} is now @{account.handle}. Use that handle.")
         if kept is None and name in self._rights.settled.named:
             raise UserNotFound(
-                f"Nobody has the handle @{name} yet; 'folkmoot invite --for {name}' makes an "
+                f"Nobody has the handle @{name} yet. 'folkmoot invite --for {name}' creates an "
                 "invite for it."
             )
         raise UserNotFound(f"Nobody has the handle @{name}.")
@@ -138,8 +138,8 @@ class Granting:
                 ]
                 if await queries.count_grants(tx) > MOST_GRANTS:
                     raise TooManyCapabilities(
-                        f"A hub holds at most {MOST_GRANTS:,} grants; give to a group in the "
-                        "settings what many have in common."
+                        f"A hub has at most {MOST_GRANTS:,} grants. Use a group in the settings "
+                        "for what many people share."
                     )
                 await self._record(tx, self._lines("hub.grant", account, new))
                 return new
@@ -213,8 +213,8 @@ class Granting:
 
 
 WHERE: Final = {
-    "default": "like every account; a deny takes it away",
-    "everyone": "because the backend {} is for everyone; a deny takes it away",
+    "default": "as every account does; deny it to take it away",
+    "everyone": "because the backend {} is for everyone; deny it to take it away",
     "group": "from the group {} in the settings file; change it there",
     "settings": "from [grants] in the settings file; change it there",
     "granted": "",

@@ -42,7 +42,7 @@ class Inputs:
             mark.encode("utf-8", "replace"), self._mark(state, person, what).encode()
         )
         if not dot or not known:
-            raise InputStateInvalid("This requestState was not given to you for this call.")
+            raise InputStateInvalid("This requestState is not valid for this call.")
         return {**params, STATE: state}
 
     def _mark(self, state: str, person: str, what: str) -> str:

@@ -174,7 +174,7 @@ def exposed_names(
         if len(same) > 1:
             faults.append(_collision(canonical, [each["name"] for each in same], what))
     faults += (
-        f"No {what} of {namespace} fits {pattern!r}, which its settings show."
+        f"No {what} of {namespace} matches {pattern!r}, which its settings list."
         for pattern in patterns
         if pattern in unmet
     )
@@ -186,4 +186,4 @@ def exposed_names(
 
 def _collision(canonical: str, owns: list[str], what: str) -> str:
     named = " and ".join(repr(own) for own in sorted(owns)[:5])
-    return f"The {what}s {named} would all be {canonical}, so none of them is shown."
+    return f"The {what}s {named} would all be called {canonical}, so none of them is shown."

@@ -141,7 +141,7 @@ def _assembled(
     }
     findings = _findings(inventory, entries)
     faults += (
-        f"The description of {_brief(name)} holds what it should not: {', '.join(found)}."
+        f"The description of {_brief(name)} has suspicious content: {', '.join(found)}."
         for table in findings.values()
         for name, found in table.items()
     )
@@ -152,7 +152,7 @@ def _assembled(
         held.append(pinned_name(namespace, INSTRUCTIONS))
         faults.append("Its instructions have changed and are held back until they are accepted.")
     if len(faults) > MOST_FAULTS:
-        faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} faults more."]
+        faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} more problems."]
     return Part(
         namespace=namespace,
         rows=rows,
@@ -254,7 +254,7 @@ def _tools(
             ),
         )
     if unread:
-        faults.append("No tool is shown until the list of them can be read to its end once.")
+        faults.append("No tool is shown until the whole list has been read once.")
 
 
 def _prompts(
@@ -311,7 +311,7 @@ def _fitted(
 ) -> Definition:
     shown, dropped = fit(definition, members)
     if dropped:
-        faults.append(f"{_brief(key)} is shown without what is not valid: {', '.join(dropped)}.")
+        faults.append(f"{_brief(key)} is shown without its invalid parts: {', '.join(dropped)}.")
     return shown
 
 

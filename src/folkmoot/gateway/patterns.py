@@ -78,7 +78,7 @@ def compiled(text: str) -> Capability:
     except PatternSyntax as error:
         position = fault_at(full)
         raise PatternSyntax(
-            f"{error.message} It is wrong at character {position}.",
+            f"{error.message} The error is at character {position}.",
             **{**error.data, "position": position},
         ) from None
 
@@ -113,7 +113,7 @@ def covers_nothing(asked: Capability, namespaces: Iterable[str]) -> str | None:
     if any(asked.intersects(capability(each)) for each in there_is):
         return None
     if named is None or named[1] in here:
-        return f"{asked.source} speaks of nothing that can be asked of this hub."
+        return f"{asked.source} matches nothing that this hub offers."
     near = difflib.get_close_matches(named[1], here, 1)
     hint = f"; did you mean {near[0]}?" if near else "."
     return f"{asked.source} covers nothing yet: no backend is called {named[1]}{hint}"

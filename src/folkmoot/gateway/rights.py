@@ -213,7 +213,7 @@ class HubRights:
         except CapabilityError as error:
             # Some of it may be a deny: to leave anything out could allow what was denied.
             logger.error(  # noqa: TRY400 - there is nothing to trace
-                "someone was given more than one can hold, and may do nothing",
+                "an account has more capabilities than are allowed, so it may do nothing",
                 extra={"handle": handle, "reason": error.message},
             )
             return NO_RIGHTS

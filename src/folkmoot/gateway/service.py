@@ -55,7 +55,9 @@ class GatewayService:
         """
         request = admitted.envelope.message
         if type(request) is not Request or request.method not in ASKS:
-            raise RewriteRefused("An interceptor made something else of a request to a backend.")
+            raise RewriteRefused(
+                "An interceptor turned a request to a backend into something else."
+            )
         params = request.params if isinstance(request.params, dict) else {}
         extras: CallExtras = admitted.envelope.context.extensions.get(GATEWAY_CALL, NO_EXTRAS)
         begun = self._clock.monotonic()
@@ -145,7 +147,7 @@ class GatewayService:
         faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)
         if not faults:
             return None
-        told = f"The arguments do not fit the schema of {tool.canonical}: {'; '.join(faults)}."
+        told = f"The arguments do not match the schema of {tool.canonical}: {'; '.join(faults)}."
         return tool_error({"error": told, "code": "argument_invalid"})
 
 

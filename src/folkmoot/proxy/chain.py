@@ -204,7 +204,7 @@ async def spoken(name: str, saying: Awaitable[Verdict], message: Any) -> Verdict
     except Exception as error:  # noqa: BLE001 - told by what stops the message
         return failure(name, error)
     if isinstance(verdict, Mock) and not isinstance(message, Request):
-        return Block(BlockedByInterceptor(f"{name} answers what is no request."))
+        return Block(BlockedByInterceptor(f"{name} answered a message that is not a request."))
     return verdict
 
 

@@ -76,7 +76,7 @@ class HeldMessages:
         The answer is the message as someone edited it, or None.
         """
         if len(self._held) >= self._most:
-            raise MessageDropped(f"{self._most} messages are held already, so this one is dropped.")
+            raise MessageDropped(f"{self._most} messages are already held, so this one is dropped.")
         self._last += 1
         decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         view = seen(self._last, self._clock.now(), envelope, by, hold)

@@ -28,7 +28,7 @@ RELEASE: Final = "folkmoot/release"
 MOST_SHOWN: Final = 64 * 1024
 """Bytes of parameters that are shown to the room."""
 MOST_EARLY: Final = 64
-LATE: Final = {"code": -32000, "message": "The message is not held any more."}
+LATE: Final = {"code": -32000, "message": "The message is no longer held."}
 
 
 class DecidingRoom:

@@ -166,4 +166,4 @@ def _make(folder: Path) -> None:
         raise TapeUnwritable(f"{folder}: is not a folder.") from None
     except OSError as error:
         why = (error.strerror or "unusable").lower()
-        raise TapeUnwritable(f"{folder}: cannot be made: {why}.") from None
+        raise TapeUnwritable(f"{folder}: cannot be created: {why}.") from None

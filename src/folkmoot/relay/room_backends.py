@@ -58,7 +58,7 @@ MOST_MESSAGE: Final = 1_000
 MOST_QUESTIONS: Final = 3
 FIELDS: Final = {CALL: "name", GET: "name", READ: "uri", COMPLETE: "ref"}
 """Where the name of what is asked for stands."""
-NEEDS: Final = "takes a right of your own at the hub; a room's rights open no backend."
+NEEDS: Final = "needs your own right at the hub; rights in a room do not open a backend."
 """The end of every refusal. Everyone in the room reads it, so it tells nothing of what one has."""
 
 
@@ -209,8 +209,7 @@ def check_complete(response: Response, what: str) -> None:
     asks = list(questions.values()) if isinstance(questions, dict) else []
     told = ", ".join(shown(question_of(each)) for each in asks[:MOST_QUESTIONS])
     raise BackendFailed(
-        f"{what} wants to be told more before it goes on, and cannot ask for it in a room"
-        f"{': ' if told else ''}{told}."
+        f"{what} needs more input, and cannot ask for it in a room{(': ' if told else '')}{told}."
     )
 
 

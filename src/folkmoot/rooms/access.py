@@ -32,9 +32,9 @@ def role_in(record: RoomRecord, membership: Membership | None, visitor: Visitor)
     if membership is None:
         if STRANGERS_COME_IN[record.access]:
             return Role.MEMBER
-        raise RoomForbidden("This room is for those who were invited.")
+        raise RoomForbidden("This room is for invited people only.")
     if membership.state not in IN:
-        raise RoomForbidden("You were put out of this room.")
+        raise RoomForbidden("You were removed from this room.")
     return membership.role
 
 

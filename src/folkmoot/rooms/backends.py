@@ -35,7 +35,9 @@ def read_backends(value: Any) -> tuple[str, ...]:
             validate_namespace(namespace if type(namespace) is str else "")
         except InvalidName:
             told = repr(namespace)[:64]
-            raise ArgumentInvalid(f"backends: {told} is no namespace.", field="backends") from None
+            raise ArgumentInvalid(
+                f"backends: {told} is not a valid namespace.", field="backends"
+            ) from None
     if len({*value}) < len(value):
         raise ArgumentInvalid("backends names one twice.", field="backends")
     return tuple(sorted(value))

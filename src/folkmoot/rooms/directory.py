@@ -107,7 +107,7 @@ class Directory:
             now = await queries.membership(tx, record.id, account)
             # Put out while it was at the door.
             if now is not None and now.state == "banned":
-                raise RoomForbidden("You were put out of this room.")
+                raise RoomForbidden("You were removed from this room.")
             if await queries.handles_of(tx, (account,)):
                 await queries.put_membership(tx, joined)
 
@@ -148,7 +148,7 @@ class Directory:
         """Make a room, whose owner the visitor is."""
         account = visitor.account
         if account is None:
-            raise RoomForbidden("A guest cannot make rooms.")
+            raise RoomForbidden("Guests cannot create rooms.")
         self._quotas.check_disk()
         check_brought(self._backends, account, spec.backends)
         check_likeness(spec.backends, (account.handle,))
@@ -178,7 +178,7 @@ class Directory:
             )
             made = await queries.insert_room(tx, record)
             if made is None:
-                raise RoomNameTaken(f"There is a room called {spec.name} already.")
+                raise RoomNameTaken(f"A room called {spec.name} already exists.")
             await queries.put_membership(tx, Membership(made.id, account.id, Role.OWNER, "member"))
             await _invite(tx, made.id, grants)
             await queries_backends.put(tx, made.id, spec.backends, account.id, now)

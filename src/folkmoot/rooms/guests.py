@@ -93,7 +93,7 @@ async def do_invite(tx: Tx, guest: Guest, invitation_hash: str, now: int) -> int
     likeness, expires_at = skeleton(guest.name), now + INVITATION_SECONDS
     await queries_guests.remove_waiting(tx, guest.room_id, likeness, guest.invited_by, now)
     if await queries_guests.count_in(tx, guest.room_id, MOST_GUESTS) >= MOST_GUESTS:
-        raise TooManyOpen("The room has as many guests as it can have.")
+        raise TooManyOpen("The room cannot have more guests.")
     stored = await queries_guests.insert(
         tx,
         guest,

@@ -126,7 +126,7 @@ class LiveRoom:
 
     @property
     def name(self) -> str:
-        """What the room is called."""
+        """The room's name."""
         return self.machine.settings.name
 
     @property
@@ -354,10 +354,10 @@ class LiveRoom:
             # It was removed while this was on its way to the disk.
             return self._ended
         logger.error(
-            "a room could not store what was said; it starts anew",
+            "a room could not store a message; it is restarted",
             extra={"room": self.name, "error": error.code},
         )
-        told = RoomUnavailable("What was said could not be stored; resume and go on.")
+        told = RoomUnavailable("The message could not be stored. Reconnect and resume.")
         self.end(told)
         self._around.dropped(self)
         return told
@@ -368,7 +368,7 @@ class LiveRoom:
         if self._stopping:
             raise HubStopping("The hub is stopping; try again in a moment.")
         if principal is not None and principal.account_id in self._expelled:
-            raise RoomForbidden("You were put out of this room.")
+            raise RoomForbidden("You were removed from this room.")
 
     def perform(self, effects: Sequence[Effect | Done]) -> None:
         """Have done what the machine asks for."""

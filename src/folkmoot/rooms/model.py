@@ -100,7 +100,7 @@ class RoomView(Struct, frozen=True):
     capabilities: list[Source]
     policy: RoomPolicy
     participants: int
-    """How many are here now, backends not counted."""
+    """How many are here now, not counting backends."""
     first_seq: int
     last_seq: int
     created_at: str

@@ -202,7 +202,7 @@ class Requester:
                 raise ArgumentInvalid(f"Nobody in the room offers {tool}.", field="tool")
             case several:
                 named = ", ".join(several)
-                raise ArgumentInvalid(f"Say in to whose {tool} to call: {named}.", field="to")
+                raise ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
 
     async def _offering(self) -> list[str]:
         here = await self._rooms.participants(self._visitor, self._room)

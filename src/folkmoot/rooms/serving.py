@@ -77,7 +77,7 @@ class Serving:
         """Have a backend answer."""
         name = ask.backend.name
         if self._busy[name] >= MOST_CALLS:
-            busy = BackendBusy(f"{name} is answering {MOST_CALLS} requests of this room already.")
+            busy = BackendBusy(f"{name} already has {MOST_CALLS} open requests in this room.")
             self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
             return
         task = self._spawn(self._serve(ask))
@@ -163,7 +163,8 @@ class Serving:
             if isinstance(error, MessageError):
                 # What was done upstream is done: whoever asked is to know that it was.
                 refused = BackendFailed(
-                    f"{ask.backend.name} answered, and a room cannot carry it: {error.message}"
+                    f"{ask.backend.name} answered, but the room cannot carry the answer: "
+                    f"{error.message}"
                 )
             failed = {"id": ask.payload["id"], "error": refused.as_jsonrpc()}
             # The request may be closed by now, or the room.

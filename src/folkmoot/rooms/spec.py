@@ -132,7 +132,7 @@ def _check_members(members: Mapping[str, Any], known: Iterable[str]) -> None:
     unknown = members.keys() - {*known}
     if unknown:
         field = min(unknown)[:64]
-        raise ArgumentInvalid(f"There is no {field!r} to set.", field=field)
+        raise ArgumentInvalid(f"There is no setting {field!r}.", field=field)
 
 
 def _read_access(value: Any) -> Access:
@@ -202,7 +202,7 @@ def _read_policy(value: Any) -> dict[str, Any]:
     unknown = value.keys() - _POLICY.keys()
     if unknown:
         field = f"policy.{min(unknown)[:64]}"
-        raise ArgumentInvalid(f"There is no {field!r} to set.", field=field)
+        raise ArgumentInvalid(f"There is no setting {field!r}.", field=field)
     return {
         name: _POLICY[name].default if given is None else _read_number(name, given)
         for name, given in value.items()

@@ -85,7 +85,7 @@ class Upkeep:
         await live.save()
         # Somebody may have come meanwhile.
         if self._is_unused(live):
-            live.end(RoomUnavailable("The room was let go; it is loaded anew."))
+            live.end(RoomUnavailable("The room was unloaded; it is loaded again."))
             self._live.dropped(live)
 
     async def _keep_share(self, live: LiveRoom) -> None:
@@ -127,7 +127,7 @@ class Upkeep:
                 if self._live.get(record.id) is None and await remove_if_deserted(
                     self._store, record
                 ):
-                    logger.info("a room that nobody may come into was removed")
+                    logger.info("a room that nobody can enter was removed")
                 elif record.durable:
                     await self._look_after(record)
             if len(rooms) < ROOMS_AT_ONCE:

@@ -17,7 +17,7 @@ from folkmoot.rooms.options import RoomOptions
 
 
 def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
-    """The policy that holds, the hub's part in it included."""
+    """The effective policy, including the hub's defaults."""
     asked = record.policy
     return msgspec.structs.replace(
         asked,

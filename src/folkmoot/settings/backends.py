@@ -48,23 +48,23 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     namespace: Annotated[
         NamespaceName,
         Meta(
-            description="What stands before its tools' names here. Needed where the key of the "
-            "table is no namespace; otherwise the key is it."
+            description="The prefix of its tools' names. Defaults to the key of the table; "
+            "required if that is not a valid namespace."
         ),
     ]
     command: Annotated[
         tuple[Argument, ...],
         Meta(
             max_length=256,
-            description="The program to start and its arguments; it is spoken with on standard "
-            "input and output.",
+            description="The program to start and its arguments; the hub talks to it on "
+            "standard input and output.",
         ),
     ] = ()
     url: Annotated[
         ServerUrl,
         Meta(
-            description="The address of a server that runs already. What it wants to be shown goes "
-            "into `headers`, by reference."
+            description="The address of a running server. Put credentials into `headers`, by "
+            "reference."
         ),
     ] = ""
     cwd: Annotated[
@@ -96,7 +96,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = ()
     writable_folders: Annotated[
         tuple[FolderPath, ...],
-        Meta(max_length=64, description="Folders that the sandbox shows and may be written there."),
+        Meta(max_length=64, description="Folders that the sandbox shows and that it may write to."),
     ] = ()
     network: Annotated[
         bool, Meta(description="Whether the sandbox has the network of the machine, or none.")
@@ -105,8 +105,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         dict[str, Value],
         Meta(
             max_length=256,
-            description="Variables of the command's environment, besides a few harmless ones of "
-            "the hub's.",
+            description="Environment variables of the command, in addition to a few harmless "
+            "ones of the hub.",
         ),
     ] = field(default_factory=dict)
     headers: Annotated[
@@ -116,8 +116,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     transport: Annotated[
         Transport,
         Meta(
-            description="What the server at `url` speaks: Streamable HTTP, or the older HTTP+SSE; "
-            "auto finds out."
+            description="The transport of the server at `url`: Streamable HTTP, or the older "
+            "HTTP+SSE; auto detects it."
         ),
     ] = "auto"
     tools: Annotated[
@@ -125,7 +125,7 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Meta(
             max_length=1000,
             description="The tools that are shown, by their names here or at the server; `*` "
-            "stands for any run of characters. Empty shows all.",
+            "matches any characters. Empty shows all.",
         ),
     ] = ()
     call_seconds: Annotated[
@@ -136,7 +136,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Meta(
             ge=0.1,
             le=600,
-            description="How long the server may take to start, or to be reached, and to greet.",
+            description="How long the server may take to start or connect, and to complete the "
+            "handshake.",
         ),
     ] = 15.0
     connections: Annotated[
@@ -144,8 +145,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Meta(
             ge=1,
             le=64,
-            description="How many processes or sessions share the calls; more than one helps with "
-            "a server that answers one call after the other.",
+            description="How many processes or sessions share the calls; more than one helps "
+            "with a server that answers one call at a time.",
         ),
     ] = 1
     most_calls: Annotated[
@@ -153,8 +154,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Meta(
             ge=1,
             le=4096,
-            description="Calls in flight at once on all connections; one more is refused with "
-            "`backend_busy`. One person can have all but an eighth of them.",
+            description="Calls in flight on all connections; further ones are refused with "
+            "`backend_busy`. One person may use at most seven eighths of them.",
         ),
     ] = 64
     per_user: Annotated[
@@ -171,19 +172,20 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     trusted: Annotated[
         bool,
         Meta(
-            description="Whether its tools may change, and new ones be listed, without anyone "
-            "accepting that; otherwise they are held back until an operator did."
+            description="Whether changed and new tools are listed without review; otherwise "
+            "they are held back until an operator accepts them."
         ),
     ] = False
     new_tools: Annotated[
         Literal["default", "hold", "list"],
         Meta(
-            description="What becomes of tools that it adds later: held back until an operator "
-            "accepts them, or listed; `default` is what `gateway.new_tools` says."
+            description="What happens to tools that it adds later: held back until an operator "
+            "accepts them, or listed; `default` follows `gateway.new_tools`."
         ),
     ] = "default"
     enabled: Annotated[
-        bool, Meta(description="Whether it is used; false keeps the table and leaves it off.")
+        bool,
+        Meta(description="Whether it is used; false keeps the table but disables the backend."),
     ] = True
 
     def __repr__(self) -> str:

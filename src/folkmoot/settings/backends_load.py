@@ -44,7 +44,7 @@ OWN_HEADERS = frozenset(
 """Headers that the hub writes itself, besides all that begin with `mcp-`."""
 
 MISTAKEN = {
-    "args": "put them into command, behind the program",
+    "args": "put them into command, after the program",
     "type": "its name here is transport",
     "disabled": "write enabled = false",
     "environment": "its name here is env",
@@ -105,7 +105,7 @@ def read_command(key: str, value: object, place: Place) -> tuple[str, ...]:
         raise BadValue(f"{place.name(key)} must be a list: write it as {as_list(value)}")
     command: tuple[str, ...] = read_plain(key, value, place)
     if not command or not command[0].strip():
-        raise BadValue(f"{place.name(key)} must begin with the program to start")
+        raise BadValue(f"{place.name(key)} must start with the program to run")
     return command
 
 
@@ -143,7 +143,7 @@ def read_environment(key: str, value: object, place: Place) -> dict[str, Value]:
 def variable_fault(name: str, text: str | None) -> str | None:
     """What is wrong with a variable, if anything is."""
     if not VARIABLE.fullmatch(name):
-        return "is no name of a variable"
+        return "is not a valid variable name"
     return "must not hold a null character" if text is not None and "\0" in text else None
 
 
@@ -151,16 +151,16 @@ def read_headers(key: str, value: object, place: Place) -> dict[str, Value]:
     """Headers for a server."""
     headers = read_values(key, value, place, header_fault)
     if len({name.lower() for name in headers}) < len(headers):
-        raise BadValue(f"{place.name(key)} has one header twice; capitals make no difference")
+        raise BadValue(f"{place.name(key)} has one header twice (case is ignored)")
     return headers
 
 
 def header_fault(name: str, text: str | None) -> str | None:
     """What is wrong with a header, if anything is."""
     if not HEADER.fullmatch(name):
-        return "is no name of a header"
+        return "is not a valid header name"
     if name.lower() in OWN_HEADERS or name.lower().startswith("mcp-"):
-        return "is a header that the hub writes itself"
+        return "is a header that the hub sets itself"
     return "cannot be sent in a header" if text is not None and UNSENDABLE.search(text) else None
 
 
@@ -228,13 +228,13 @@ def check_together(table: Mapping[str, Any], place: Place) -> None:
     if not given:
         place.refuse((), f"{place.label} needs command or url")
     elif len(given) == 2:
-        place.refuse((), f"{place.label} has both command and url; it can be reached one way only")
+        place.refuse((), f"{place.label} has both command and url; give only one")
     for name, needed in MISPLACED.items():
         if name in table and given and needed not in given:
-            place.refuse((name,), f"{place.name(name)} goes with {needed} alone")
+            place.refuse((name,), f"{place.name(name)} can only be used with {needed}")
     for name in ("folders", "writable_folders", "network"):
         if name in table and table.get("sandbox", "none") == "none":
-            place.refuse((name,), f"{place.name(name)} goes with sandbox alone")
+            place.refuse((name,), f"{place.name(name)} can only be used with sandbox")
 
 
 def namespace_of(name: str, table: Mapping[str, Any], place: Place) -> str | None:
@@ -251,7 +251,7 @@ def namespace_of(name: str, table: Mapping[str, Any], place: Place) -> str | Non
         if "namespace" not in table:
             hint = proposed(given) or error.nearest
             told = f'namespace = "{hint}"' if hint else "a namespace"
-            place.refuse((), f"{place.label}: {shown(name)} is no namespace; add {told}")
+            place.refuse((), f"{place.label}: {shown(name)} is not a valid namespace; add {told}")
         return None
     if given in RESERVED_NAMES:
         key = ("namespace",) if "namespace" in table else ()
@@ -276,12 +276,12 @@ def note_secrets(values: Mapping[str, Any], place: Place) -> None:
                 place.note(
                     (key, name),
                     # Not "NAME: …", which a log would take for a secret itself.
-                    f"the secret of {place.name(key, name)} stands in the file; refer to it "
+                    f"the secret of {place.name(key, name)} is in the file; refer to it "
                     'instead, with { env = "VARIABLE" } or { file = "PATH" }',
                 )
     if has_open_secret(values.get("command", ())):
         place.note(
             ("command",),
-            f"a secret of {place.name('command')} stands in the file, and everyone on the machine "
-            "can see a program's arguments; pass it in env",
+            f"a secret of {place.name('command')} is in the file, and everyone on the "
+            "machine can see a program's arguments; pass it in env",
         )

@@ -18,9 +18,9 @@ class GatewaySettings(Section, frozen=True, kw_only=True):
         tuple[FilePaths, ...],
         Meta(
             max_length=32,
-            description="Files in the form MCP clients keep, with `mcpServers` or `servers` in "
-            "them, whose servers stand behind the hub too. A relative path is taken from the "
-            "settings file.",
+            description="Files in the format of MCP clients, with `mcpServers` or `servers` in "
+            "them, whose servers are added as backends. A relative path is "
+            "relative to the settings file.",
         ),
     ] = ()
     page_size: Annotated[
@@ -28,21 +28,22 @@ class GatewaySettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=10,
             le=10_000,
-            description="How many tools, resources or prompts one page of a list holds. Some "
-            "clients read the first page alone.",
+            description="How many tools, resources or prompts are on one page of a list. Some "
+            "clients read only the first page.",
         ),
     ] = 1000
     audit_arguments: Annotated[
         Literal["hash", "record", "none"],
         Meta(
-            description="What the audit log holds of a call's arguments: a hash, by which equal "
-            "ones are known again; the arguments themselves; or nothing."
+            description="What the audit log records of a call's arguments: a hash, which is "
+            "the same for equal arguments; the arguments themselves; or nothing."
         ),
     ] = "hash"
     new_tools: Annotated[
         NewTools,
         Meta(
-            description="What becomes of tools that a server adds after its first inventory: held "
-            "back until an operator accepts them, or listed. A trusted server's are listed."
+            description="What happens to tools that a server adds after its first listing: "
+            "held back until an operator accepts them, or listed. Those of a "
+            "trusted server are listed."
         ),
     ] = "hold"

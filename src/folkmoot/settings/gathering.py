@@ -45,7 +45,7 @@ class Gathering(Struct, kw_only=True):
                 continue
             where = self.origins[f"backends.{other.name}"]
             word = shown(getattr(spec, same))[1:-1]
-            place.refuse((), f"the {same} {word} is taken by the backend at {where}")
+            place.refuse((), f"the {same} {word} is already used by the backend at {where}")
             return
         self.backends[spec.namespace] = spec
 

@@ -41,7 +41,7 @@ def read_members(name: str, members: object, place: Place) -> Iterator[str]:
     for member in members:
         handle = parse_handle(member) if isinstance(member, str) else None
         if handle is None:
-            place.refuse((name,), f"{place.name(name)}: {shown(member)} is no handle")
+            place.refuse((name,), f"{place.name(name)}: {shown(member)} is not a valid handle")
         else:
             yield handle
 
@@ -51,7 +51,8 @@ def refuse_nesting(name: str, members: object, place: Place) -> None:
     for member in members if isinstance(members, list) else ():
         if isinstance(member, str) and member[:1] == "@" and member[1:] in place.gathering.groups:
             place.refuse(
-                (name,), f"{place.name(name)}: {member} is a group; a group holds handles alone"
+                (name,),
+                f"{place.name(name)}: {member} is a group; a group can only contain handles",
             )
 
 
@@ -64,7 +65,7 @@ def read_grants(table: object, place: Place) -> None:
         if who is None:
             continue
         if who in gathering.grants:
-            place.refuse((name,), f"{place.name(name)}: {who} has an entry already")
+            place.refuse((name,), f"{place.name(name)}: {who} already has an entry")
         gathering.grants[who] = patterns
         gathering.origins[f"{place.path}.{who}"] = place.where(name)[0]
 

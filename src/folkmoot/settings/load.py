@@ -45,8 +45,8 @@ __all__ = ["CONFIG_NAME", "OTHER_VARIABLES", "Loaded", "load"]
 PREFIX = "FOLKMOOT_"
 OTHER_VARIABLES = {
     "FOLKMOOT_CONFIG": "The settings file, when `--config` does not name one.",
-    "FOLKMOOT_CREDENTIALS": "The file in which the command line keeps the accounts you use.",
-    "FOLKMOOT_INVITATION": "The invitation with which `folkmoot room join --invitation` comes in.",
+    "FOLKMOOT_CREDENTIALS": "The file in which the command line saves your accounts.",
+    "FOLKMOOT_INVITATION": "The invitation that `folkmoot room join --invitation` uses.",
     "FOLKMOOT_PASSPHRASE": "The passphrase of `folkmoot bridge key export` and `import`.",
     "FOLKMOOT_DEBUG": "When set to anything, an unexpected error shows its traceback.",
     "FOLKMOOT_TEST_PROFILE": "How deep the project's own tests search; a hub ignores it.",

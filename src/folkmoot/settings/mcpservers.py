@@ -85,13 +85,13 @@ def take_servers(
             Path(file).absolute().parent,
         )
         if server.name in described:
-            place.note((), f"{place.label} is left out: the settings have a backend of that name")
+            place.note((), f"{place.label} was skipped: the settings have a backend of that name")
             continue
         if server.left_out or server.wrong:
             if server.wrong:
                 place.refuse((), f"{place.label}{server.wrong}")
             else:
-                place.note((), f"{place.label} is left out: {server.left_out}")
+                place.note((), f"{place.label} was skipped: {server.left_out}")
             continue
         if server.ignored:
             verb = "means" if len(server.ignored) == 1 else "mean"
@@ -223,7 +223,7 @@ def namespace_for(name: str) -> str:
         namespace = namespace_from_slug(name)
     except InvalidName as error:
         if error.nearest is None:
-            raise LeftOut(f"no namespace can be made of {shown(name)}") from None
+            raise LeftOut(f"{shown(name)} cannot be turned into a namespace") from None
         namespace = error.nearest
     if namespace in RESERVED_NAMES:
         raise LeftOut(f"the namespace {namespace} is reserved")
@@ -281,5 +281,5 @@ def variable(inside: str) -> tuple[str, str | None]:
     """The variable a reference names, and what stands for it where it is not set."""
     found = VARIABLE.fullmatch(inside)
     if found is None or found[1] in CLIENTS_OWN:
-        raise LeftOut(f"a hub knows nothing of {shown('${' + inside + '}')[1:-1]}")
+        raise LeftOut(f"a hub does not support {shown('${' + inside + '}')[1:-1]}")
     return found[1], found[2]

@@ -41,8 +41,8 @@ class LogSettings(Section, frozen=True, kw_only=True):
     requests: Annotated[
         Literal["all", "failed", "none"],
         Meta(
-            description="Which HTTP requests have a line in the log; failed are those answered 400 "
-            "or above. The metrics count every one."
+            description="Which HTTP requests are logged; failed means those answered with 400 "
+            "or above. The metrics count all of them."
         ),
     ] = "failed"
 
@@ -54,25 +54,25 @@ class HttpSettings(Section, frozen=True, kw_only=True):
         tuple[HostPattern, ...],
         Meta(
             max_length=100,
-            description="Further host names a request may be addressed to, besides the loopback "
-            "names, the host the hub listens on and that of `public_url`; `*.example.org` stands "
-            "for every name below it.",
+            description="Additional host names that requests may use, besides the loopback "
+            "names, the host the hub listens on and that of `public_url`; "
+            "`*.example.org` matches all its subdomains.",
         ),
     ] = ()
     allowed_origins: Annotated[
         tuple[Origin, ...],
         Meta(
             max_length=100,
-            description="Further origins whose web pages may use the hub, besides those of its own "
-            "hosts; their browsers are told so (CORS).",
+            description="Additional origins whose web pages may use the hub, besides those of "
+            "its own hosts (CORS).",
         ),
     ] = ()
     trusted_proxies: Annotated[
         tuple[Network, ...],
         Meta(
             max_length=100,
-            description="Proxies whose `X-Forwarded-For` is believed; from anyone else the address "
-            "of the connection counts.",
+            description="Proxies whose `X-Forwarded-For` is trusted; for all others the "
+            "address of the connection is used.",
         ),
     ] = ()
     shutdown_seconds: Annotated[
@@ -89,9 +89,9 @@ class HttpSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Connections served at the same time, each open WebSocket included; "
-            "further ones are answered 503. A tenth is kept for those who are signed in, and "
-            "`/health` is always answered.",
+            description="Connections at the same time, open WebSockets included; further ones "
+            "get 503. A tenth is reserved for signed-in clients, and `/health` is "
+            "always answered.",
         ),
     ] = 1000
     max_connections_per_address: Annotated[
@@ -126,8 +126,8 @@ class HttpSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1024,
             le=1_073_741_824,
-            description="The same for a request without a valid token. A hub that records takes "
-            "16 KiB at most.",
+            description="The same for a request without a valid token. A hub that records "
+            "accepts at most 16 KiB.",
         ),
     ] = 65_536
     max_body_values: Annotated[
@@ -166,8 +166,8 @@ class TlsSettings(Section, frozen=True, kw_only=True):
     certificate: Annotated[
         FilePath,
         Meta(
-            description="The certificate in PEM form, with those that lead to its authority after "
-            "it; read at the start. Empty serves without TLS."
+            description="The certificate in PEM form, followed by the intermediate "
+            "certificates; read at the start. Empty serves without TLS."
         ),
     ] = ""
     key: Annotated[
@@ -204,8 +204,8 @@ class McpSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Sessions of the handshake era that may be open from one address without "
-            "an account; further ones are answered 429.",
+            description="Sessions of the handshake era that may be open from one address "
+            "without an account; further ones get 429.",
         ),
     ] = 200
     max_session_bytes: Annotated[
@@ -214,8 +214,9 @@ class McpSettings(Section, frozen=True, kw_only=True):
             ge=1_048_576,
             le=1_099_511_627_776,
             description="Memory that all sessions of the handshake era may take, by a careful "
-            "estimate; an eighth of it is for sessions without an account. Beyond, the session "
-            "without an account that was unused for longest is closed for a new one.",
+            "estimate; an eighth of it is for sessions without an account. When it "
+            "is full, the least recently used session without an account is closed "
+            "for a new one.",
         ),
     ] = 268_435_456
     session_idle_seconds: Annotated[
@@ -232,8 +233,8 @@ class McpSettings(Section, frozen=True, kw_only=True):
     conformance_fixtures: Annotated[
         bool,
         Meta(
-            description="Whether the tools, prompts and resources that the official conformance "
-            "suite calls stand beside the hub's own; for tests alone."
+            description="Whether the tools, prompts and resources of the official conformance "
+            "suite are added to the hub's own; for tests only."
         ),
     ] = False
 
@@ -273,7 +274,7 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Wrong recovery codes from one address in an hour, for whatever handles.",
+            description="Wrong recovery codes from one address in an hour, for any handles.",
         ),
     ] = 20
     recover_handle_per_day: Annotated[
@@ -281,8 +282,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Wrong recovery codes for one handle in a day, from wherever; further "
-            "attempts take two seconds each, and are never refused.",
+            description="Wrong recovery codes for one handle in a day, from any address; "
+            "further attempts take two seconds each, and are never refused.",
         ),
     ] = 1_000
     missed_handles_per_hour: Annotated[
@@ -290,8 +291,7 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Handles one user may name in an hour that are nobody's, or whose owner "
-            "cannot be reached.",
+            description="Unknown or unreachable handles one user may try in an hour.",
         ),
     ] = 100
     send_per_minute: Annotated[
@@ -336,8 +336,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Messages of any kind, chat included, that one participant may send to a "
-            "room in a second for long; ten seconds' worth may come at once.",
+            description="Messages of any kind, including chat, that one participant may send "
+            "to a room per second on average; a burst may have ten seconds' worth.",
         ),
     ] = 20
     room_bytes_per_second: Annotated[
@@ -345,8 +345,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1024,
             le=1_073_741_824,
-            description="Bytes of messages that one participant may send to a room in a second for "
-            "long; ten seconds' worth may come at once.",
+            description="Bytes of messages that one participant may send to a room per second "
+            "on average; a burst may have ten seconds' worth.",
         ),
     ] = 1_048_576
     answers_per_second: Annotated[
@@ -354,9 +354,9 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Answers to requests and messages of progress that one participant may "
-            "send to a room in a second for long; ten seconds' worth may come at once. They do not "
-            "count towards `room_messages_per_second`.",
+            description="Answers to requests and progress messages that one participant may "
+            "send to a room per second on average; a burst may have ten seconds' "
+            "worth. They do not count towards `room_messages_per_second`.",
         ),
     ] = 100
     answer_bytes_per_second: Annotated[
@@ -364,8 +364,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1024,
             le=1_073_741_824,
-            description="Bytes of answers and progress that one participant may send to a room in "
-            "a second for long; ten seconds' worth may come at once.",
+            description="Bytes of answers and progress that one participant may send to a room "
+            "per second on average; a burst may have ten seconds' worth.",
         ),
     ] = 4_194_304
     guest_per_hour: Annotated[
@@ -373,7 +373,7 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Wrong invitations of guests that one address may show in an hour.",
+            description="Invalid guest invitations that one address may try in an hour.",
         ),
     ] = 20
 
@@ -408,8 +408,9 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     synchronous: Annotated[
         Literal["full", "normal"],
         Meta(
-            description="full: what was answered survives a power cut; normal: the last moments "
-            "before a power cut may be lost, never the database."
+            description="full: everything that was acknowledged survives a power cut; normal: "
+            "the last moments before a power cut may be lost, but never the "
+            "database."
         ),
     ] = "full"
     readers: Annotated[
@@ -420,7 +421,7 @@ class StoreSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Writes that may wait for their commit; beyond it a write is refused with "
+            description="Writes that may wait for their commit; further ones are refused with "
             "`store_overloaded`.",
         ),
     ] = 10_000
@@ -467,9 +468,10 @@ class TelemetrySettings(Section, frozen=True, kw_only=True):
     access: Annotated[
         Literal["operators", "everyone"],
         Meta(
-            description="Who may read `/metrics` and the details of `/health/ready`: operators "
-            "show the token, or ask on this machine while the hub has neither `public_url` nor "
-            "`http.trusted_proxies`; everyone is whoever reaches the hub."
+            description="Who may read `/metrics` and the details of `/health/ready`. "
+            "operators: with the token, or on this machine while the hub has "
+            "neither `public_url` nor `http.trusted_proxies`. everyone: anyone who "
+            "can reach the hub."
         ),
     ] = "operators"
     token: Annotated[
@@ -506,46 +508,47 @@ class Settings(Section, frozen=True, kw_only=True):
     host: Annotated[
         Host,
         Meta(
-            description="The address the hub listens on. 127.0.0.1 is this machine alone; 0.0.0.0 "
-            "or :: is every network it is on."
+            description="The address the hub listens on. 127.0.0.1 is only this machine; "
+            "0.0.0.0 or :: is all network interfaces."
         ),
     ] = "127.0.0.1"
     port: Annotated[
-        int, Meta(ge=0, le=65535, description="The port the hub listens on; 0 takes any free one.")
+        int, Meta(ge=0, le=65535, description="The port the hub listens on; 0 chooses a free one.")
     ] = 8420
     data: Annotated[
         FolderPath,
         Meta(
-            description="The data folder: database, key file and control socket. Made at the first "
-            "start; a relative path is taken from the working directory."
+            description="The data folder: database, key file and control socket. Created at "
+            "the first start; a relative path is relative to the working directory."
         ),
     ] = "./.folkmoot"
     public_url: Annotated[
         HttpUrl,
-        Meta(description="What clients reach the hub at, when it is behind a proxy."),
+        Meta(description="The address at which clients reach the hub, when it is behind a proxy."),
     ] = ""
     master_key: Annotated[
         str,
         Meta(
             max_length=1024,
             description="The key that protects what is stored. When empty, the key file in the "
-            "data folder is used, and made at the first start.",
+            "data folder is used, and created at the first start.",
             extra={"secret": True},
         ),
     ] = ""
     registration: Annotated[
         Literal["auto", "open", "invite", "closed"],
         Meta(
-            description="Who may register: open is everyone, invite is whoever was invited, closed "
-            "is nobody but those for whom the operator made an invite; auto is open while the hub "
-            "listens on this machine alone and has no `public_url`, and invite otherwise."
+            description="Who may register. open: everyone. invite: people with an invite. "
+            "closed: only people with an invite from the operator. auto: open "
+            "while the hub listens only on this machine and has no `public_url`, "
+            "otherwise invite."
         ),
     ] = "auto"
     rate_limits: Annotated[
         Literal["on", "off"],
         Meta(
-            description="Whether the limits of `[rates]` hold, and `limits.frames_per_second`; off "
-            "is for tests and private networks."
+            description="Whether the limits of `[rates]` and `limits.frames_per_second` apply; "
+            "off is for tests and private networks."
         ),
     ] = "on"
     log: LogSettings = field(default_factory=LogSettings)

@@ -21,8 +21,8 @@ def refusal(path: Path, found: os.stat_result, *, owned: bool = True) -> str | N
         return None
     if owned and found.st_uid not in (ROOT, os.geteuid()):
         return (
-            f"belongs to {user(found.st_uid)}, who could have the hub run anything; "
-            f"run: chown {os.geteuid()} {shlex.quote(str(path))}, or run the hub as that user"
+            f"belongs to {user(found.st_uid)}, who could make the hub run any program; run: "
+            f"chown {os.geteuid()} {shlex.quote(str(path))}, or run the hub as that user"
         )
     if written_by_others(found) and not read_only(path):
         return f"can be written by others; run: chmod go-w {shlex.quote(str(path))}"

@@ -16,14 +16,14 @@ class RecordSettings(Section, frozen=True, kw_only=True):
         OptionalFolder,
         Meta(
             description="Where tapes are written; nothing is recorded while it is empty. A "
-            "relative path is taken from the working directory."
+            "relative path is relative to the working directory."
         ),
     ] = ""
     best_effort: Annotated[
         bool,
         Meta(
-            description="Whether the hub goes on when a tape cannot be written; otherwise `/mcp` "
-            "answers with 503 until it is restarted."
+            description="Whether the hub keeps serving when a tape cannot be written; "
+            "otherwise `/mcp` answers with 503 until it is restarted."
         ),
     ] = False
     compress: Annotated[
@@ -35,15 +35,15 @@ class RecordSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=65_536,
             le=1_099_511_627_776,
-            description="How long a tape may become, in bytes, before the next one is begun.",
+            description="The size in bytes at which the next tape is started.",
         ),
     ] = 268_435_456
     redact: Annotated[
         tuple[Annotated[str, Meta(max_length=256)], ...],
         Meta(
             max_length=256,
-            description="Paths that are kept off tapes besides secrets and mail, such as "
-            '"$.params.arguments.ssn".',
+            description="Paths that are redacted on tapes in addition to secrets and mail, "
+            'such as "$.params.arguments.ssn".',
         ),
     ] = ()
 
@@ -54,8 +54,8 @@ class InterceptorSettings(Section, frozen=True, kw_only=True):
     rules: Annotated[
         FilePath,
         Meta(
-            description="A file of rules. It is read again when it changes; one that cannot be "
-            "used changes nothing, and the log says why."
+            description="A file of rules. It is reloaded when it changes; an invalid file "
+            "changes nothing, and the log says why."
         ),
     ] = ""
     plugins: Annotated[
@@ -63,6 +63,7 @@ class InterceptorSettings(Section, frozen=True, kw_only=True):
         Meta(
             max_length=32,
             description="Interceptors written in Python, by the names of their entry points in "
-            "`folkmoot.interceptors`, in the order they see messages, after the rules.",
+            "`folkmoot.interceptors`, in the order in which they are applied, "
+            "after the rules.",
         ),
     ] = ()

@@ -30,37 +30,37 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
     room_bytes_per_account: Annotated[
         Bytes,
         Meta(
-            description="Bytes that one account has stored in all rooms, and bytes that are stored "
-            "in all rooms it made, by whomever.",
+            description="Bytes that one account has stored in all rooms, and bytes stored by "
+            "anyone in all rooms it created.",
         ),
     ] = 2 * GIB
     room_bytes: Annotated[
         Bytes,
         Meta(
-            description="Bytes that the history of one room takes; beyond it, those who have most "
-            "of it lose their oldest messages.",
+            description="Bytes that the history of one room may take; beyond it, the oldest "
+            "messages of those who stored most are removed.",
         ),
     ] = 256 * MIB
     all_rooms_bytes: Annotated[Bytes, Meta(description="Bytes of all rooms of the hub.")] = 64 * GIB
     memory_room_bytes: Annotated[
         Bytes,
         Meta(
-            description="Bytes that the history of one room in memory takes; beyond it, those who "
-            "have most of it lose their oldest messages.",
+            description="Bytes that the history of one room in memory may take; beyond it, the "
+            "oldest messages of those who stored most are removed.",
         ),
     ] = 4 * MIB
     memory_bytes_per_account: Annotated[
         Bytes,
         Meta(
-            description="Bytes that all rooms in memory take that one account made; beyond it, the "
-            "largest of them is trimmed.",
+            description="Bytes that all in-memory rooms of one account may take; beyond it, "
+            "the largest of them is trimmed.",
         ),
     ] = 8 * MIB
     memory_bytes: Annotated[
         Bytes,
         Meta(
-            description="Bytes that all rooms in memory take; beyond it, the largest room of the "
-            "account with most is trimmed.",
+            description="Bytes that all in-memory rooms may take; beyond it, the largest room "
+            "of the account that uses most is trimmed.",
         ),
     ] = 256 * MIB
     invites_per_account: Annotated[
@@ -70,15 +70,15 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
     guests_per_account: Annotated[
         Count,
         Meta(
-            description="Guests that one account has invited into rooms, with those who did not "
-            "come yet."
+            description="Guests that one account has invited into rooms, including those who "
+            "have not come yet."
         ),
     ] = 1_000
     sessions_per_account: Annotated[
         Count,
         Meta(
-            description="Sessions of the handshake era that one account has open; a further one "
-            "ends the one that was not used for longest. Never more than a tenth of "
+            description="Sessions of the handshake era that one account may have open; a "
+            "further one ends the least recently used. Never more than a tenth of "
             "`mcp.max_sessions`.",
         ),
     ] = 200

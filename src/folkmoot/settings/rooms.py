@@ -17,8 +17,8 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1024,
             le=16_777_216,
-            description="The largest message a room takes, in bytes; a WebSocket that sends a "
-            "larger one is closed with 1009.",
+            description="The largest message a room accepts, in bytes; a WebSocket that sends "
+            "a larger one is closed with 1009.",
         ),
     ] = 1_048_576
     nesting: Annotated[
@@ -26,7 +26,7 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=8,
             le=256,
-            description="How deep objects and lists may lie in one another in a message.",
+            description="How deep objects and lists may be nested in a message.",
         ),
     ] = 64
     unfinished_bytes: Annotated[
@@ -34,9 +34,9 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=65_536,
             le=1_099_511_627_776,
-            description="Bytes of large messages that have come in part, over all WebSockets; "
-            "beyond it, and beyond two of the largest, the WebSocket whose message was begun first "
-            "is closed with 4008.",
+            description="Bytes of partly received messages on all WebSockets; beyond it (and "
+            "beyond two of the largest messages), the WebSocket with the oldest "
+            "one is closed with 4008.",
         ),
     ] = 8_388_608
     unsent_bytes: Annotated[
@@ -44,7 +44,7 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=65_536,
             le=1_073_741_824,
-            description="How many bytes may wait for a client that does not read them; with more "
+            description="How many bytes may wait for a client that does not read; with more, "
             "its WebSocket is closed with 4008.",
         ),
     ] = 4_194_304
@@ -53,8 +53,8 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=16,
             le=1_000_000,
-            description="How many messages may wait for a client that does not read them; with "
-            "more its WebSocket is closed with 4008.",
+            description="How many messages may wait for a client that does not read; with "
+            "more, its WebSocket is closed with 4008.",
         ),
     ] = 10_000
     ping_seconds: Annotated[
@@ -62,7 +62,7 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0.1,
             le=3600,
-            description="How long a WebSocket is left alone before the hub pings it.",
+            description="How long a WebSocket may be idle before the hub pings it.",
         ),
     ] = 20.0
     pong_seconds: Annotated[
@@ -70,7 +70,7 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0.1,
             le=3600,
-            description="How soon something must come back then; otherwise the WebSocket is "
+            description="How soon the client must answer the ping; otherwise the WebSocket is "
             "closed with 4408.",
         ),
     ] = 20.0
@@ -79,8 +79,9 @@ class LimitSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="How many messages a second one WebSocket may send for long; five "
-            "seconds' worth may come at once. One that sends more is closed with 4029.",
+            description="How many messages per second one WebSocket may send on average; a "
+            "burst may have five seconds' worth. One that sends more is closed "
+            "with 4029.",
         ),
     ] = 200
 
@@ -93,7 +94,7 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=100,
             le=1_000_000_000,
-            description="Messages kept of one room; the oldest beyond it are removed. A room's own "
+            description="Messages kept of one room; older ones are removed. A room's own "
             "policy may keep fewer.",
         ),
     ] = 100_000
@@ -102,8 +103,8 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=36_500,
-            description="Days after which a message of a room is removed; 0 keeps them for ever. A "
-            "room's own policy may keep them for less time.",
+            description="Days after which a message of a room is removed; 0 keeps them "
+            "forever. A room's own policy may keep them for less time.",
         ),
     ] = 0
     memory_messages: Annotated[
@@ -111,7 +112,7 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="Messages kept, in memory alone, of a room that is not durable.",
+            description="Messages kept in memory of a room that is not durable.",
         ),
     ] = 10_000
     max_rooms_each: Annotated[
@@ -122,7 +123,7 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=86_400,
-            description="How long someone who came in by a tool, and has no WebSocket, counts as "
+            description="How long someone who joined by a tool, without a WebSocket, counts as "
             "present after their last call.",
         ),
     ] = 600.0
@@ -132,7 +133,7 @@ class RoomSettings(Section, frozen=True, kw_only=True):
             ge=0.1,
             le=86_400,
             description="How long a request in a room waits for its answer, unless the room's "
-            "policy says otherwise.",
+            "policy sets its own time.",
         ),
     ] = 300.0
     progress_seconds: Annotated[
@@ -150,7 +151,8 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0.1,
             le=31_536_000,
-            description="How long a proposal stays open, unless the room's policy says otherwise.",
+            description="How long a proposal stays open, unless the room's policy sets its own "
+            "time.",
         ),
     ] = 3600.0
     return_seconds: Annotated[
@@ -171,7 +173,7 @@ class KindSettings(Section, frozen=True, kw_only=True):
     accept_old_spellings: Annotated[
         bool,
         Meta(
-            description="Whether messages may have the kinds of the protocol's first form, such as "
-            "`mcp/request:tools/call`; they are read as the kinds that took their place."
+            description="Whether messages may use the older spellings of kinds, such as "
+            "`mcp/request:tools/call`; they are read as the present ones."
         ),
     ] = False

@@ -185,7 +185,7 @@ def syntax_problem(name: str, text: str, message: str) -> str:
         return f"{name}: a number has too many digits"
     words = message[: position.start()]
     if twice := TWICE.fullmatch(words):
-        words = f"the table [{'.'.join(NAMED.findall(twice[1]))}] is there already"
+        words = f"the table [{'.'.join(NAMED.findall(twice[1]))}] already exists"
     words = words[0].lower() + words[1:]
     if position[1] is None:
         return f"{name}:{max(1, len(text.splitlines()))}: {words} (at the end of the file)"

@@ -44,7 +44,7 @@ def clean_once(connection: apsw.Connection, path: Path) -> None:
         return
     size = path.stat().st_size
     if shutil.disk_usage(path.parent).free < 2 * size:
-        LOG.warning(LATER, f"To clean it, make {2 * size:,} bytes of room on the disk and restart.")
+        LOG.warning(LATER, f"To clean it, free {2 * size:,} bytes on the disk and restart.")
         return
     LOG.info("rewriting the database without what was deleted", extra={"bytes": size})
     try:

@@ -88,9 +88,7 @@ def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
     path = connection.filename
     if not has_table(connection, "schema_migrations"):
         if not is_empty(connection):
-            raise DatabaseCorrupt(
-                f"{path}: is not a database of Folkmoot's; it holds other tables."
-            )
+            raise DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
         return 0
     version = schema_version(connection)
     if version > len(known):
@@ -103,8 +101,8 @@ def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
         migration = known[number - 1]
         if migration.sha256 != digest:
             raise MigrationEdited(
-                f"{path}: was made with another {migration.file} than this program's; "
-                "a migration that was applied may not be edited."
+                f"{path}: was created with a different {migration.file} than this program's; an "
+                "applied migration must not be edited."
             )
     return version
 

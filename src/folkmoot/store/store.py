@@ -172,7 +172,7 @@ class SqliteStore:
         if self._writer.damage is not None:
             self._note_damage(self._writer.damage)
         if self._damaged:
-            raise DatabaseDamaged(f"{self.path}: is damaged, and is not written to.")
+            raise DatabaseDamaged(f"{self.path}: is damaged, so nothing is written to it.")
 
     def _note_damage(self, error: StoreError) -> None:
         """Stop writing, from now until the hub is started again."""

@@ -28,7 +28,7 @@ def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
         raise BackupFailed(f"{target}: is a folder. Give the name of a file.")
     for own in own_files(source):
         if is_same(own, target):
-            raise BackupFailed(f"{target}: is a file of the data folder's own ({own.name}).")
+            raise BackupFailed(f"{target}: is a file of the data folder itself ({own.name}).")
     if mode is None:
         return
     if not overwrite:

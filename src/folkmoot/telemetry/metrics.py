@@ -56,7 +56,7 @@ class Metrics:
         ).set_function(lambda: self.in_flight)
         self.turned_away = Counter(
             "folkmoot_http_turned_away",
-            "Connections and requests for which there was no room.",
+            "Connections and requests that were refused because the hub was full.",
             registry=self.registry,
         )
         self.shed = Counter(

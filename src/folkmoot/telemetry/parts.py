@@ -105,7 +105,7 @@ def quota_families(
     accounts = GaugeMetricFamily("folkmoot_quota_accounts_near_limit", text, labels=("what",))
     for what, count in near.items():
         accounts.add_metric((what,), count)
-    text = "Times something was refused because of a quota, by its setting."
+    text = "Refusals because of a quota, by its setting."
     refusals = CounterMetricFamily("folkmoot_quota_refusals", text, labels=("quota",))
     for quota, count in refused.items():
         refusals.add_metric((quota,), count)
@@ -170,10 +170,10 @@ BACKEND_GAUGES = {
     "held_tools": "Tools of a backend that are held back until an operator accepts them.",
 }
 BACKEND_COUNTERS = {
-    "calls": "Requests that a backend was given, those of the hub itself included.",
-    "errors": "Requests that a backend gave no answer to.",
+    "calls": "Requests sent to a backend, including those of the hub itself.",
+    "errors": "Requests that a backend did not answer.",
     "restarts": "Links to a backend that were open and were lost.",
-    "dropped": "Messages of a backend that nobody waited for.",
+    "dropped": "Messages of a backend that belonged to no request.",
 }
 """The numbers of a backend by their names in its view."""
 

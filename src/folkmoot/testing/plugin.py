@@ -31,8 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tapes",
         choices=CHOICES,
         default="auto",
-        help="Tapes of MCP servers: record all anew, only replay (as in CI), or replay those that "
-        "are there and record the others (auto, the default).",
+        help="Tapes of MCP servers: re-record all (record), only replay (replay, as in CI), "
+        "or replay existing ones and record the others (auto, the default).",
     )
 
 

@@ -61,7 +61,7 @@ class Marked(NamedTuple):
                 "underscores, and / for folders."
             )
         if unknown := set(options) - OPTIONS:
-            raise TapeUnusable(f"The marker tape knows no {', '.join(sorted(unknown))}.")
+            raise TapeUnusable(f"The marker tape has no option {', '.join(sorted(unknown))}.")
         if options.get("command") and options.get("url"):
             raise TapeUnusable("A tape has a command or a url, not both.")
         mode = options.get("mode", Mode.ARGUMENTS.value)
@@ -145,8 +145,8 @@ class RecordedServer:
             told += [msgspec.json.decode(line)["message"] for line in lines]
         if not told:
             return ""
-        head = f"The test asked for what is not on {self.path}:"
-        foot = "If that is right, record it anew with --tapes=record."
+        head = f"The test made requests that are not on {self.path}:"
+        foot = "If that is intended, record it again with --tapes=record."
         return "\n".join([head, *(f"  {each}" for each in dict.fromkeys(told)), foot])
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ from folkmoot.tools.schemas import HANDLE_PATTERN, choice, obj, text, texts
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
 
-BACKUPS_KEEP = "Backups of the hub that were made before keep what they held."
+BACKUPS_KEEP = "Older backups of the hub still contain your mail."
 
 SIGNED_IN = "You are signed in as @{} until this session ends."
 NOT_SIGNED_IN = (
@@ -61,8 +61,8 @@ async def register(call: Call[Register]) -> Payload:
     given = call.arguments
     if call.caller.signed_in:
         raise AlreadySignedIn(
-            f"This session is signed in as @{call.account.handle} already. "
-            "To register another account, open a new session without a token."
+            f"This session is already signed in as @{call.account.handle}. To register "
+            "another account, open a new session without a token."
         )
     made = await call.services.accounts.register(
         given.handle,

@@ -123,7 +123,7 @@ def check_inside(given: dict[str, Any]) -> None:
         while inside := [it for each in inside for it in members(each)]:
             levels += 1
             if levels > MOST_LEVELS:
-                raise ArgumentInvalid(f"{name} is nested too deep.", field=name)
+                raise ArgumentInvalid(f"{name} is nested too deeply.", field=name)
             if not all(map(writable, inside)):
                 sentence = f"{name} holds text or a number that is not valid JSON."
                 raise ArgumentInvalid(sentence, field=name)

@@ -68,7 +68,7 @@ class Dispatcher:
         except Exception:
             mark = secrets.token_hex(8)
             logger.exception("a tool failed", extra={"tool": tool.name, "id": mark})
-            sentence = f"The hub failed to answer; its log tells more under the id {mark}."
+            sentence = f"The hub failed to answer. Its log has the details under the id {mark}."
             result = failure(InternalError(sentence))
         self.calls[tool.name, "error" if result.is_error else "ok"] += 1
         if logger.isEnabledFor(logging.DEBUG):

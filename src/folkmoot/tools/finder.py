@@ -49,7 +49,7 @@ async def find_tool(call: Call[FindTool]) -> Payload:
 async def call_tool(_: Call[CallTool]) -> Payload:
     """Refuse a call that was not taken out of this one."""
     raise ArgumentInvalid(
-        f"name must be another tool's: {CALL_TOOL} is not called by itself.", field="name"
+        f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
     )
 
 
@@ -88,15 +88,15 @@ FINDER_TOOLS: Final = (
     Tool(
         name=FIND_TOOL,
         description=(
-            "Find the tools that can do something, by words for it. Each is told with its name, "
-            "its description and its input schema, the best first. Call what you found with "
+            "Find tools by a few words about what they do. Returns the name, description "
+            "and input schema of each, best match first. Call a tool you found with "
             "folkmoot_call_tool."
         ),
         schema=obj(
             {
                 "query": text("What the tool should do, in a few words."),
                 "limit": integer(
-                    "How many tools to tell of at most. Default 10, max 50.",
+                    "Maximum number of tools to return. Default 10, max 50.",
                     minimum=1,
                     maximum=MOST_FOUND,
                 ),
@@ -112,8 +112,8 @@ FINDER_TOOLS: Final = (
     ),
     Tool(
         name=CALL_TOOL,
-        description="Call a tool that folkmoot_find_tool has told of, with arguments that fit its "
-        "input schema.",
+        description="Call a tool that folkmoot_find_tool returned, with arguments that match "
+        "its input schema.",
         schema=obj(
             {
                 "name": text("The name of the tool."),

@@ -50,5 +50,5 @@ POLICY: Schema = obj(
         "keep_messages": integer("How many messages are kept. 0 is as many as the hub keeps."),
         "keep_days": integer("Days a message is kept. 0 is as long as the hub keeps it."),
     },
-    description="Rules of the room, where it shall have its own",
+    description="Rules of the room, where they differ from the hub's defaults",
 )

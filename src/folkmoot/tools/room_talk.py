@@ -57,7 +57,7 @@ async def read(call: Call[Read]) -> Payload:
     """Messages in their order, and from where to read on."""
     given = call.arguments
     if given.before is not None and (given.after is not None or given.wait):
-        raise ArgumentInvalid("before goes with neither after nor wait.", field="before")
+        raise ArgumentInvalid("before cannot be combined with after or wait.", field="before")
     reading = Reading(
         call.services.rooms,
         visitor_of(call.account),
@@ -88,9 +88,7 @@ TALK_TOOLS = (
                     "plain", "markdown", description="How the text is written. Defaults to plain."
                 ),
                 "reply_to": text("The id of the message this answers"),
-                "mentions": texts(
-                    "Names of the participants who should take notice", most=MOST_NAMES
-                ),
+                "mentions": texts("Names of the participants to mention", most=MOST_NAMES),
                 "thread_id": text("A name for the conversation within the room, if there are many"),
             },
             ("room", "text"),

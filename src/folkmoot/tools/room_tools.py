@@ -67,7 +67,7 @@ async def create(call: Call[Create]) -> Payload:
     """Make a room, whose owner the caller is."""
     spec = read_spec(given_members(call.arguments))
     view = await call.services.rooms.create(visitor_of(call.account), spec)
-    return {**shown(view), "message": "Room created. You own it. Come in with room_join."}
+    return {**shown(view), "message": "Room created. You own it. Enter it with room_join."}
 
 
 def given_members(given: Arguments) -> dict[str, Any]:
@@ -99,7 +99,7 @@ async def join(call: Call[Room]) -> Payload:
         **shown(view),
         "you": call.account.handle,
         "present": present[:MOST_SHOWN],
-        "message": "You are in the room. Read with room_read, speak with room_say.",
+        "message": "You are in the room. Read with room_read, talk with room_say.",
     }
 
 
@@ -160,8 +160,8 @@ ROOM_TOOLS = (
     ),
     Tool(
         name="room/create",
-        description="Make a room that you own. By default anyone with an account can join it, "
-        "members may chat and propose, and what is said is kept.",
+        description="Create a room that you own. By default anyone with an account can join "
+        "it, members may chat and propose, and the history is kept.",
         schema=obj(
             {
                 "name": text(
@@ -172,18 +172,19 @@ ROOM_TOOLS = (
                     "open",
                     "invite",
                     "private",
-                    description="open: anyone joins; invite: anyone sees it, the invited join; "
-                    "private: only the invited see it. Defaults to open.",
+                    description="open: anyone can join; invite: anyone can see it, invited "
+                    "people can join; private: only invited people can see it. "
+                    "Defaults to open.",
                 ),
-                "durable": switch("If false, what is said is kept in memory only. Default true."),
+                "durable": switch("If false, the history is kept in memory only. Default true."),
                 "capabilities": texts(
                     "What every member may do here, as kind patterns such as chat.* or "
                     "mcp.request.tools/call:search. If omitted, members may chat and propose.",
                     most=MOST_PATTERNS,
                 ),
                 "grants": lists(
-                    "What single people may do beside that: handles, each with a list of kind "
-                    "patterns. They are invited, too."
+                    "What single people may do in addition: handles, each with a list of kind "
+                    "patterns. They are invited too."
                 ),
                 "policy": POLICY,
                 "backends": texts(
@@ -200,9 +201,10 @@ ROOM_TOOLS = (
     ),
     Tool(
         name="room/join",
-        description="Come into a room, so that the others see you there. Returns who is present, "
-        "what members may do, and last_seq, from which room_read can follow. You count as present "
-        "until you leave or do nothing for some minutes; joining again does no harm.",
+        description="Enter a room, so that the others see you there. Returns who is present, "
+        "what members may do, and last_seq, from which room_read can continue. You "
+        "count as present until you leave or do nothing for some minutes; joining "
+        "again does no harm.",
         schema=obj({"room": ROOM}, ("room",)),
         arguments=Room,
         handler=join,
@@ -229,7 +231,7 @@ ROOM_TOOLS = (
                 "room": ROOM,
                 "handle": text("Handle of the user to invite. Mutually exclusive with guest."),
                 "guest": text(
-                    "The name a guest without an account shall have in the room. Mutually "
+                    "The name that a guest without an account will have in the room. Mutually "
                     "exclusive with handle."
                 ),
                 "capabilities": texts(

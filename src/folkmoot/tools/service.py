@@ -29,7 +29,7 @@ class ToolService:
         envelope = admitted.envelope
         request = envelope.message
         if type(request) is not Request or request.method != METHOD:
-            raise RewriteRefused("An interceptor made something else of a tool call.")
+            raise RewriteRefused("An interceptor turned a tool call into something else.")
         params = request.params
         name = params["name"] if isinstance(params, dict) else ""
         if name not in self._dispatcher.catalogue:

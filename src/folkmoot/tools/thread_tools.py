@@ -180,9 +180,7 @@ THREAD_TOOLS = (
         schema=obj(
             {
                 "thread_id": text("UUID of the thread to delete"),
-                "confirm": switch(
-                    "Whether to delete it; a client that can ask the user is told to ask"
-                ),
+                "confirm": switch("Whether to delete it; clients that can ask the user do so"),
             },
             ("thread_id",),
         ),

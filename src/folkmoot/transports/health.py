@@ -118,7 +118,7 @@ class Health:
             return _failed(error.code, (type(error).__doc__ or "").strip())
         except Exception:
             logger.exception("check failed", extra={"check": name})
-            return _failed("failed", "The check failed; the log tells more.")
+            return _failed("failed", "The check failed; see the log.")
         return {"ok": True}
 
     async def metrics(self, request: Request) -> Response:

@@ -68,13 +68,13 @@ def close(sockets: list[socket.socket]) -> None:
 def _explained(error: OSError, host: str, port: int, option: str) -> ServeError:
     if error.errno == errno.EADDRINUSE:
         return PortTaken(
-            f"Port {port} on {host} is taken by another program: "
-            f"stop that program, or choose another port with {option}.",
+            f"Port {port} on {host} is in use by another program. Stop that program, or "
+            f"choose another port with {option}.",
             port=port,
         )
     if error.errno == errno.EACCES:
         return AddressUnusable(
-            f"This user may not listen on port {port}: choose one above 1023 with {option}.",
+            f"This user may not listen on port {port}. Choose one above 1023 with {option}.",
             port=port,
         )
     return AddressUnusable(f"Cannot listen on {host}: it is not an address of this machine.")

@@ -67,7 +67,7 @@ def shortened(path: str) -> str:
 def failure(request_id: str) -> InternalError:
     """What is told of an error that is the hub's own."""
     return InternalError(
-        "The hub failed to answer; its log tells more under this id.", id=request_id
+        "The hub failed to answer. Its log has the details under this id.", id=request_id
     )
 
 

@@ -69,14 +69,14 @@ INVITES = {
         410,
         "Already used",
         "This invite has already been claimed.",
-        "An invite is good for one person. If it was you, you are already in; "
-        "otherwise ask for one of your own.",
+        "An invite is for one person. If you claimed it, you already have an account; "
+        "otherwise ask for your own invite.",
     ),
     "expired": Invite(
         410,
         "Too late",
         "This invite has expired.",
-        "It was good for a few days only. Ask whoever sent it for another.",
+        "It was valid for a few days only. Ask the person who sent it for another.",
     ),
     "valid": Invite(
         200,

@@ -51,8 +51,8 @@ DOORS = (
 
 METRICS = "/metrics"
 PLACES = (
-    ("/health", "Is it running, in which version, since when?"),
-    ("/health/ready", "Can it write to its database and read it back?"),
+    ("/health", "Whether it is running, its version and since when."),
+    ("/health/ready", "Whether it can write to its database and read it back."),
     (METRICS, "Numbers for Prometheus."),
 )
 """What an operator may want to open, and the question it answers."""
@@ -68,7 +68,7 @@ def never(_: Scope) -> bool:
 
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Choose a handle of your own in place of <b>@{YOUR_NAME}</b>."
-GIVEN_HANDLE = "This invitation is for one handle alone; it is in the words below."
+GIVEN_HANDLE = "This invitation is for one handle only; it is in the text below."
 """What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
 LANDINGS = 16

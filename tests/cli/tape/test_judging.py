@@ -112,7 +112,7 @@ def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
 def test_a_path_that_is_none_is_refused(here: Run, tape: Path) -> None:
     ran = here("diff", "a.jsonl", "a.jsonl", "--ignore", "result")
     assert ran.code == 2
-    assert "'result' is no path in a message" in ran.err
+    assert "'result' is not a path in a message" in ran.err
 
 
 def test_texts_that_are_long_the_same_are_shown_where_they_begin_to_differ(

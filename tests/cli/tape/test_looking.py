@@ -179,7 +179,7 @@ def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--kind", "mcp..x"], "is no capability pattern"),
+        (["--kind", "mcp..x"], "is not a valid capability pattern"),
         (["--direction", "up"], "must be client or server, not 'up'"),
         (["--limit", "0"], "must be a whole number from 1"),
         (["--follow", "--pairs"], "--follow and --pairs cannot be combined"),

@@ -103,7 +103,7 @@ def test_what_makes_no_sense_is_refused(folkmoot: Callable[..., Ran], tape: Path
         (["--mode", "fuzzy"], "must be exact, arguments or order"),
         (["--timing", "-1"], "must be a number from 0 to 100"),
         (["--listen", "here"], "HOST:PORT"),
-        (["--ignore", "params"], "is no path in a message"),
+        (["--ignore", "params"], "is not a path in a message"),
     ):
         ran = folkmoot("tape", "serve", str(tape), *arguments)
         assert ran.code == 2

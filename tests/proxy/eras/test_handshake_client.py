@@ -92,7 +92,7 @@ def agreed(number: int, **wanted: Any) -> dict[str, Any]:
 
 def over(number: int) -> Line:
     """A listen of ours is wanted no more."""
-    reason = "Nothing is listened for any more."
+    reason = "The subscription has ended."
     return to_server(notice("notifications/cancelled", requestId=ours(number), reason=reason))
 
 

@@ -40,7 +40,7 @@ def test_a_wrong_call_is_answered_with_what_is_wrong_so_that_a_model_can_try_aga
     checked = way()
     assert checked.judge(call("read", {"path": "/x", "n": 2})).verdict is CONTINUE
     told = said(checked.judge(call("read", {"path": 5, "n": 0, "m": 1})).verdict)
-    assert told.startswith("The arguments of read do not fit its schema: ")
+    assert told.startswith("The arguments of read do not match its schema: ")
     assert "path: 5 is not of type 'string'" in told
     assert "n: 0 is less than the minimum of 1" in told
     assert "'m' was unexpected" in told

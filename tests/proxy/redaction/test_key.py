@@ -41,7 +41,7 @@ def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / "key"
     redaction_key(file)
     file.chmod(0o640)
-    with pytest.raises(KeyUnusable, match=f"run: chmod 600 {file}"):
+    with pytest.raises(KeyUnusable, match=f"Run: chmod 600 {file}"):
         redaction_key(file)
 
 

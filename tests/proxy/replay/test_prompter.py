@@ -53,7 +53,7 @@ def test_once_is_once() -> None:
     found = prompter(*COUNTER, once=True)
     given(found, calls(7, "count", to=1), calls(8, "count", to=1))
     error = refused(found, calls(9, "count", to=1))
-    assert error.message == "tools/call count was asked 2 times on the tape, and now once more."
+    assert error.message == "tools/call count is on the tape 2 times, and was now asked once more."
 
 
 def test_in_order_a_call_gets_the_answer_of_its_place() -> None:
@@ -87,7 +87,9 @@ def test_what_differs_from_the_nearest_call_is_said() -> None:
 
 def test_a_method_that_nobody_used_is_said_to_be_missing() -> None:
     error = refused(prompter(*COUNTER), asks(1, "prompts/list"))
-    assert error.message == "prompts/list is not on the tape: no prompts/list is."
+    assert (
+        error.message == "prompts/list is not on the tape, and neither is any other prompts/list."
+    )
 
 
 def test_secrets_stay_out_of_what_is_said() -> None:

@@ -37,7 +37,7 @@ HEAD = '[[rule]]\nname = "one"\n'
         (HEAD + 'action = "modify"', "needs 'set' or 'remove'"),
         (HEAD + 'action = "modify"\nremove = ["$.method"]', r"must begin with \$.params"),
         (HEAD + 'action = "modify"\nremove = ["$.params"]', r"must lead into \$.params"),
-        (HEAD + 'action = "modify"\nremove = ["params"]', r"a path begins with \$"),
+        (HEAD + 'action = "modify"\nremove = ["params"]', r"a path starts with \$"),
         (HEAD + 'action = "modify"\nremove = ["$..x"]', "is not understood"),
         (HEAD + 'action = "delay"', "option 'seconds' is needed"),
         (HEAD + 'action = "delay"\nseconds = -1', "'seconds' must be a time from 0 to 3600"),

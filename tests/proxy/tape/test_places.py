@@ -57,7 +57,7 @@ def test_what_is_written_back_covers_the_place_it_came_from() -> None:
     "text", ["", "$", "result", "$result", "$.a[", "$.a[b c]", "$.a.", "$...a", "$" + ".a" * 600]
 )
 def test_what_is_no_path_is_refused_in_a_sentence(text: str) -> None:
-    with pytest.raises(PathSyntax, match="is no path in a message"):
+    with pytest.raises(PathSyntax, match="is not a path in a message"):
         Pattern(text)
 
 

@@ -79,7 +79,7 @@ def test_a_tape_is_its_owners_alone(tmp_path: Path) -> None:
 def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path) -> None:
     path = tmp_path / "tape"
     path.write_bytes(b"mine")
-    with pytest.raises(TapeUnwritable, match="exists already, and a tape is never written over"):
+    with pytest.raises(TapeUnwritable, match="already exists, and a tape is never overwritten"):
         opened(path)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")

@@ -172,7 +172,7 @@ def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
     path = tmp_path / "none" / "tape"
     with pytest.raises(TapeUnwritable) as missing:
         opened(path, best_effort=True)
-    assert missing.value.message == f"{path}: cannot be made: No such file or directory."
+    assert missing.value.message == f"{path}: cannot be created: No such file or directory."
     (tmp_path / "file").touch()
     with pytest.raises(TapeUnwritable, match="Not a directory"):
         opened(tmp_path / "file" / "tape")
@@ -182,7 +182,7 @@ def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(TapeUnwritable, match="cannot be made: Permission denied"):
+        with pytest.raises(TapeUnwritable, match="cannot be created: Permission denied"):
             opened(tmp_path / "tape")
     finally:
         tmp_path.chmod(0o700)

@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[Callable[[Lines], object], tuple[int, str]]] = {
     "a wrong count": (change(8, "messages", to=9), (8, "counts 9 messages; there are 4")),
     "no end time": (change(8, "ended", to=""), (8, "does not say when it ended: '' is no time")),
     "after the end": (
-        lambda lines: lines.append(lines.pop(6)), (8, "stands behind the end line")
+        lambda lines: lines.append(lines.pop(6)), (8, "comes after the end line")
     ),
 }  # fmt: skip
 

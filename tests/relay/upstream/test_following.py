@@ -165,7 +165,7 @@ def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log) ->
             assert not applied.specs
 
     run(main())
-    assert log.said == ["some settings changed and count from the next start on: port"]
+    assert log.said == ["some settings changed and take effect at the next start: port"]
 
 
 def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log) -> None:

@@ -70,7 +70,7 @@ def test_whoever_is_refused_is_told_when_to_come_back_and_others_are_not_slowed(
     assert isinstance(told, Tell)
     payload = read(told.data)["payload"]
     assert (payload["error"], payload["retry_after"]) == ("rate_limited", 1)
-    assert payload["message"] == "You sent too much in a short time. Try again in 1 second."
+    assert payload["message"] == "You are sending too much too fast. Try again in 1 second."
     assert payload["attempted_kind"] == "reasoning.thought"
     play >> says("alice", KINDS["reasoning"]) << stored("reasoning.thought", "alice")
 

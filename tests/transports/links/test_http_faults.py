@@ -181,7 +181,7 @@ def test_a_session_that_ended_is_told_as_such() -> None:
             await link.receive()
             await link.send(request("ask", 1))
             _, sentence, data = failure(await link.receive())
-            assert sentence == "The server knows this session no longer."
+            assert sentence == "The server no longer knows this session."
             assert data == {"code": "session_not_found", "status": 404}
             with pytest.raises(ServerAnswerInvalid, match="session no longer"):
                 await link.send(notice("tick"))

@@ -127,8 +127,8 @@ def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(
             wire = await wired(there, await there.person("ann"))
             echo = {"name": "demo_echo", "arguments": {}}
             for arguments, sentence in (
-                ({"name": "folkmoot_call_tool", "arguments": echo}, "is not called by itself"),
-                ({"name": "folkmoot/call_tool"}, "is not called by itself"),
+                ({"name": "folkmoot_call_tool", "arguments": echo}, "cannot call itself"),
+                ({"name": "folkmoot/call_tool"}, "cannot call itself"),
                 ({}, "Missing argument: name."),
                 ({"name": 7}, "name must be a string."),
                 ({"name": "demo_echo", "arguments": "x"}, "arguments must be an object."),

@@ -49,7 +49,7 @@ class BackendUnavailable(GatewayError, code="backend_unavailable", http=503):
 
 
 class BackendFailed(GatewayError, code="backend_failed"):
-    """The backend broke off or answered with nothing of use; it may have done what was asked."""
+    """The backend broke the connection or gave no valid answer; it may have done what was asked."""
 
 
 class BackendTimeout(GatewayError, code="backend_timeout", http=504):
@@ -57,7 +57,7 @@ class BackendTimeout(GatewayError, code="backend_timeout", http=504):
 
 
 class BackendBusy(GatewayError, code="backend_busy", http=503):
-    """The backend has more requests to answer already than it is given at once."""
+    """The backend already has as many open requests as allowed."""
 
 
 class BackendUnknown(GatewayError, code="backend_unknown", http=404):

@@ -15,7 +15,7 @@ class StoreError(FolkmootError, http=503):
 
 
 class DatabaseNewer(StoreError, code="database_newer"):
-    """The database was written by a newer Folkmoot; this one leaves it alone."""
+    """The database was written by a newer Folkmoot, so this one does not open it."""
 
 
 class DatabaseCorrupt(StoreError, code="database_corrupt"):
@@ -51,7 +51,7 @@ class RestoreFailed(StoreError, code="restore_failed"):
 
 
 class DiskFull(StoreError, code="disk_full", http=507):
-    """The disk has no room for what was to be written."""
+    """The disk is full."""
 
 
 class DiskFailed(StoreError, code="disk_failed"):
@@ -159,4 +159,4 @@ class ExportFailed(ControlError, code="export_failed"):
 
 
 class InternalError(FolkmootError, code="internal_error"):
-    """The hub failed; the log tells more under the id in the answer."""
+    """The hub failed; its log has the details under the id in the answer."""

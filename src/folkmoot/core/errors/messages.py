@@ -31,7 +31,7 @@ class DuplicateKey(MessageError, code="duplicate_key", jsonrpc=PARSE_ERROR):
 
 
 class NestingTooDeep(MessageError, code="nesting_too_deep", jsonrpc=PARSE_ERROR):
-    """Objects and arrays lie deeper inside each other than the limit allows."""
+    """Objects and arrays are nested deeper than the limit allows."""
 
 
 class NumberOutOfRange(MessageError, code="number_out_of_range", jsonrpc=PARSE_ERROR):
@@ -55,7 +55,7 @@ class InvalidId(MessageError, code="invalid_id"):
 
 
 class InvalidMethod(MessageError, code="invalid_method"):
-    """`method` is not a string that is not empty."""
+    """`method` must be a non-empty string."""
 
 
 class InvalidParams(MessageError, code="invalid_params"):
@@ -95,7 +95,7 @@ class KindNeedsMethod(KindError, code="kind_needs_method"):
 
 
 class UnknownOperation(KindError, code="unknown_operation"):
-    """The protocol is known and has no such operation."""
+    """The protocol is known, but has no such operation."""
 
 
 class WrongOperation(KindError, code="wrong_operation"):
@@ -151,7 +151,7 @@ class CorrelationRequired(KindError, code="correlation_required"):
 
 
 class CorrelationForbidden(KindError, code="correlation_forbidden"):
-    """A proposal begins something new and may not correlate an earlier message."""
+    """A proposal must not correlate an earlier message."""
 
 
 class ReasonRequired(KindError, code="reason_required"):
@@ -159,7 +159,7 @@ class ReasonRequired(KindError, code="reason_required"):
 
 
 class SessionError(FolkmootError, jsonrpc=INVALID_REQUEST, http=409):
-    """A session cannot go where it was told."""
+    """A session cannot change its state as requested."""
 
 
 class SessionTransition(SessionError, code="session_transition"):

@@ -44,7 +44,7 @@ class TooManyInFlight(CarryError, code="too_many_in_flight", http=503):
 
 
 class RequestCancelled(CarryError, code="request_cancelled"):
-    """The client gave the request up, and the server did not answer it."""
+    """The client cancelled the request, and the server did not answer it."""
 
 
 class EraNotBridged(CarryError, code="era_not_bridged", http=400):
@@ -60,7 +60,7 @@ class TapeError(FolkmootError):
 
 
 class TapeUnwritable(TapeError, code="tape_unwritable", http=503):
-    """The tape cannot be written, so nothing is carried any more."""
+    """The tape cannot be written, so no more messages are passed on."""
 
 
 class TapeUnreadable(TapeError, code="tape_unreadable"):

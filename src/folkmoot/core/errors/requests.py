@@ -27,7 +27,7 @@ class HubFull(RequestError, code="hub_full", http=503, close=CloseCode.RESTARTIN
 
 
 class ConnectionsExceeded(RequestError, code="connections_exceeded", http=429):
-    """One account, or one address without an account, uses as many connections as it may."""
+    """One account, or one address without an account, has too many connections."""
 
 
 class BodyTimeout(RequestError, code="body_timeout", http=408):
@@ -81,7 +81,7 @@ class VersionMissing(RequestError, code="version_missing", jsonrpc=INVALID_PARAM
 
 
 class HeaderMismatch(RequestError, code="header_mismatch", jsonrpc=-32020):
-    """A header that repeats what a message says is missing, comes twice, or says otherwise."""
+    """A header that repeats part of the message is missing, occurs twice, or does not match."""
 
 
 class SessionRequired(RequestError, code="session_required"):
@@ -89,12 +89,12 @@ class SessionRequired(RequestError, code="session_required"):
 
 
 class EventUnknown(RequestError, code="event_unknown"):
-    """The stream that is to be resumed is kept no longer, or never was."""
+    """The stream to resume is no longer kept, or never existed."""
 
 
 class SessionNotFound(RequestError, code="session_not_found", http=404):
-    """The session has ended, never was, or was opened with another token."""
+    """The session has ended, never existed, or was opened with another token."""
 
 
 class TooManySessions(RequestError, code="too_many_sessions", http=429):
-    """So many sessions without an account come from one address that it may open no more."""
+    """Too many sessions without an account are open from one address."""

@@ -31,11 +31,11 @@ class GrantExceedsRights(CapabilityError, code="grant_exceeds_rights", http=403)
 
 
 class PolicyError(FolkmootError, jsonrpc=NOT_ALLOWED, http=403, close=CloseCode.NOT_ALLOWED):
-    """The message is well formed, and not allowed."""
+    """The message is well formed, but not allowed."""
 
 
 class CapabilityDenied(PolicyError, code="capability_denied"):
-    """No capability of the sender's covers the message, or a deny does."""
+    """No capability of the sender covers the message, or a deny does."""
 
 
 class ProposalRequired(PolicyError, code="proposal_required"):

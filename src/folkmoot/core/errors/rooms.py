@@ -11,7 +11,7 @@ TIMED_OUT = -32011
 
 
 class RoomError(FolkmootError, jsonrpc=INVALID_REQUEST, http=409, close=CloseCode.BAD_REQUEST):
-    """The message is well formed, and does not fit what is so in the room."""
+    """The message is well formed, but not valid in the room's present state."""
 
 
 class SenderForged(RoomError, code="sender_forged", http=403, close=CloseCode.NOT_ALLOWED):
@@ -39,7 +39,7 @@ class RequestNotOpen(RoomError, code="request_not_open"):
 
 
 class NotAsked(RoomError, code="not_asked", http=403, close=CloseCode.NOT_ALLOWED):
-    """Only the participant a request was sent to may answer it or tell of its progress."""
+    """Only the participant a request was sent to may answer it or report its progress."""
 
 
 class NotRequester(RoomError, code="not_requester", http=403, close=CloseCode.NOT_ALLOWED):
@@ -97,43 +97,43 @@ class ProposalAltered(RoomError, code="proposal_altered"):
 
 
 class RejectedAlready(RoomError, code="rejected_already"):
-    """The participant has rejected the proposal before."""
+    """The participant has already rejected the proposal."""
 
 
 class GrantUnknown(RoomError, code="grant_unknown", http=404):
-    """No grant in the room is what was to be revoked."""
+    """There is no such grant in the room."""
 
 
 class TooManyOpen(RoomError, code="too_many_open", http=429):
-    """So many requests, proposals or grants are open that there can be no more of them."""
+    """Too many requests, proposals or grants are open."""
 
 
 class AdmissionRefused(RoomError, jsonrpc=NOT_ALLOWED, http=403, close=CloseCode.NOT_ALLOWED):
-    """Someone cannot come in."""
+    """Someone cannot enter the room."""
 
 
 class NameRefused(AdmissionRefused, code="name_refused", jsonrpc=INVALID_PARAMS):
-    """The name is none, or could be mistaken for the gateway or for another participant."""
+    """The name is not valid, or could be mistaken for the gateway or another participant."""
 
 
 class RoomFull(AdmissionRefused, code="room_full", http=429):
-    """The room has as many participants as it can hold."""
+    """The room is full."""
 
 
 class TooManyConnections(AdmissionRefused, code="too_many_connections", http=429):
-    """The participant has as many connections to the room as one may have."""
+    """The participant has too many connections to the room."""
 
 
 class RoomDoorError(FolkmootError, jsonrpc=INVALID_PARAMS, http=404, close=CloseCode.NOT_ALLOWED):
-    """A room cannot be reached, made or changed as was asked."""
+    """A room cannot be reached, created or changed as requested."""
 
 
 class RoomNotFound(RoomDoorError, code="room_not_found", close=CloseCode.NO_SUCH_ROOM):
-    """There is no such room, or none that the asker may know of."""
+    """The room does not exist, or the caller may not know of it."""
 
 
 class RoomForbidden(RoomDoorError, code="room_forbidden", jsonrpc=NOT_ALLOWED, http=403):
-    """The room is there, and the asker may not come in or not do this."""
+    """The caller may not enter the room, or may not do this in it."""
 
 
 class RoomNameInvalid(
@@ -147,7 +147,7 @@ class RoomNameTaken(RoomDoorError, code="room_name_taken", http=409):
 
 
 class TooManyRooms(RoomDoorError, code="too_many_rooms", jsonrpc=NOT_ALLOWED, http=429):
-    """The account owns as many rooms as one may own."""
+    """The account already owns as many rooms as allowed."""
 
 
 class InvitationInvalid(

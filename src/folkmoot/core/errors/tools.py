@@ -44,7 +44,9 @@ class AccountSuspended(TokenInvalid, code="account_suspended"):
 
 
 class AlreadySignedIn(ToolError, code="already_signed_in", http=409):
-    """An account was registered or recovered in this session, so it registers no other."""
+    """An account was registered or recovered in this session, so no other can be registered in
+    it.
+    """
 
 
 class UnknownTool(ToolError, code="unknown_tool", http=404):
@@ -59,21 +61,21 @@ class ArgumentInvalid(ToolError, code="argument_invalid"):
 
 
 class RateLimited(ToolError, code="rate_limited", http=429, close=CloseCode.OVER_RATE):
-    """It was done too often; the message and `retry_after` say when it may be tried again."""
+    """It was done too often; the message and `retry_after` say when to try again."""
 
 
 class QuotaExceeded(ToolError, code="quota_exceeded", jsonrpc=NOT_ALLOWED, http=507):
-    """It would take more than the account or the hub may have: `quota`, `limit` and `used` tell."""
+    """It would exceed a quota of the account or the hub; see `quota`, `limit` and `used`."""
 
 
 class RegistrationClosed(ToolError, code="registration_closed", http=403):
-    """The hub takes no new accounts."""
+    """The hub accepts no new accounts."""
 
     sentence = "Registration is closed on this server."
 
 
 class InviteRequired(ToolError, code="invite_required", http=403):
-    """The hub takes only accounts that were invited."""
+    """The hub accepts new accounts only by invitation."""
 
     sentence = "An invite code is required to register on this server."
 
@@ -85,7 +87,7 @@ class InviteUnknown(ToolError, code="invite_unknown"):
 
 
 class InviteClaimed(ToolError, code="invite_claimed", http=409):
-    """Someone has registered with this invite already."""
+    """Someone has already registered with this invite."""
 
     sentence = "This invite has already been claimed."
 
@@ -100,7 +102,7 @@ class HandleInvalid(ToolError, code="handle_invalid"):
 
 
 class HandleTaken(ToolError, code="handle_taken", http=409):
-    """The handle is someone's, leads to someone, or is reserved."""
+    """The handle is taken, redirects to someone, or is reserved."""
 
     sentence = "Handle already taken."
 
@@ -112,7 +114,7 @@ class HandleNotFound(ToolError, code="handle_not_found", http=404):
 
 
 class TooManyHandleChanges(ToolError, code="too_many_handle_changes", http=429):
-    """So many old handles still lead to the account that it may not leave another one."""
+    """Too many old handles still redirect to the account to change it again."""
 
     sentence = "Too many handle changes. Wait until an old handle no longer redirects."
 
@@ -142,13 +144,13 @@ class CannotSend(ToolError, code="cannot_send", http=403):
 
 
 class CannotAddSelf(ToolError, code="cannot_add_self"):
-    """Nobody is a contact of their own."""
+    """You cannot add yourself as a contact."""
 
     sentence = "Cannot add yourself as a contact."
 
 
 class CannotBlockSelf(ToolError, code="cannot_block_self"):
-    """Nobody blocks themselves."""
+    """You cannot block yourself."""
 
     sentence = "Cannot block yourself."
 
@@ -178,7 +180,7 @@ class ContentTwice(ToolError, code="content_twice"):
 
 
 class CannotSendToSelf(ToolError, code="cannot_send_to_self"):
-    """Nobody writes to themselves."""
+    """You cannot send a message to yourself."""
 
     sentence = "Cannot send a message to yourself."
 
@@ -196,6 +198,6 @@ class MessageNotFound(ToolError, code="message_not_found", http=404):
 
 
 class AccessDenied(ToolError, code="access_denied", http=403):
-    """The thread is of others."""
+    """The thread belongs to others."""
 
     sentence = "Access denied."

@@ -137,7 +137,7 @@ class Listening:
         ended, self._heard = self._heard, None
         if ended is None:
             return []
-        return [ToServer(cancellation(ended, "Nothing is listened for any more."))]
+        return [ToServer(cancellation(ended, "The subscription has ended."))]
 
     def _agreed(self, acknowledged: dict[str, Any]) -> list[Step]:
         steps = self._stop_hearing()

@@ -57,13 +57,13 @@ class Path:
         if len(text) > MOST_CHARACTERS:
             raise PathSyntax(f"a path has at most {MOST_CHARACTERS} characters")
         if not text.startswith("$"):
-            raise PathSyntax(f"{text!r} is no path: a path begins with $")
+            raise PathSyntax(f"{text!r} is not a path: a path starts with $")
         steps: list[Step] = []
         at = 1
         while at < len(text):
             step = _STEP.match(text, at)
             if step is None:
-                raise PathSyntax(f"{text!r} is no path: {text[at:]!r} is not understood")
+                raise PathSyntax(f"{text!r} is not a path: {text[at:]!r} is not understood")
             steps.append(_read(step))
             at = step.end()
         if len(steps) > MOST_STEPS:

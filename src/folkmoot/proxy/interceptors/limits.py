@@ -92,6 +92,6 @@ class SizeLimit(Guard):
         what = f" ({shown(view.key.method)})" if view.key.method else ""
         return Block(
             MessageTooLarge(
-                f"The message{what} has {size:,} bytes; at most {self._most:,} are let through."
+                f"The message{what} has {size:,} bytes; at most {self._most:,} are allowed."
             )
         )

@@ -95,7 +95,7 @@ class SchemaCheck(Guard):
         if not faults:
             return CONTINUE
         told = "; ".join(faults)
-        return failed(f"The arguments of {shown(view.context)} do not fit its schema: {told}.")
+        return failed(f"The arguments of {shown(view.context)} do not match its schema: {told}.")
 
     def _check_result(self, view: View, promise: Promise | None) -> Verdict:
         result = view.result
@@ -112,7 +112,7 @@ class SchemaCheck(Guard):
         told = "; ".join(faults)
         return Block(
             ServerAnswerInvalid(
-                f"The result of {shown(view.context)} does not fit its schema: {told}."
+                f"The result of {shown(view.context)} does not match its schema: {told}."
             )
         )
 

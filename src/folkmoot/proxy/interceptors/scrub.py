@@ -96,7 +96,7 @@ class Scrub(Action):
             self._told.popitem(last=False)
         self._told[told] = None
         logger.warning(
-            "a description holds what it should not",
+            "a description has suspicious content",
             extra={"described": told[0], "found": ", ".join(told[1:]), "mode": self._mode},
         )
 

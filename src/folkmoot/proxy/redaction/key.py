@@ -55,7 +55,7 @@ def _read(file: Path) -> bytes | None:
         if not stat.S_ISREG(mode):
             raise KeyUnusable(f"{file}: is not a file.")
         if stat.S_IMODE(mode) & 0o077:
-            raise KeyUnusable(f"{file}: can be read by others; run: chmod 600 {file}")
+            raise KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
         content = opened.read(_MOST)
     try:
         key = bytes.fromhex(content.decode("ascii").strip())
@@ -82,5 +82,5 @@ def _make(file: Path) -> bytes:
         part.unlink(missing_ok=True)
     key = _read(file)
     if key is None:
-        raise KeyUnusable(f"{file}: is gone again.")
+        raise KeyUnusable(f"{file}: has disappeared.")
     return key

@@ -32,7 +32,9 @@ def not_on_tape(
     data: dict[str, Any] = {"method": request.method, "name": name_of(request)}
     alike = [call for call in calls if call.message.method == request.method]
     if not alike:
-        return TapeExhausted(f"{asked} is not on the tape: no {request.method} is.", **data)
+        return TapeExhausted(
+            f"{asked} is not on the tape, and neither is any other {request.method}.", **data
+        )
     call, found = _nearest(request, alike, compared)
     data["nearest"] = call.seq
     data["differs"] = [difference.path for difference in found[:MOST_TOLD]]
@@ -49,7 +51,7 @@ def used_up(request: Request, times: int) -> TapeExhausted:
     """The error for a request whose recorded answers were all given."""
     often = "once" if times == 1 else f"{times} times"
     return TapeExhausted(
-        f"{told(request)} was asked {often} on the tape, and now once more.",
+        f"{told(request)} is on the tape {often}, and was now asked once more.",
         method=request.method,
         name=name_of(request),
     )

@@ -45,10 +45,10 @@ class TapeFile:
             self._descriptor = os.open(path, NEW, MODE)
         except FileExistsError:
             raise TapeUnwritable(
-                f"{path}: exists already, and a tape is never written over; choose another name."
+                f"{path}: already exists, and a tape is never overwritten. Choose another name."
             ) from None
         except OSError as error:
-            raise TapeUnwritable(f"{path}: cannot be made: {error.strerror}.") from error
+            raise TapeUnwritable(f"{path}: cannot be created: {error.strerror}.") from error
 
     @property
     def owes(self) -> bool:

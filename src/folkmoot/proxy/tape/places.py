@@ -72,7 +72,7 @@ class Pattern:
         if at < max(len(text), 2):
             shown = text if len(text) <= 80 else text[:80] + "…"
             raise PathSyntax(
-                f"{shown!r} is no path in a message; one is written like $.result.content[0].text."
+                f"{shown!r} is not a path in a message; write it like $.result.content[0].text."
             )
         self._first, *self._later = (tuple(run) for run in runs)
         self.last = runs[-1][-1]

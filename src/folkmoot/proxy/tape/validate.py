@@ -26,7 +26,7 @@ from folkmoot.proxy.tape.reader import CHUNK, LONGEST
 
 __all__ = ["Finding", "findings"]
 
-NOT_A_TAPE: Final = "is not a tape: its first line is no header"
+NOT_A_TAPE: Final = "is not a tape: its first line is not a header"
 
 
 def findings(path: Path) -> Iterator[Finding]:
@@ -84,7 +84,7 @@ class _Check:
 
     def _said(self, line: Line) -> Iterator[Finding]:
         if self._end is not None:
-            yield self._wrong("stands behind the end line")
+            yield self._wrong("comes after the end line")
         if isinstance(line, MessageLine):
             try:
                 entry = entry_of(line)

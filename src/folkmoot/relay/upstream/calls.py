@@ -128,7 +128,7 @@ class Calls:
     def open(self, wanted: Wanted, seconds: float) -> Call:
         """Begin one."""
         if len(self._open) >= MOST_OPEN:
-            raise BackendBusy("The server has too many requests to answer already.")
+            raise BackendBusy("The server already has too many open requests.")
         call = Call(self.next_id(), wanted, seconds)
         self._open[call.id] = call
         self._look_by(call.began + seconds)

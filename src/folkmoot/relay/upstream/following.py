@@ -119,7 +119,7 @@ class Following:
             logger.warning("%s", note)
         if report.restart and report.restart != self._told:
             names = ", ".join(report.restart)
-            logger.warning("some settings changed and count from the next start on: %s", names)
+            logger.warning("some settings changed and take effect at the next start: %s", names)
         self._told = report.restart
 
 

@@ -177,7 +177,7 @@ class Hearing:
         `asks` says that the server may ask something before it knows.
         """
         if self.over is None:
-            notice = cancellation(message_id, "The answer is not wanted any more.")
+            notice = cancellation(message_id, "The answer is no longer needed.")
             for message in self.to_server(notice):
                 self.remember(_spoken_of(message), person, asks=asks)
                 self.outbox.put(message)
@@ -332,7 +332,7 @@ class Hearing:
         if call.failure is not None:
             return call.failure
         if not self.bridge.transparent and session_is_gone(answer, envelope):
-            return SessionNotFound("The server knows this session no longer.")
+            return SessionNotFound("The server no longer knows this session.")
         return None
 
     def _failing(self, message_id: MessageId, error: FolkmootError) -> None:

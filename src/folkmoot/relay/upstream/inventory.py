@@ -226,11 +226,11 @@ class _Draining:
 
     def _too_much(self) -> str | None:
         if self._entries >= MOST_ENTRIES:
-            return f"more than {MOST_ENTRIES:,} entries are not taken"
+            return f"more than {MOST_ENTRIES:,} entries are not accepted"
         if self._pages >= MOST_PAGES:
-            return f"more than {MOST_PAGES:,} pages are not taken"
+            return f"more than {MOST_PAGES:,} pages are not accepted"
         if self._bytes >= MOST_BYTES:
-            return f"more than {MOST_BYTES // 2**20} MiB are not taken"
+            return f"more than {MOST_BYTES // 2**20} MiB are not accepted"
         return None
 
 
@@ -254,7 +254,7 @@ class _Unusable:
         kind = self._kind
         more = "" if self._count <= MOST_NAMED else f" and {self._count - MOST_NAMED} more"
         left_out = f"{', '.join(self._shown)}{more}"
-        return [f"Entries of {kind.method} have no usable {kind.key} and are left out: {left_out}."]
+        return [f"Entries of {kind.method} have no usable {kind.key} and were skipped: {left_out}."]
 
 
 def _usable(entry: Any, key: str) -> bool:

@@ -95,7 +95,7 @@ def as_user(start: Start, spec: BackendSpec) -> Start:
     try:
         who = pwd.getpwnam(spec.user)
     except KeyError:
-        raise ServerUnreachable(f"There is no user {spec.user} to run it as.") from None
+        raise ServerUnreachable(f"The user {spec.user} does not exist.") from None
     if who.pw_uid == os.geteuid():
         return start
     if os.geteuid() != 0:
@@ -174,9 +174,7 @@ def chosen(folder: str, secret: Sequence[Path]) -> Shown:
     if not real.exists():
         raise ServerUnreachable(f"Its sandbox cannot show {folder}: there is no such folder.")
     if any(real.is_relative_to(each) for each in secret):
-        raise ServerUnreachable(
-            f"Its sandbox cannot show {folder}: the hub keeps its own files there."
-        )
+        raise ServerUnreachable(f"Its sandbox cannot show {folder}: the hub's own files are there.")
     return Shown(Path(folder), real)
 
 

@@ -126,7 +126,7 @@ class Line:
             if conversation.over is None and conversation.doubtful:
                 self._changed()
                 if not await conversation.alive(self._alive_seconds):
-                    conversation.end(ServerTimeout("The server does not answer any more."))
+                    conversation.end(ServerTimeout("The server stopped answering."))
                 self._changed()
             if conversation.over is not None:
                 return conversation.over

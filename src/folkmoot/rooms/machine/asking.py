@@ -41,7 +41,7 @@ def request(state: State, turn: Turn) -> list[Effect]:
     (name,) = turn.message.to
     member, payload = turn.member, turn.payload
     if name == member.name:
-        raise RecipientInvalid("Nobody sends a request to themselves.")
+        raise RecipientInvalid("You cannot send a request to yourself.")
     proposal = _fulfilled(state, turn, name)
     if name == GATEWAY:
         effects = _ask_gateway(state, turn)
@@ -72,7 +72,7 @@ def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:
     if not named:
         return None
     if len(named) > 1:
-        raise ProposalAltered("A request fulfils one proposal at a time.")
+        raise ProposalAltered("A request can fulfil only one proposal.")
     account = turn.member.account
     return state.proposals.check_fulfilment(named[0], account, to, turn.payload, turn.now)
 

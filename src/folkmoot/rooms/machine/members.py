@@ -134,12 +134,12 @@ class Members:
         member = self._by_account.get(principal.account_id)
         if member is None:
             if self.people >= self._bounds.participants:
-                raise RoomFull("The room has as many participants as it can hold.")
+                raise RoomFull("The room is full.")
         elif (
             len(member.connections) >= self._bounds.connections_each
             and member.replaced_by(conn) is None
         ):
-            raise TooManyConnections("You have as many connections to the room as one may have.")
+            raise TooManyConnections("You have too many connections to the room.")
 
     def add(self, member: Member) -> None:
         """Let someone be here."""

@@ -116,7 +116,7 @@ class Proposals:
             len(self._open) >= self._bounds.open_proposals
             or self._proposing.get(proposer, 0) >= self._bounds.open_proposals_each
         ):
-            raise TooManyOpen("Too many proposals wait for an answer.")
+            raise TooManyOpen("Too many proposals are open.")
 
     def open(self, proposal: Proposal) -> None:
         """Remember a proposal; one that is closed already is remembered as such."""
@@ -140,9 +140,9 @@ class Proposals:
                 raise ProposalNotOwn("Only the proposer can withdraw a proposal.")
         if proposal.state is not State.OPEN or now >= proposal.deadline:
             state = State.EXPIRED if proposal.state is State.OPEN else proposal.state
-            raise ProposalClosed(f"The proposal is {state.value} already.", state=state.value)
+            raise ProposalClosed(f"The proposal is already {state.value}.", state=state.value)
         if step == "reject" and account in proposal.rejected_by:
-            raise RejectedAlready("You have rejected this proposal before.")
+            raise RejectedAlready("You have already rejected this proposal.")
         return proposal
 
     def check_fulfilment(
@@ -153,7 +153,7 @@ class Proposals:
         if digest(payload) != proposal.digest:
             raise ProposalAltered("The request is not equal to the proposal in method and params.")
         if proposal.to and to not in proposal.to:
-            raise ProposalAltered("The proposal names another recipient.", to=proposal.to)
+            raise ProposalAltered("The proposal names a different recipient.", to=proposal.to)
         return proposal
 
     def take(

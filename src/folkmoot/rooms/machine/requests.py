@@ -118,7 +118,7 @@ class Requests:
             len(self._open) >= self._bounds.open_requests
             or self._asking.get(requester, 0) >= self._bounds.open_requests_each
         ):
-            raise TooManyOpen("Too many requests wait for an answer.")
+            raise TooManyOpen("Too many requests are open.")
 
     def open(self, request: OpenRequest) -> None:
         """Wait for an answer."""
@@ -205,12 +205,14 @@ class Requests:
         answer = request.answer_kind
         given = message.kind
         if given.base != answer.base or given.context not in (None, answer.context):
-            raise ResponseMismatch("The response names another method or context than its request.")
+            raise ResponseMismatch(
+                "The response has a different method or context than its request."
+            )
         if not _same_id(message.payload, "id", request.payload_id):
-            raise ResponseMismatch("The response has another id than its request.")
+            raise ResponseMismatch("The response has a different id than its request.")
         to = request.answer_to
         if message.to != to and not {request.requester_name} <= {*message.to} <= {*to}:
-            raise RecipientInvalid("A response is for the one who asked.", to=to)
+            raise RecipientInvalid("A response must be sent to the requester.", to=to)
         return request
 
     def check_about(self, message: McpxMessage, account: str) -> tuple[OpenRequest, str]:
@@ -221,17 +223,17 @@ class Requests:
             if request.requester != account:
                 raise NotRequester("Only the participant who asked may cancel.")
             if "requestId" in params and not _same_id(params, "requestId", request.payload_id):
-                raise ResponseMismatch("The cancellation has another id than its request.")
+                raise ResponseMismatch("The cancellation has a different id than its request.")
             other = request.target_name
         else:
             if request.target != account:
-                raise NotAsked("Only the participant who was asked may tell of progress.")
+                raise NotAsked("Only the participant who was asked may report progress.")
             token = request.progress_token
             if token is not None and not same(params.get("progressToken"), token):
-                raise ResponseMismatch("The progress has another token than its request.")
+                raise ResponseMismatch("The progress has a different token than its request.")
             other = request.requester_name
         if message.to and message.to != (other,):
-            raise RecipientInvalid("It is for the other party of the request.", to=[other])
+            raise RecipientInvalid("It must be sent to the other party of the request.", to=[other])
         return request, other
 
     def _correlated(self, message: McpxMessage) -> OpenRequest:

@@ -77,7 +77,7 @@ def _read(payload: Mapping[str, Any]) -> Asked:
     for name in ("recipient", "grant_id", "reason"):
         text = payload.get(name)
         if text is not None and (type(text) is not str or len(text) > MAX_REASON):
-            raise PayloadInvalid(f'"payload.{name}" must be a string that is not too long.')
+            raise PayloadInvalid(f'"payload.{name}" must be a string, and not too long.')
     listed = payload.get("capabilities")
     if listed is not None and (type(listed) is not list or not 0 < len(listed) <= MOST_AT_ONCE):
         raise PayloadInvalid(f'"payload.capabilities" must list 1 to {MOST_AT_ONCE} capabilities.')
@@ -111,7 +111,9 @@ class Grants:
         compiled = [capability(source) for source in sources]
         for given in compiled:
             if not held.covers(given):
-                raise GrantExceedsRights("You can grant only what you hold.", pattern=given.source)
+                raise GrantExceedsRights(
+                    "You can only grant rights that you have.", pattern=given.source
+                )
         return tuple(own.covers(given) for given in compiled)
 
     def _check_bounds(self, sources: tuple[Source, ...], recipient: str) -> None:
@@ -124,7 +126,7 @@ class Grants:
             or sum(_size(grant.capabilities) for grant in given) + _size(sources)
             > bounds.granted_bytes
         ):
-            raise TooManyOpen("There are as many grants as there can be.")
+            raise TooManyOpen("Too many grants.")
 
     def add(self, grant: Grant) -> None:
         """Let a grant that was checked hold."""
@@ -142,7 +144,7 @@ class Grants:
         wanted = asked.capabilities
         found = [g for g in found if wanted is None or any(map(_among(wanted), g.capabilities))]
         if not found:
-            raise GrantUnknown("No grant in the room is what is to be revoked.")
+            raise GrantUnknown("There is no such grant in the room.")
         return found
 
     def revoke(self, found: Iterable[Grant], asked: Asked) -> set[str]:

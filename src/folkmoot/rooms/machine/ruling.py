@@ -51,9 +51,11 @@ def give(state: State, turn: Turn) -> list[Effect]:
     member, asked = turn.member, read_grant(turn.payload)
     recipient = _present(state, asked.recipient)
     if recipient is member:
-        raise RecipientInvalid("Nobody grants something to themselves.")
+        raise RecipientInvalid("You cannot grant rights to yourself.")
     if recipient.role is Role.BACKEND:
-        raise RecipientInvalid("A backend answers, and holds no rights; grant them to who asks it.")
+        raise RecipientInvalid(
+            "A backend has no rights of its own. Grant them to those who call it."
+        )
     own = state.grants.check(asked, member.rights, member.own, recipient.account, turn.message.id)
     given = list(asked.capabilities or ())
     # Raises when it would be more than anyone can hold.
@@ -105,7 +107,7 @@ def kick(state: State, turn: Turn) -> list[Effect]:
     name: Any = turn.payload.get("participant")
     account, role = _known(state, name)
     if account == turn.member.account:
-        raise RecipientInvalid("Nobody kicks themselves; leave instead.")
+        raise RecipientInvalid("You cannot kick yourself; leave instead.")
     if role is Role.OWNER:
         raise CapabilityDenied("The owner of a room cannot be kicked.")
     if role is Role.BACKEND:

@@ -59,8 +59,7 @@ def _lost(state: State, member: Member, now: float) -> list[Effect]:
     for asked in state.requests.asked(member.account):
         state.requests.close(asked.id)
         error = TargetLeft(
-            f"The hub began anew before {member.name} had answered; it may have done what was "
-            "asked."
+            f"The hub restarted before {member.name} had answered; it may have done what was asked."
         )
         effects.append(state.append_answer(asked, now, error=error))
     return effects

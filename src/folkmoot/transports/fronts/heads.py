@@ -109,7 +109,7 @@ def check_once(headers: Headers) -> None:
     seen: set[str] = set()
     for name, _ in headers:
         if name in ONCE and name in seen:
-            raise HeaderMismatch(f"The header {name} stands there twice.")
+            raise HeaderMismatch(f"The header {name} occurs twice.")
         seen.add(name)
 
 

@@ -171,7 +171,7 @@ class HttpFront:
             raise SessionRequired("The request names no session; one is opened with initialize.")
         carrier = self._sessions.get(head.session)
         if carrier is None or carrier.over:
-            raise SessionNotFound("The session has ended, or never was.")
+            raise SessionNotFound("The session has ended or does not exist.")
         return carrier
 
     def _new(self, head: Head) -> SessionCarrier:

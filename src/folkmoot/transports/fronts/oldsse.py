@@ -158,7 +158,7 @@ class OldSseFront:
             raise SessionRequired("The address names no session; the stream says which it is.")
         carrier = self._carriers.get(named[0])
         if carrier is None or carrier.over:
-            raise SessionNotFound("The session has ended, or never was.")
+            raise SessionNotFound("The session has ended or does not exist.")
         body = await read_limited(receive, self._limits.message_bytes)
         if body is None:
             return

@@ -80,7 +80,7 @@ class SessionCarrier(FrontCarrier):
     def ask(self, request: Request, *, plain: bool, events: bool) -> tuple[Stream, Reader]:
         """The stream that will answer a request, and its reader."""
         if request.id in self._open:
-            raise InvalidId("A request with this id is open already.")
+            raise InvalidId("A request with this id is already open.")
         if len(self._open) >= MOST_OPEN:
             raise TooManyInFlight("Too many requests of this session are open at once.")
         self._streams += 1
@@ -110,7 +110,7 @@ class SessionCarrier(FrontCarrier):
                 if stream is self._general:
                     self._tell_unheard(stream)
                 return stream, reader
-        raise EventUnknown("The stream of this event is kept no longer.")
+        raise EventUnknown("The stream of this event is no longer kept.")
 
     def cancelled(self, message: ProtocolMessage) -> None:
         """See to it that a request ends which the client has cancelled and the server lets be."""

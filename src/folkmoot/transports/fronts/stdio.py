@@ -120,7 +120,7 @@ class StdioFront(Carrier):
         self.check_way(envelope)
         outgoing = self._outgoing
         if outgoing is None or self._closed or outgoing.lost:
-            raise TransportClosed("Nobody reads standard output any more.")
+            raise TransportClosed("Nobody reads standard output.")
         outgoing.write(one_line(encode_message(envelope.message)))
         if outgoing.full:
             await outgoing.drained()

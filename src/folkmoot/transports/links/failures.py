@@ -97,7 +97,7 @@ def may_recover(status: int) -> bool:
 def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
     """The error that the status of an answer stands for where its body says nothing better."""
     if status == NOT_FOUND and in_session:
-        return SessionNotFound("The server knows this session no longer.", status=status)
+        return SessionNotFound("The server no longer knows this session.", status=status)
     if status >= SERVER_FAILED:
         return ServerUnreachable(f"The server failed ({status}).", status=status)
     words = _REFUSALS.get(status, "The server does not answer the request")

@@ -177,7 +177,7 @@ class HttpLink(WebLink):
             async with asyncio.timeout(TURN_SECONDS):
                 await self._slots.take()
         except TimeoutError:
-            raise TooManyInFlight("The server has too many requests to answer already.") from None
+            raise TooManyInFlight("The server already has too many open requests.") from None
 
     def _ends_exchange(self, message: ProtocolMessage) -> bool:
         """Whether a message only says that an answer is not wanted, by which all is done.

@@ -88,7 +88,7 @@ class OpenRequests:
     def add(self, request: Request) -> None:
         """Expect an answer."""
         if len(self._ids) >= MOST_OPEN:
-            raise TooManyInFlight("The server has too many requests to answer already.")
+            raise TooManyInFlight("The server already has too many open requests.")
         self._ids[request.id] = None
 
     def answered(self, message_id: MessageId | None) -> None:

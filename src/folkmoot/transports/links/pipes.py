@@ -117,7 +117,7 @@ class LineWriter(asyncio.BaseProtocol):
     def write(self, line: bytes) -> None:
         """Have a line leave with the others of this turn."""
         if self.closed:
-            raise TransportClosed("The server reads nothing any more.")
+            raise TransportClosed("The server no longer reads its input.")
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts += (line, b"\n")

@@ -175,7 +175,7 @@ class McpEndpoint:
         if not self._stopping:
             # What backends have not answered by then is answered while the connections are there.
             loop = asyncio.get_running_loop()
-            why = HubStopping("The hub is stopping, and the backend has not answered yet.")
+            why = HubStopping("The hub is stopping, and the backend did not answer in time.")
             loop.call_later(DRAINED * self._drain_seconds, self._parts.open_calls.give_up, why)
         self._stopping = True
         for exchange in self._exchanges:

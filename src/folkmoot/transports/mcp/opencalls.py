@@ -187,7 +187,7 @@ class OpenCalls:
             return None
         ours = self._calls.setdefault(session.id, {})
         if message_id in ours:
-            raise InvalidId("A request with this id is open already.")
+            raise InvalidId("A request with this id is already open.")
         if len(ours) >= self._most_of_session:
             raise TooManyInFlight(
                 f"This session has {self._most_of_session} calls to backends open at once; "

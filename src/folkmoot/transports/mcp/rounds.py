@@ -75,7 +75,7 @@ def read_questions(wish: dict[str, Any], capabilities: dict[str, Any]) -> list[Q
             raise Refusal.INPUT_UNKNOWN.error()
         if not offers(capabilities, Request(id=key, method=method, params=params)):
             raise EraNotBridged(
-                f"It needs {method} of the client, and this client does not offer that.",
+                f"It needs {method} from the client, which this client does not support.",
                 needs=NEEDED[method],
             )
         questions.append(Question(key, method, params))

@@ -126,7 +126,7 @@ def check_carried(params: dict[str, Any]) -> None:
     except (UnicodeEncodeError, RecursionError, MessageError):
         carried = None
     if carried != params:
-        raise ArgumentInvalid("The params hold what JSON cannot carry.", field="arguments")
+        raise ArgumentInvalid("The params cannot be written as JSON.", field="arguments")
 
 
 @asynccontextmanager
@@ -214,7 +214,7 @@ def result_of(response: Response, method: str, server: dict[str, Any] | None) ->
         raise MCPError(code=error.code, message=error.message, data=data)
     result = response.result
     if type(result) is not dict:
-        raise MCPError(code=types.INTERNAL_ERROR, message="The backend's result is no object.")
+        raise MCPError(code=types.INTERNAL_ERROR, message="The backend's result is not an object.")
     shaped: dict[str, Any] = (
         handshake_result(method, result)
         if server is None

@@ -154,7 +154,7 @@ class Watches:
         found = self._gateway.catalogue.resource(uri)
         backend = self._gateway.backends.get(found[0]) if found is not None else None
         if found is None or backend is None:
-            raise BackendUnavailable("The backend of this resource is not there.")
+            raise BackendUnavailable("The backend of this resource is not available.")
         return Spot(*found, person if backend.spec.per_user else "")
 
     def _ask(self, watched: Watched) -> asyncio.Task[FolkmootError | None]:

@@ -71,7 +71,7 @@ async def messages(call: Call) -> Answered:
     """What was said, in order."""
     rooms, query = call.services.rooms, call.query
     if query["wait"] and "before" in query:
-        raise QueryInvalid("What is before a seq was said already: wait goes without before.")
+        raise QueryInvalid("wait cannot be combined with before.")
     page = None
     if query["wait"]:
         page = await unless(call.leaving, rooms.messages(call.visitor, call.room, **query))

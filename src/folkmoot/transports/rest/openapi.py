@@ -90,7 +90,7 @@ HEADERS: Final[dict[int, tuple[str, str]]] = {
         "WWW-Authenticate",
         '`Bearer`, with `error="invalid_token"` where the token is not valid.',
     ),
-    429: ("Retry-After", "Seconds after which it may be tried again, where that is known."),
+    429: ("Retry-After", "Seconds after which to try again, if known."),
 }
 """The header that an error of a status has."""
 

@@ -45,7 +45,7 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
         if name not in parameters:
             raise QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
         if name in given:
-            raise QueryInvalid(f"The query parameter {name} stands twice.", parameter=name)
+            raise QueryInvalid(f"The query parameter {name} occurs twice.", parameter=name)
         schema = parameters[name]
         value: Any = text
         if schema["type"] == "integer" and WHOLE.fullmatch(text):

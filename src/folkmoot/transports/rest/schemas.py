@@ -23,8 +23,8 @@ MAX_REASON: Final = 4096
 
 
 OLDEST_SEQ: Final = (
-    "Where the oldest message is that is kept. It is there where messages before `first_seq` are "
-    "kept and others between them are not."
+    "The `seq` of the oldest message that is kept. Present where some messages "
+    "before `first_seq` are kept, but not all of them."
 )
 
 _PAGED: Final = {
@@ -85,7 +85,7 @@ _ASKED: Final = {
     "keep_messages": "; 0 for as many as the hub lets a room keep",
     "keep_days": "; 0 for as long as the hub says",
 }
-_HOLDS: Final = {"keep_days": "; 0 is for ever"}
+_HOLDS: Final = {"keep_days": "; 0 is forever"}
 _BOUNDS: Final = msgspec.json.schema_components([RoomPolicy])[1]["RoomPolicy"]["properties"]
 _GIVEN_POLICY: Final[dict[str, Schema]] = {
     name: {
@@ -116,13 +116,14 @@ _SETTINGS: Final[dict[str, Schema]] = {
         "type": "string",
         "enum": list(ACCESS),
         "description": (
-            "open: everyone with an account may come in. invite: everyone sees the room, and "
-            "those who were invited come in. private: nobody else learns that it is there."
+            "open: everyone with an account may enter. invite: everyone sees the room, and "
+            "invited people may enter. private: only invited people can see it."
         ),
     },
     "capabilities": {
         **nullable(_CAPABILITIES),
-        "description": "What everyone but the owners holds; null is the default of their role.",
+        "description": "The capabilities of everyone but the owners; null is the default of "
+        "their role.",
     },
     "grants": {
         "type": "object",
@@ -134,12 +135,12 @@ _SETTINGS: Final[dict[str, Schema]] = {
             "grants until now."
         ),
     },
-    "policy": {**ref("PolicyChange"), "description": "What the room decides for itself."},
+    "policy": {**ref("PolicyChange"), "description": "The room's own policy."},
     "backends": {
         **nullable(_BACKENDS),
         "description": (
-            "The servers behind the hub that take part, by namespace, in place of those until "
-            "now; null is none. Whoever brings one must be able to use some of it at the hub."
+            "The backends that take part, by namespace; replaces the present ones; null is "
+            "none. You must be able to use some of each at the hub yourself."
         ),
     },
 }
@@ -148,9 +149,9 @@ _IDS: Final = listed({"type": "string", "minLength": 1, "maxLength": 128}, maxIt
 
 _ENVELOPE: Final[dict[str, Schema]] = {
     "protocol": {"type": "string", "const": "mcpx/v1", "description": "How it is written."},
-    "id": text("Made by the hub where it is left out."),
-    "from": text("The sender; set by the hub where it is left out."),
-    "to": {**_IDS, "description": "The participants who are meant; none is everyone."},
+    "id": text("Set by the hub if left out."),
+    "from": text("The sender; set by the hub if left out."),
+    "to": {**_IDS, "description": "The participants who are addressed; empty is everyone."},
     "kind": text("What the message is, such as `chat.message`.", 1280),
     "correlation_id": {**_IDS, "description": "The ids of the messages this one belongs to."},
     "context": text("A context of the sender's own."),
@@ -165,7 +166,8 @@ _SENT: Final[dict[str, Schema]] = {
     **{name: nullable(_ENVELOPE[name]) for name in _OPTIONAL},
     "correlation_id": {
         **_ENVELOPE["correlation_id"],
-        "description": "The ids of the messages this one belongs to; one may stand alone.",
+        "description": "The ids of the messages this one belongs to; a single id may be given "
+        "as a string.",
         "type": ["array", "string", "null"],
         "minLength": 1,
         "maxLength": 128,
@@ -178,11 +180,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "error": {
                 "type": "object",
                 "properties": {
-                    "code": {"type": "string", "description": "What programs go by."},
-                    "message": {"type": "string", "description": "What people read."},
+                    "code": {"type": "string", "description": "For programs."},
+                    "message": {"type": "string", "description": "For people."},
                     "retry_after": {
                         "type": "number",
-                        "description": "Seconds after which it may be tried again.",
+                        "description": "Seconds after which to try again.",
                     },
                     "attempted_kind": {
                         "type": ["string", "null"],
@@ -197,43 +199,44 @@ SCHEMAS: Final[dict[str, Schema]] = {
         }
     ),
     "Capability": _CAPABILITY,
-    "Policy": shape(_POLICY, description="The policy that holds, the hub's part in it included."),
+    "Policy": shape(_POLICY, description="The effective policy, including the hub's defaults."),
     "PolicyChange": shape(
         _GIVEN_POLICY,
         *_GIVEN_POLICY,
-        description="What is left out stays as it is; what is null goes back to its default.",
+        description="Members that are left out stay as they are; null resets a member to its "
+        "default.",
     ),
     "Room": shape(
         {
-            "name": told("string", "What the room is called.", pattern=ROOM_NAME),
-            "access": told("string", "Who may come in.", enum=list(ACCESS)),
+            "name": told("string", "The room's name.", pattern=ROOM_NAME),
+            "access": told("string", "Who may enter.", enum=list(ACCESS)),
             "durable": told("boolean", "Whether its history is kept on the disk."),
-            "epoch": told("string", "Another one when the numbering of messages began anew."),
+            "epoch": told("string", "Changes when the numbering of messages restarts."),
             "role": {
                 "type": ["string", "null"],
                 "enum": ["owner", "member", "guest", None],
-                "description": "What you are in the room; null when you are not in it.",
+                "description": "Your role in the room; null when you are not in it.",
             },
-            "capabilities": listed(ref("Capability"), description="What members hold."),
-            "policy": {**ref("Policy"), "description": "What the room decides for itself."},
+            "capabilities": listed(ref("Capability"), description="The capabilities of members."),
+            "policy": {**ref("Policy"), "description": "The room's own policy."},
             "participants": told(
-                "integer", "How many are here now, backends not counted.", minimum=0
+                "integer", "How many are here now, not counting backends.", minimum=0
             ),
-            "first_seq": seq("From where on nothing of its history is missing."),
-            "last_seq": seq("Where it ends at present."),
+            "first_seq": seq("The `seq` from which its history is complete."),
+            "last_seq": seq("The `seq` of the last message."),
             "oldest_seq": seq(OLDEST_SEQ),
             "created_at": moment("When it was made."),
             "owners": listed({"type": "string"}, description="The handles of the owners."),
             "grants": {
                 "type": "object",
                 "additionalProperties": listed(ref("Capability")),
-                "description": "What single people hold, by handle; told to owners alone.",
+                "description": "Additional capabilities of single people, by handle; shown to "
+                "owners only.",
             },
             "backends": listed(
                 {"type": "string"},
                 description=(
-                    "The namespaces of the servers behind the hub that take part; told to those "
-                    "who are in the room."
+                    "The namespaces of the backends that take part; shown to members only."
                 ),
             ),
         },
@@ -247,7 +250,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "name": {
                 "type": "string",
                 "pattern": ROOM_NAME,
-                "description": "What the room is called from then on.",
+                "description": "The name of the new room.",
             },
             **_SETTINGS,
             "access": {**_SETTINGS["access"], "default": "open"},
@@ -278,7 +281,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "Participant": shape(
         {
-            "id": told("string", "The handle, what a guest is called, or a backend's namespace."),
+            "id": told("string", "The handle, a guest's name, or a backend's namespace."),
             "type": told("string", "Who acts.", enum=[each.value for each in PrincipalType]),
             "role": told("string", "As what.", enum=[*(each.value for each in Role), "gateway"]),
         }
@@ -306,8 +309,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 ref("Message"),
                 description="In order, and without a gap from `first_seq` on.",
             ),
-            "first_seq": seq("From where on nothing of the room's history is missing."),
-            "last_seq": seq("Where it ends at present."),
+            "first_seq": seq("The `seq` from which the room's history is complete."),
+            "last_seq": seq("The `seq` of the last message."),
             "oldest_seq": seq(OLDEST_SEQ),
         },
         "oldest_seq",
@@ -318,13 +321,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "seq": seq("Its place in the history of the room."),
             "kind": told("string", "What is proposed."),
             "proposer": told("string", "Who proposed it."),
-            "to": listed({"type": "string"}, description="Who shall do it; none is anyone."),
-            "state": told("string", "What has come of it.", enum=[state.value for state in State]),
+            "to": listed({"type": "string"}, description="Who should do it; empty is anyone."),
+            "state": told("string", "Its state.", enum=[state.value for state in State]),
             "created_at": moment("When it was made."),
             "expires_at": moment("Until when it is open."),
             "rejections": told("integer", "How many rejected it.", minimum=0),
             "closed_by": nullable(told("string", "Who decided, if anyone did.")),
-            "closed_at": nullable(moment("When it was no longer open.")),
+            "closed_at": nullable(moment("When it was closed.")),
             "message": {
                 **ref("Message"),
                 "description": "The proposal itself, as long as the history has it.",
@@ -416,11 +419,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "room": told("string", "The room."),
             "handle": told("string", "Who may come in now."),
-            "guest": told("string", "What the guest will be called."),
+            "guest": told("string", "The guest's name."),
             "token": told(
-                "string", "What the guest comes in with, once. It is told to nobody else."
+                "string", "The token with which the guest enters, once. It is shown to nobody else."
             ),
-            "expires_at": moment("Until when the token is good."),
+            "expires_at": moment("Until when the token is valid."),
         },
         "handle",
         "guest",
@@ -430,8 +433,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "GuestToken": shape({"token": text("The token of the invitation.")}),
     "Guest": shape(
         {
-            "credential": told("string", "The guest's token from now on, in this room alone."),
-            "guest": told("string", "What the guest is called."),
+            "credential": told("string", "The guest's token from now on, for this room only."),
+            "guest": told("string", "The guest's name."),
             "room": told("string", "The room."),
         }
     ),

@@ -116,8 +116,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/list",
         method="GET",
         path="/v1/rooms",
-        summary="List the rooms you may know of",
-        description="Open rooms, those for the invited, and private ones you are in.",
+        summary="List the rooms you can see",
+        description="Open rooms, invite-only rooms, and private ones you are in.",
         handler=handlers.list_rooms,
         query=(_limit(100, MOST_LISTED), CURSOR),
         reply=Reply(200, "A page of rooms, by name.", "RoomPage"),
@@ -128,8 +128,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/create",
         method="POST",
         path="/v1/rooms",
-        summary="Make a room",
-        description="You are its owner, and hold `*` there.",
+        summary="Create a room",
+        description="You own it, and have the capability `*` there.",
         handler=handlers.create_room,
         body=Body("RoomSpec", {"name": "planning", "access": "invite"}),
         reply=Reply(201, "The room.", "Room", {"Location": "Where the room is."}),
@@ -148,7 +148,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/show",
         method="GET",
         path="/v1/rooms/{name}",
-        summary="Read how a room is set",
+        summary="Read a room's settings",
         handler=handlers.get_room,
         reply=Reply(200, "The room.", "Room"),
     ),
@@ -172,7 +172,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/delete",
         method="DELETE",
         path="/v1/rooms/{name}",
-        summary="Delete a room with everything that was said in it",
+        summary="Delete a room and its history",
         description="For owners.",
         handler=handlers.delete_room,
         reply=Reply(204, "The room is gone."),
@@ -193,15 +193,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/read",
         method="GET",
         path="/v1/rooms/{name}/messages",
-        summary="Read what was said",
+        summary="Read messages",
         description=(
             "In order: with `after` the first messages that follow it, otherwise the last ones. A "
             "page ends early when it comes to more than 1 MiB; one message is always shown."
         ),
         handler=handlers.messages,
         query=(
-            Parameter("after", _SEQ, "Only what has a greater `seq`."),
-            Parameter("before", _SEQ, "Only what has a smaller `seq`."),
+            Parameter("after", _SEQ, "Only messages with a greater `seq`."),
+            Parameter("before", _SEQ, "Only messages with a smaller `seq`."),
             _limit(50, MOST_READ),
             _wait(
                 0, "Seconds to wait where nothing is after `after` yet, or without it, after now."
@@ -216,8 +216,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/rooms/{name}/messages",
         summary="Say something",
         description=(
-            "One envelope, checked as on a WebSocket and then told to everyone in the room. A "
-            "refusal has what `system.error` would say."
+            "One envelope, checked as on a WebSocket and then sent to everyone in the "
+            "room. A refusal has the content of `system.error`."
         ),
         handler=handlers.post_message,
         body=Body(
@@ -232,7 +232,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/proposals",
         method="GET",
         path="/v1/rooms/{name}/proposals",
-        summary="List proposals and what came of them",
+        summary="List proposals and their outcomes",
         handler=handlers.proposals,
         query=(
             Parameter(
@@ -317,8 +317,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/rooms/{name}/invites",
         summary="Invite someone",
         description=(
-            "By handle, or someone without an account as a guest. It is said in the room as "
-            "`room.invite`, and needs that capability; the guest's token is told to you alone."
+            "By handle, or someone without an account as a guest. It appears in the room "
+            "as `room.invite`, and needs that capability; the guest's token is shown to "
+            "you alone."
         ),
         handler=handlers.invite,
         body=Body("Invite", {"guest": "grace"}),
@@ -340,10 +341,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/enter_as_guest",
         method="POST",
         path="/v1/rooms/{name}/guests",
-        summary="Come in as a guest",
+        summary="Enter as a guest",
         description=(
-            "The token of an invitation, once, in exchange for a credential that is good in this "
-            "room alone. It is used as any other token."
+            "Exchanges the token of an invitation, once, for a credential that is valid in "
+            "this room only. It is used like any other token."
         ),
         handler=handlers.exchange,
         body=Body("GuestToken", {"token": "gi_0123456789abcdef"}),

@@ -60,7 +60,7 @@ def read_wish(query: Mapping[str, list[str]]) -> Wish:
 def _value(name: str, values: list[str]) -> str:
     form, words = FORMS[name]
     if len(values) > 1:
-        raise QueryInvalid(f"The query parameter {name} stands twice.")
+        raise QueryInvalid(f"The query parameter {name} occurs twice.")
     if form.fullmatch(values[0]) is None:
         raise QueryInvalid(f"The query parameter {name} must be {words}.")
     return values[0]
