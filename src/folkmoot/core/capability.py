@@ -236,11 +236,17 @@ class Rights:
             or self._denies_chat(kind, payload, to)
         )
 
-    def may_allow(self, kind: Kind) -> bool:
-        """Whether an allow speaks of a kind with some payload, and no deny with every payload."""
+    def may_allow(self, kind: Kind, to: Sequence[str] = ()) -> bool:
+        """Whether an allow speaks of a kind with some payload, and no deny with every payload.
+
+        With `to`, whether it may be for one of these.
+        """
         about = [held for held in self._about(kind) if held.matches_kind(kind)]
-        return any(not held.denies for held in about) and not any(
-            held.denies and held.constraint is None for held in about
+        return any(
+            not held.denies and (held.target is None or held.target.matches(to, if_unclear=True))
+            for held in about
+        ) and not any(
+            held.denies and held.constraint is None and held.target is None for held in about
         )
 
     def may_deny(self, kind: Kind) -> bool:

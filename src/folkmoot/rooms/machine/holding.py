@@ -39,6 +39,7 @@ WHILE_PAUSED: Final = frozenset(
         "mcp.response",
         f"mcp.notification.{PROGRESS}",
         f"mcp.notification.{CANCELLED}",
+        "mcpx.begin",
         "mcpx.withdraw",
         "reasoning.cancel",
         "participant.status",

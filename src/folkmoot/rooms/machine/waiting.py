@@ -65,4 +65,4 @@ def decidable_by(proposals: Proposals, member: Member) -> Iterator[Proposal]:
 def may_fulfil(member: Member, proposal: Proposal) -> bool:
     """Whether someone may make the request that is proposed, as far as its kind tells."""
     asked = f"mcp.request{proposal.kind.removeprefix('mcp.proposal')}"
-    return member.rights.may_allow(parse(asked))
+    return member.rights.may_allow(parse(asked), proposal.to)
