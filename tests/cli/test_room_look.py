@@ -334,10 +334,10 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
     kicked = said(5, "system.proposal.withdrawn", {"proposal": "p"}, correlation_id=["p"])
     lines = shown(held, stopped, freed, over, kicked).splitlines()
     assert [line[6:].rstrip() for line in lines] == [
-        "ping is paused by gateway: A loop.",
+        "ping is paused: A loop.",
         "ping is paused by ada",
-        "ping may go on (by ada)",
-        "ping may go on",
+        "ping is resumed by ada",
+        "ping is resumed",
         "ada  withdrawn  #5 its proposer was kicked",
     ]  # fmt: skip
 

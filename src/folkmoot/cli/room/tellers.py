@@ -287,11 +287,12 @@ def _kicked_proposal(_: Kind, __: Payload) -> Told:
 
 
 def _held(kind: Kind, payload: Payload) -> Told:
-    who, by = payload.get("participant", "someone"), payload.get("by", "gateway")
+    who, by = payload.get("participant", "someone"), payload.get("by")
+    whose = "" if by in (None, "gateway") else f" by {by}"
     if kind.method == "resumed":
-        return Told(f"{who} may go on" + (f" (by {by})" if by != "gateway" else ""), aside=True)
+        return Told(f"{who} is resumed{whose}", aside=True)
     why = f": {payload['reason']}" if payload.get("reason") else ""
-    return Told(f"{who} is paused by {by}{why}", aside=True)
+    return Told(f"{who} is paused{whose}{why}", aside=True)
 
 
 def _thinking(kind: Kind, payload: Payload) -> Told:

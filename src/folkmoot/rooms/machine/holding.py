@@ -55,8 +55,9 @@ def check_not_paused(state: State, member: Member, kind: Kind) -> None:
     if paused is None or kind.root in WHILE_PAUSED or kind.base in WHILE_PAUSED:
         return
     why = f": {paused.reason.rstrip('.')}" if paused.reason else ""
+    who = "The room" if paused.is_loop else paused.by
     raise ParticipantPaused(
-        f"{paused.by} paused you{why}. You may answer what you were asked; anything else must wait "
+        f"{who} paused you{why}. You may answer what you were asked; anything else must wait "
         "until you are resumed.",
         by=paused.by,
         reason=paused.reason,
