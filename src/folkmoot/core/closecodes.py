@@ -29,7 +29,7 @@ CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.NOT_TEXT: "The hub accepts only text messages.",
     CloseCode.NOT_UTF8: "A text message was not valid UTF-8.",
     CloseCode.TOO_BIG: "A message was larger than the hub accepts. Setting: limits.message_bytes.",
-    CloseCode.INTERNAL: "The hub failed; resume and go on.",
+    CloseCode.INTERNAL: "The hub failed; reconnect and resume.",
     CloseCode.RESTARTING: "The hub is restarting; resume in a moment.",
     CloseCode.TOO_SLOW: "The connection could not keep up; it may resume.",
     CloseCode.REPLACED: "The same connection id came back on another connection.",
@@ -38,5 +38,5 @@ CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
     CloseCode.NOT_ALLOWED: "You may not enter this room, or may no longer be in it.",
     CloseCode.NO_SUCH_ROOM: "There is no such room.",
-    CloseCode.PONG_TIMEOUT: "No pong came in time. Setting: limits.pong_seconds.",
+    CloseCode.PONG_TIMEOUT: "No pong arrived in time. Setting: limits.pong_seconds.",
 }

@@ -96,7 +96,7 @@ def judge(
         if kind.operation == "response" and not rights.denies(kind, payload, to):
             return Verdict(Decision.ALLOW, kind)
         if kind.operation == "request" and rights.allows(_proposed(kind), payload, to):
-            sentence = f"{kind} is not yours to do, but you may propose it."
+            sentence = f"You may not do {kind}, but you may propose it."
             error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
             return Verdict(Decision.PROPOSE, kind, error)
     which = "A deny among" if rights.denies(kind, payload, to) else "None of"

@@ -109,8 +109,8 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
         )
     if limits.values and is_too_much(raw, limits.values):
         raise MessageTooLarge(
-            f"The message holds more than the {limits.values:,} values that are accepted, or a "
-            "number of hundreds of digits." + _named(limits.settings[2])
+            f"The message has more than {limits.values:,} values, or a number with hundreds "
+            "of digits." + _named(limits.settings[2])
         )
     try:
         value = _decode_shallow(raw) if limits.nesting >= SHALLOW else _decode_deep(raw, limits)
@@ -188,7 +188,7 @@ def _depth(value: Any) -> int:
 
 def _too_deep(limits: Limits) -> NestingTooDeep:
     return NestingTooDeep(
-        f"Objects and arrays are nested deeper than {limits.nesting} levels."
+        f"Objects and arrays are nested more than {limits.nesting} levels deep."
         + _named(limits.settings[1]),
         nesting=limits.nesting,
     )

@@ -128,7 +128,9 @@ class Chain:
     async def _hold(self, ruling: Ruling, hold: Hold) -> Ruling:
         """Wait for a decision; a message that was edited is shown to earlier guards again."""
         if self._holding is None:
-            raise BlockedByInterceptor(f"{ruling.by} holds the message, and nobody can decide.")
+            raise BlockedByInterceptor(
+                f"{ruling.by} holds the message, but nobody can decide about it."
+            )
         edited = await self._holding.hold(ruling.envelope, ruling.by, hold)
         if edited is None:
             return ruling

@@ -157,7 +157,7 @@ class Directory:
         async def unit(tx: Tx) -> RoomRecord:
             if await queries.count_owned(tx, account.id) >= self.options.max_rooms_each:
                 raise TooManyRooms(
-                    f"You own {self.options.max_rooms_each} rooms already. Setting: "
+                    f"You already own {self.options.max_rooms_each} rooms. Setting: "
                     "rooms.max_rooms_each."
                 )
             grants = await self._resolve(tx, account.id, spec.grants)

@@ -161,9 +161,9 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     per_user: Annotated[
         bool,
         Meta(
-            description="Whether each person has a connection, and for a command a process, of "
-            "their own. Needed by servers that remember who asked, and by those that ask back "
-            "while several people use them."
+            description="Whether each person has their own connection (and process, for a "
+            "command). Needed for servers that keep state per user, and for servers that ask the "
+            "client questions while several people use them."
         ),
     ] = False
     everyone: Annotated[

@@ -147,7 +147,7 @@ async def reject(call: Call[Decide]) -> Payload:
     return {
         **outcome(given, done.seq, done.state),
         "rejections": done.rejections,
-        "message": "Noted; more must reject it to close it."
+        "message": "Your rejection was counted; more people must reject it to close it."
         if done.state == "open"
         else "Rejected.",
     }

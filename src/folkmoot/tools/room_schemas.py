@@ -40,15 +40,15 @@ POLICY: Schema = obj(
         "quorum": integer("How many must reject a proposal to close it. Default 1."),
         "proposal_seconds": integer("Seconds a proposal stays open. 0 is the hub's default."),
         "loop_guard": integer(
-            "How often agents may answer each other without a person before they are held. "
+            "How often agents may answer each other without a person before they are paused. "
             "Default 30; 0 for no limit."
         ),
         "request_seconds": integer("Seconds a request may take. 0 is the hub's default."),
         "progress_seconds": integer(
-            "Seconds a request may take while progress is told. 0 is the hub's default."
+            "Seconds a request may take while it reports progress. 0 is the hub's default."
         ),
-        "keep_messages": integer("How many messages are kept. 0 is as many as the hub keeps."),
-        "keep_days": integer("Days a message is kept. 0 is as long as the hub keeps it."),
+        "keep_messages": integer("How many messages are kept. 0 is the hub's default."),
+        "keep_days": integer("Days a message is kept. 0 is the hub's default."),
     },
     description="Rules of the room, where they differ from the hub's defaults",
 )

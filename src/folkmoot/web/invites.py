@@ -63,7 +63,7 @@ INVITES = {
         404,
         "No such invite",
         "Invalid invite code.",
-        "Perhaps the link was cut short on its way. Ask whoever sent it to send it again.",
+        "The link may have been cut off. Ask the person who sent it to send it again.",
     ),
     "claimed": Invite(
         410,

@@ -181,7 +181,7 @@ def test_a_client_that_answers_no_ping_is_closed() -> None:
             return guest.ends
 
     assert run(main()) == [
-        (CloseCode.PONG_TIMEOUT, "No pong came in time. Setting: limits.pong_seconds.")
+        (CloseCode.PONG_TIMEOUT, "No pong arrived in time. Setting: limits.pong_seconds.")
     ]
 
 

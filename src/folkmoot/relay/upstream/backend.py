@@ -133,10 +133,8 @@ class LiveBackend:
         person, most = wanted.person, self.spec.most_calls
         # What one person asks at once leaves an eighth of it to the others.
         if self.in_flight >= most or (person and self._asking[person] >= most - most // 8):
-            self.tally.failed("It has too many requests to answer already.", BackendBusy.code)
-            raise BackendBusy(
-                named(self.spec.namespace, "has too many requests to answer already.")
-            )
+            self.tally.failed("It already has too many open requests.", BackendBusy.code)
+            raise BackendBusy(named(self.spec.namespace, "already has too many open requests."))
         self.in_flight += 1
         self._asking[person] += 1
         began = self.tally.begin()

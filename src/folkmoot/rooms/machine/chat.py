@@ -111,6 +111,6 @@ class ChatRates:
         if bucket.left < 1:
             # What is left of a message by rounding is not worth a second.
             seconds = max(1, math.ceil((1 - bucket.left) / per_second - 1e-6))
-            sentence = f"You said too much in a short time. Try again in {in_words(seconds)}."
+            sentence = f"You are sending messages too fast. Try again in {in_words(seconds)}."
             raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
         bucket.left -= 1

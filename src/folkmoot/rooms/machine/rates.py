@@ -83,7 +83,7 @@ class Buckets:
             bucket.messages, bucket.bytes = messages, amount
             wait = max((1 - messages) / rate.messages, (needed - amount) / rate.bytes)
             seconds = max(1, math.ceil(wait))
-            sentence = f"You sent too much in a short time. Try again in {in_words(seconds)}."
+            sentence = f"You are sending too much too fast. Try again in {in_words(seconds)}."
             setting = rate.settings[0 if messages < 1 else 1]
             raise RateLimited(sentence + named(setting), retry_after=seconds)
         bucket.messages, bucket.bytes = messages - 1, amount - size

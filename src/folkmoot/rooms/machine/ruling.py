@@ -111,7 +111,7 @@ def kick(state: State, turn: Turn) -> list[Effect]:
     if role is Role.OWNER:
         raise CapabilityDenied("The owner of a room cannot be kicked.")
     if role is Role.BACKEND:
-        raise RecipientInvalid("A backend is not kicked: owners change the room's backends.")
+        raise RecipientInvalid("A backend cannot be kicked; owners change the room's backends.")
     appended = state.append(turn.member, turn.message, turn.kind, turn.now, about=account)
     lost = apply(state, turn.kind, appended, turn.message, turn.member.name)
     effects: list[Effect] = [

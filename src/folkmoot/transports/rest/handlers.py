@@ -156,7 +156,7 @@ async def invite(call: Call) -> Answered:
     wish = {name: value for name, value in call.body.items() if name != "capabilities"}
     check_members(SCHEMAS["Invite"], wish)
     if len(wish) != 1:
-        raise ArgumentInvalid("Name either a handle or a guest.", field="handle")
+        raise ArgumentInvalid("Give either a handle or a guest.", field="handle")
     if "capabilities" in call.body:
         if "guest" not in wish:
             raise ArgumentInvalid(

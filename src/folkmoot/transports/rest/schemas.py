@@ -48,8 +48,7 @@ _TARGET: Final[Schema] = {
 }
 _CAPABILITY: Final[Schema] = {
     "description": (
-        "A pattern over kinds, alone or with a constraint of the payload and with those whom the "
-        "message is for."
+        "A pattern over kinds, alone or with a constraint on the payload and on the recipients."
     ),
     "anyOf": [
         _PATTERN,
@@ -79,11 +78,11 @@ _POLICY_SAYS: Final = {
     "keep_days": "For how many days messages are kept",
 }
 _ASKED: Final = {
-    "proposal_seconds": "; 0 for as long as the hub says",
-    "request_seconds": "; 0 for as long as the hub says",
-    "progress_seconds": "; 0 for as long as the hub says",
-    "keep_messages": "; 0 for as many as the hub lets a room keep",
-    "keep_days": "; 0 for as long as the hub says",
+    "proposal_seconds": "; 0 for the hub's default",
+    "request_seconds": "; 0 for the hub's default",
+    "progress_seconds": "; 0 for the hub's default",
+    "keep_messages": "; 0 for the hub's default",
+    "keep_days": "; 0 for the hub's default",
 }
 _HOLDS: Final = {"keep_days": "; 0 is forever"}
 _BOUNDS: Final = msgspec.json.schema_components([RoomPolicy])[1]["RoomPolicy"]["properties"]
@@ -131,8 +130,8 @@ _SETTINGS: Final[dict[str, Schema]] = {
         "propertyNames": {"pattern": _HANDLE},
         "additionalProperties": _CAPABILITIES,
         "description": (
-            "What single people hold beside that, by handle. In a change it takes the place of all "
-            "grants until now."
+            "Additional capabilities of single people, by handle. In a change, it replaces all "
+            "grants."
         ),
     },
     "policy": {**ref("PolicyChange"), "description": "The room's own policy."},
@@ -399,7 +398,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Invite": shape(
         {
             "handle": text("Whom to invite, by handle.", 64),
-            "guest": text("What someone without an account shall be called in the room.", 64),
+            "guest": text("The name in the room of someone without an account.", 64),
             "capabilities": {
                 **_CAPABILITIES,
                 "description": (

@@ -157,10 +157,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="room/change",
         method="PATCH",
         path="/v1/rooms/{name}",
-        summary="Set a room anew",
+        summary="Change a room's settings",
         description=(
-            "For owners. What is left out stays as it is. `capabilities`, `grants`, `backends` and "
-            "`owners` take the place of those until now; of `policy`, each member that is given."
+            "For owners. Settings that are left out stay as they are. `capabilities`, `grants`, "
+            "`backends` and `owners` are replaced whole; of `policy`, each member that is given."
         ),
         handler=handlers.change_room,
         body=Body("RoomPatch", {"access": "open"}),
@@ -204,7 +204,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Parameter("before", _SEQ, "Only messages with a smaller `seq`."),
             _limit(50, MOST_READ),
             _wait(
-                0, "Seconds to wait where nothing is after `after` yet, or without it, after now."
+                0,
+                "Seconds to wait if there is nothing after `after` yet (or without it: new).",
             ),
         ),
         reply=Reply(200, "A page of messages.", "MessagePage"),
