@@ -107,12 +107,13 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
 ) -> None:
     keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "keys.json")}
     closed = {"FOLKMOOT_REGISTRATION": "closed", "FOLKMOOT_RATES_REGISTER_PER_HOUR": "1"}
-    hub = start_hub(**closed)
+    hub = start_hub(FOLKMOOT_HOST="0.0.0.0", **closed)
+    here = hub.url.replace("0.0.0.0", "127.0.0.1")
     assert "Registration is closed. Make your own account" in hub.said
     for handle in ("admin", "bob"):
         ran = folkmoot("people", "add", handle, **keys)
         assert (ran.code, ran.err) == (0, ""), handle
-        assert f"You are @{handle} on {hub.url}." in ran.out
+        assert f"You are @{handle} on {here}." in ran.out
     whoami = folkmoot("whoami", "--as", "bob", "--json", **keys)
     assert json.loads(whoami.out)["handle"] == "bob"
     ran = folkmoot("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)

@@ -129,8 +129,8 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
         (["send", "bob", "Hi", "--priority", "high"],
          "--priority must be urgent, normal, low or fyi, not 'high'", "folkmoot send"),
         (["connect", "emacs"],
-         ("CLIENT must be claude-desktop, claude-code, vscode, cursor, goose or mcpservers, "
-          "not 'emacs'"), "folkmoot connect"),
+         ("CLIENT must be claude-desktop, claude-code, vscode, cursor, codex, gemini, windsurf, "
+          "zed, goose or mcpservers, not 'emacs'"), "folkmoot connect"),
         (["connect", "mcpservers"], "--file is needed for this client", "folkmoot connect"),
         (["config", "check", "a", "b"],
          "got unexpected extra argument(s) (b)", "folkmoot config check"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from folkmoot.cli.account import show_secrets, tell_kept
@@ -15,6 +16,7 @@ from folkmoot.cli.operated import Operated
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
 from folkmoot.cli.output import complain, say, size
 from folkmoot.cli.running import understood
+from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, at, tell_table, word
 from folkmoot.cli.text import moment, say_data
 from folkmoot.core.errors import CredentialsUnusable
@@ -118,10 +120,10 @@ def add(
     login: Login | None = None
     try:
         if no_keep:
-            login = understood(hub.do("people.add", arguments), Login)
+            login = made(hub, arguments)
         else:
             with changing() as keyring:
-                login = understood(hub.do("people.add", arguments), Login)
+                login = made(hub, arguments)
                 keyring.put(login)
     except CredentialsUnusable:
         # The account is made, and no file keeps its token: whoever reads this must keep it now.
@@ -131,6 +133,12 @@ def add(
     show_secrets(login, as_json=as_json)
     if not as_json and not no_keep:
         tell_kept(read_keyring(), login)
+
+
+def made(hub: Operated, arguments: dict[str, str]) -> Login:
+    """A new account, on its hub as this machine reaches it."""
+    login = understood(hub.do("people.add", arguments), Login)
+    return msgspec.structs.replace(login, hub=reachable(login.hub))
 
 
 @app.command()
