@@ -175,7 +175,7 @@ def test_in_sources_the_safe_spelling_has_a_namespace_too(
     names = "@mcp.tool\ndef shop_buy(): ...\n@mcp.tool\ndef shop_sell(): ...\n"
     titled = "[project]\nname = 'mcp-shop'\nversion = '1.0'\n"
     write(tmp_path, {"pyproject.toml": titled, "server.py": SERVER + names})
-    assert lint("--select", "missing-namespace").out == "All is well: 2 names of 1 file.\n"
+    assert lint("--select", "missing-namespace").out == "No problems: 2 names of 1 file.\n"
 
 
 def test_what_cannot_be_known_is_a_note_and_no_fault(

@@ -212,7 +212,7 @@ def test_what_happens_is_told_in_sentences() -> None:
         "ada asked tides for its tools",
         "tides offers: f, g",
         "tides thinks: Hm.",
-        "ada pauses tides",
+        "ada paused tides",
         "ada rejected an earlier message: No.",
         'ada  weather report  #22 {"wind": 3}',
     ]
@@ -338,7 +338,7 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
         "ping is paused by ada",
         "ping is resumed by ada",
         "ping is resumed",
-        "ada  withdrawn  #5 its proposer was kicked",
+        "an earlier message closed: its proposer was kicked",
     ]  # fmt: skip
 
 

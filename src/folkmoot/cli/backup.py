@@ -54,7 +54,7 @@ def backup(
     *,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Back up the database to FILE, with or without a running hub.
+    """Back up the database to FILE while the hub runs, or not.
 
     The hub keeps working. FILE appears once it is complete and checked, and only you can read it.
     The master key is NOT in it: keep a copy of the key in another place, because the backup cannot

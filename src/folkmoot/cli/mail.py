@@ -115,7 +115,7 @@ def inbox(
     if not messages:
         say("No new mail." if wait else "No mail.", err=True)
     if after := answer.get("next_cursor"):
-        say(f"\nThere is more: --cursor {word(after)}", err=True)
+        say(f"\nMore: --cursor {word(after)}", err=True)
 
 
 def thread(

@@ -16,7 +16,7 @@ from folkmoot.core.errors import (
     MethodNotAllowed,
     NotFound,
     RequestError,
-    TokenInvalid,
+    TokenRefused,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def retry_after(error: FolkmootError) -> dict[str, str]:
 
 def challenge(error: FolkmootError) -> str:
     """The `WWW-Authenticate` header of an answer with status 401."""
-    return 'Bearer error="invalid_token"' if isinstance(error, TokenInvalid) else "Bearer"
+    return 'Bearer error="invalid_token"' if isinstance(error, TokenRefused) else "Bearer"
 
 
 class Answers:

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import AuthenticationRequired, StoreError, TokenInvalid, TokensDiffer
+from folkmoot.core.errors import AuthenticationRequired, StoreError, TokenRefused, TokensDiffer
 from folkmoot.transports.connections import sign_in
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Callers:
         pairs = parse_qsl(query, max_num_fields=MOST_PARAMETERS) if query else ()
         token = read_token(scope, (value for name, value in pairs if name == "token"))
         if token:
-            with contextlib.suppress(TokenInvalid):
+            with contextlib.suppress(TokenRefused):
                 return (await self._rooms.authenticate(token)).principal.account_id
         return await self._in_session(scope, token)
 

@@ -14,7 +14,7 @@ from folkmoot.transports.accept import Listener
 from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.bodies import nobody
 from folkmoot.transports.connections import Connections
-from folkmoot.transports.listen import close
+from folkmoot.transports.listen import BACKLOG, close
 from folkmoot.transports.protocol import HEAD_SECONDS
 from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 
@@ -109,7 +109,7 @@ class HttpServer:
         )
         listener = partial(
             Listener,
-            most=max_connections,
+            most=max(max_connections, BACKLOG),
             address_of=address_of,
             turned_away=self._away.count,
             tls=tls,

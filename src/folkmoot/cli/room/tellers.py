@@ -283,16 +283,17 @@ def _expired(_: Kind, __: Payload) -> Told:
 
 
 def _kicked_proposal(_: Kind, __: Payload) -> Told:
-    return Told("its proposer was kicked", "withdrawn", aside=True)
+    text = "its proposer was kicked"
+    return Told(text, "withdrawn", aside=True, words="{about} closed", nameless=True)
 
 
 def _held(kind: Kind, payload: Payload) -> Told:
     who, by = payload.get("participant", "someone"), payload.get("by")
     whose = "" if by in (None, "gateway") else f" by {by}"
     if kind.method == "resumed":
-        return Told(f"{who} is resumed{whose}", aside=True)
+        return Told(f"{who} is resumed{whose}", aside=True, words="", nameless=True)
     why = f": {payload['reason']}" if payload.get("reason") else ""
-    return Told(f"{who} is paused{whose}{why}", aside=True)
+    return Told(f"{who} is paused{whose}{why}", aside=True, words="", nameless=True)
 
 
 def _thinking(kind: Kind, payload: Payload) -> Told:

@@ -76,7 +76,8 @@ FolkmootError
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown
 │   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
-│   ├── AuthenticationRequired, TokenInvalid (AccountSuspended), AlreadySignedIn
+│   ├── AuthenticationRequired, AlreadySignedIn
+│   ├── TokenRefused        TokenInvalid, AccountSuspended
 │   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
 │   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid

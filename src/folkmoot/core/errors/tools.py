@@ -25,7 +25,11 @@ class AuthenticationRequired(
     sentence = "Authentication required."
 
 
-class TokenInvalid(ToolError, code="token_invalid", http=401, close=CloseCode.NOT_AUTHENTICATED):
+class TokenRefused(ToolError, http=401, close=CloseCode.NOT_AUTHENTICATED):
+    """The token opens no account."""
+
+
+class TokenInvalid(TokenRefused, code="token_invalid"):
     """The token is wrong, was replaced by a recovery, or its account was deleted."""
 
     sentence = (
@@ -34,7 +38,7 @@ class TokenInvalid(ToolError, code="token_invalid", http=401, close=CloseCode.NO
     )
 
 
-class AccountSuspended(TokenInvalid, code="account_suspended"):
+class AccountSuspended(TokenRefused, code="account_suspended"):
     """The operator has suspended the account, so its token and recovery code do not work."""
 
     sentence = (

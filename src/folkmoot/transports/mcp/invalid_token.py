@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from folkmoot.core.errors import AccountSuspended, TokenInvalid
+from folkmoot.core.errors import AccountSuspended, TokenInvalid, TokenRefused
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.finder import CALL_TOOL
 from folkmoot.transports.answers import JsonResponse, challenge
@@ -77,7 +77,7 @@ def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue)
     return JsonResponse(told)
 
 
-def unauthorized(message_id: str | int | UnsetType | None, error: TokenInvalid) -> Response:
+def unauthorized(message_id: str | int | UnsetType | None, error: TokenRefused) -> Response:
     """The refusal of a request that no session has opened a way for."""
     told = {
         "jsonrpc": "2.0",
@@ -108,7 +108,7 @@ def is_public(params: Raw, catalogue: Catalogue) -> bool:
 
 
 def public_tools(
-    catalogue: Catalogue, style: NameStyle, error: TokenInvalid
+    catalogue: Catalogue, style: NameStyle, error: TokenRefused
 ) -> list[dict[str, Any]]:
     """The tools that work without an account, each saying why it is one of the few listed."""
     return [

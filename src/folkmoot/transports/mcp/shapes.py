@@ -12,7 +12,7 @@ from folkmoot.core.errors import (
     FolkmootError,
     InputStateInvalid,
     MessageError,
-    TokenInvalid,
+    TokenRefused,
     UnknownTool,
 )
 from folkmoot.core.message import ErrorObject, MessageId, Response
@@ -26,7 +26,7 @@ STATELESS_ALONE: Final = frozenset(("resultType", "ttlMs", "cacheScope"))
 """Members of a result that the handshake era does not have."""
 OF_THE_PROTOCOL: Final = (UnknownTool, MessageError, InputStateInvalid)
 """What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
-AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenInvalid)
+AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenRefused)
 """What is refused in the same words, whoever's tool it is."""
 
 
