@@ -140,8 +140,8 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         "guest": "zoe",
         "token": "gi_…",
         "expires_at": "2026-04-02T18:00:00Z",
-        "message": "Give this token to the guest alone: whoever uses it first is the guest. It "
-        "cannot be shown again.",
+        "message": "Give this token only to the guest: the first person to use it becomes the "
+        "guest. It cannot be shown again.",
     },
 }
 """One answer of each tool."""

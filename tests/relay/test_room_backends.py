@@ -525,7 +525,7 @@ def test_names_of_backends_are_nobody_elses(tmp_path: Path) -> None:
                         pass
                 with pytest.raises(RecipientInvalid, match="A backend cannot be kicked"):
                     await owner.kick("github")
-                with pytest.raises(RecipientInvalid, match="holds no rights"):
+                with pytest.raises(RecipientInvalid, match="has no rights of its own"):
                     await owner.grant("github", ["chat.*"])
                 with pytest.raises(ArgumentInvalid, match="github could be mistaken for g1thub"):
                     await there.hub.rooms.create(

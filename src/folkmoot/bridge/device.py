@@ -111,8 +111,8 @@ class Device:
                     self._store.rename(keys, handle)
                 if self._ledger.is_new and self._keys is None:
                     self._warn(
-                        f"{self._ledger.path} was not there: correspondents' keys are trusted "
-                        "anew when they are first met."
+                        f"{self._ledger.path} was missing: correspondents' keys are trusted "
+                        "again at first contact."
                     )
                 return keys
         keys = self._store.make(hub, handle, self._clock.now(), keyring=self._keyring)

@@ -151,7 +151,7 @@ class KeyStore:
             file = msgspec.json.decode(content, type=_File)
         except msgspec.DecodeError:
             raise DeviceKeyUnusable(
-                f"{self.path}: is not a file of device keys; mend it or move it away."
+                f"{self.path}: is not a valid file of device keys. Fix it or move it away."
             ) from None
         if file.version != 1:
             raise DeviceKeyUnusable(f"{self.path}: was written by a newer Folkmoot.")

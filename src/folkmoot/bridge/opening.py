@@ -171,7 +171,7 @@ class Opening(CallInterceptor):
             again = " They count as read now; msg_thread shows them again." if asked.marks else ""
             said["not_shown"] = page.refused
             said["note"] = (
-                f"{page.refused} of these messages could not be opened or verified; each says why."
-                f"{again} msg_delete_message removes one for good."
+                f"{page.refused} of these messages could not be opened or verified; each says "
+                f"why.{again} msg_delete_message removes one permanently."
             )
         return said

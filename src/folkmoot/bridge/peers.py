@@ -160,9 +160,9 @@ def changed(pin: Pin, key: str) -> PeerKeyChanged:
 def gone(pin: Pin) -> PeerKeyChanged:
     """That a pinned key is not named any more."""
     return PeerKeyChanged(
-        f"The hub no longer names a key of @{pin.handle}, so nothing was sent: what you write "
-        f"would be readable to the hub. It was {fingerprint(pin.key)}. If @{pin.handle} really "
-        f"has none any more, run 'folkmoot bridge peers accept @{pin.handle}'.",
+        f"The hub no longer names a key of @{pin.handle}, so nothing was sent: the hub "
+        f"could read what you write. It was {fingerprint(pin.key)}. If @{pin.handle} "
+        f"really has no key now, run 'folkmoot bridge peers accept @{pin.handle}'.",
         handle=pin.handle,
         pinned=fingerprint(pin.key),
     )

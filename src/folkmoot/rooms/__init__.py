@@ -5,7 +5,8 @@ The *machine* is a room as pure state: messages in, effects out. A *live room* d
 carried out; its *history* is what can be read again; an *outlet* is a connection, and a *crowd*
 those that hear the same. *Rooms* is what transports and tools use: it knows who may come in
 (`access`), loads what is needed (`loading`), and looks after all of it (`upkeep`). A *visitor* is
-whoever asks: an account, or a *guest* who was invited into one room.
+whoever asks: an account, or a *guest* who was invited into one room. A *requester* asks others in a
+room for a visitor who has no connection.
 """
 
 from __future__ import annotations

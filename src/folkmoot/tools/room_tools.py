@@ -141,8 +141,8 @@ async def invite(call: Call[Invite]) -> Payload:
         "guest": made.guest,
         "token": made.token,
         "expires_at": made.expires_at,
-        "message": "Give this token to the guest alone: whoever uses it first is the guest. It "
-        "cannot be shown again.",
+        "message": "Give this token only to the guest: the first person to use it becomes the "
+        "guest. It cannot be shown again.",
     }
 
 

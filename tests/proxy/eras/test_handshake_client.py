@@ -225,7 +225,8 @@ def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
         to_client(notice("notifications/cancelled", requestId=ours(3), reason="The call is over.")),
         refused(
             1,
-            "The client's answer to the server was an error, which the server cannot be told.",
+            "The client's answer to the server was an error, which cannot be passed on to "
+            "the server.",
             error={"code": -32601, "message": "no roots"},
         ),
         client(result(ours(3), roots=[])),
@@ -351,7 +352,7 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
         to_client(updated),
         server(agreed(4, **LISTS, resourceSubscriptions=[first])),
         over(3),
-        refused(2, "The server does not tell of changes of this resource."),
+        refused(2, "The server does not announce changes of this resource."),
         server(updated),
         client(request(3, "resources/unsubscribe", uri=first)),
         to_client(result(3)),
@@ -410,7 +411,7 @@ def test_a_server_that_cannot_be_listened_to_refuses_subscriptions() -> None:
         client(request(1, "resources/subscribe", uri="note://a")),
         to_server(listen(3, **LISTS, resourceSubscriptions=["note://a"])),
         server(error(ours(3), -32601)),
-        refused(1, "The server does not tell of changes of this resource."),
+        refused(1, "The server does not announce changes of this resource."),
     )
 
 

@@ -307,7 +307,7 @@ def test_a_watched_resource_is_watched_again_after_the_server_came_back(era: str
 def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
     async def test() -> None:
         async with running(spec("demo", "handshake", "deaf")) as there:
-            with pytest.raises(BackendFailed, match="does not tell of changes"):
+            with pytest.raises(BackendFailed, match="does not announce changes"):
                 await there.backend.watch("nothing://here", lambda: None)
 
     run(test())

@@ -53,7 +53,7 @@ def choose_namespace(layout: Layout, wanted: str | None) -> str:
                 error.nearest
             )
             raise ProjectUnusable(
-                f"No namespace can be made of the name {layout.name!r}: a namespace has 3 to 20 "
+                f"The name {layout.name!r} cannot be turned into a namespace, which has 3 to 20 "
                 f"lower-case letters and digits.{proposed or ' Choose one with --namespace.'}"
             ) from error
     check_free_namespace(namespace)

@@ -50,8 +50,8 @@ def render(project: Project, text: str | None = None, *, helper: str | None = No
         return f"{TITLE}\n\n{BEGIN}\n{body(registry, helper)}{END}\n"
     if not marked(text):
         raise ProjectUnusable(
-            f"{project.namespaces_file} has no lines '{BEGIN}' and '{END}' around what may be "
-            "written anew; put them in, or use --force to replace the whole file."
+            f"{project.namespaces_file} has no lines '{BEGIN}' and '{END}' around the part "
+            "that may be rewritten. Add them, or use --force to replace the whole file."
         )
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)

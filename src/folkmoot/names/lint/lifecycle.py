@@ -116,7 +116,7 @@ def register_outdated(project: Project) -> Iterator[Told]:
         yield Told("register-outdated", f"{project.namespaces_file}: {sentence}", place)
     if len(found) > MOST_DIFFERENCES:
         more = len(found) - MOST_DIFFERENCES
-        message = f"{project.namespaces_file}: {more} more; 'folkmoot names doc' writes it anew."
+        message = f"{project.namespaces_file}: {more} more; 'folkmoot names doc' rewrites it."
         yield Told("register-outdated", message, place)
 
 

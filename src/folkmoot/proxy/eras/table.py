@@ -36,11 +36,11 @@ class Refusal(Enum):
         Told.CLIENT,
     )
     INPUT_REFUSED = (
-        "The client's answer to the server was an error, which the server cannot be told.",
+        "The client's answer to the server was an error, which cannot be passed on to the server.",
         Told.CLIENT,
     )
     ROUNDS = ("The server wanted input too often for one request.", Told.CLIENT)
-    UNHEARD = ("The server does not tell of changes of this resource.", Told.CLIENT)
+    UNHEARD = ("The server does not announce changes of this resource.", Told.CLIENT)
     NOT_ASKED = ("A client of the stateless era cannot be asked this.", Told.SERVER)
     NOT_OFFERED = ("The client does not offer what the server asks for.", Told.SERVER)
     NOT_TIED = (

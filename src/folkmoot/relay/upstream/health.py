@@ -106,4 +106,4 @@ class Health:
         try:
             self._on_lost(self._namespace, for_callers(self.why))
         except Exception:
-            logger.exception("the loss of a backend could not be told")
+            logger.exception("the loss of a backend could not be announced")

@@ -89,7 +89,7 @@ class Listens:
         if listen is None:
             return False
         said = answer.error.message if isinstance(answer.error, ErrorObject) else "It ended."
-        error = FolkmootError(f"The server tells of no changes: {said}")
+        error = FolkmootError(f"The server does not announce changes: {said}")
         listen.end(Unanswered(error, begun=False, gone=False))
         return True
 

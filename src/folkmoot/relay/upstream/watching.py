@@ -57,7 +57,7 @@ class Watch:
             try:
                 teller()
             except Exception:
-                logger.exception("a change of a resource could not be told")
+                logger.exception("a change of a resource could not be announced")
 
     def settle(self, error: GatewayError | None) -> None:
         """Let those who wait for the server to agree know."""
@@ -154,8 +154,8 @@ class Watching:
         except (Unanswered, Late) as error:
             if watch.begun.done() or (isinstance(error, Unanswered) and error.gone):
                 return None
-            raise BackendFailed("The server does not tell of changes.") from None
+            raise BackendFailed("The server does not announce changes.") from None
         if uri in (listen.agreed.result().get(URIS) or ()):
             return listen
         listen.close()
-        raise BackendFailed("The server does not tell of changes of this resource.")
+        raise BackendFailed("The server does not announce changes of this resource.")

@@ -248,6 +248,6 @@ class Hearers:
                     for notice in due:
                         await hearer.say(notice)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
-            logger.debug("a session was not told", extra={"error": type(error).__name__})
+            logger.debug("a session was not notified", extra={"error": type(error).__name__})
         finally:
             hearer.telling = False

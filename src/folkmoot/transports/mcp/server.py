@@ -50,7 +50,7 @@ INSTRUCTIONS = (
     "of these with the one and call it with the other."
 )
 OF_BACKENDS = (
-    " Tools, prompts and resources of other servers stand beside these, each under the name of its "
+    " Tools, prompts and resources of other servers are listed too, each under the name of its "
     "server: server_tool and server://…"
 )
 

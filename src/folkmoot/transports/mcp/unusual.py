@@ -163,7 +163,7 @@ async def telling(ctx: Context, token: Any, level: Any) -> AsyncIterator[Any]:
             try:
                 await say()
             except Exception as error:  # noqa: BLE001 - the stream has ended; the call has not
-                logger.debug("a client was not told", extra={"error": type(error).__name__})
+                logger.debug("a client was not notified", extra={"error": type(error).__name__})
 
     async def pump() -> None:
         while True:

@@ -64,7 +64,7 @@ def rule(name: str) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in name.split("-")),
         "shortDescription": {"text": row.sentence},
         "fullDescription": {"text": f"{row.sentence} {row.mend}"},
-        "help": {"text": f"Breaks it: {row.example}\nMend: {row.mend}"},
+        "help": {"text": f"Wrong: {row.example}\nFix: {row.mend}"},
         "defaultConfiguration": {"level": LEVELS[row.severity]},
     }
 
