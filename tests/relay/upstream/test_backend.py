@@ -119,7 +119,7 @@ def test_only_so_many_calls_are_in_flight_at_once() -> None:
         async with running(spec(most_calls=2)) as there:
             waiting = [asyncio.ensure_future(there.backend.request(call("hang"))) for _ in "ab"]
             await asyncio.sleep(0)
-            with pytest.raises(BackendBusy, match="too many requests"):
+            with pytest.raises(BackendBusy, match="too many open requests"):
                 await there.backend.request(call("echo"))
             for each in waiting:
                 each.cancel()

@@ -183,7 +183,7 @@ def test_a_session_that_ended_is_told_as_such() -> None:
             _, sentence, data = failure(await link.receive())
             assert sentence == "The server no longer knows this session."
             assert data == {"code": "session_not_found", "status": 404}
-            with pytest.raises(ServerAnswerInvalid, match="session no longer"):
+            with pytest.raises(ServerAnswerInvalid, match="no longer knows this session"):
                 await link.send(notice("tick"))
 
     run(test())

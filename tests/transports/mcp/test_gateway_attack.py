@@ -277,7 +277,7 @@ def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
                 answer = await wire.http.post(
                     there.url, content=body, headers=wire.headers(message)
                 )
-                assert "JSON cannot carry" in answer.text
+                assert "cannot be written as JSON" in answer.text
             assert demo.asked == []
 
     run(main())
