@@ -122,6 +122,13 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
     assert [it["handle"] for it in kept] == ["admin", "bob"]
     actions = [it["action"] for it in json.loads(folkmoot("audit", "--json").out)["lines"]]
     assert actions == ["account.added"] * 3
+    assert folkmoot("people", "suspend", "bob").code == 0
+    for command in (("inbox", "--as", "bob"), ("recover", "bob", "--url", here)):
+        ran = folkmoot(*command, **keys)
+        assert ran.code == ExitCode.SIGNED_OUT
+        assert ran.err == (
+            "folkmoot: error: This account is suspended. Ask the operator of the hub.\n"
+        )
 
 
 @pytest.mark.requirement("hub.suspended")

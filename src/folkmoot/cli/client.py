@@ -13,7 +13,13 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.cli.text import one_line
-from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
+from folkmoot.core.errors import (
+    AccountSuspended,
+    AnswerInvalid,
+    HubUnreachable,
+    NotSignedIn,
+    ToolRefused,
+)
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -168,6 +174,8 @@ class HubClient:
 
 def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
     """The hub's reason as an error: it may be anyone's text, so it is made safe to show."""
+    if reason == AccountSuspended.sentence:
+        return NotSignedIn("This account is suspended. Ask the operator of the hub.")
     if unauthorised or reason.startswith(NO_ACCOUNT):
         return NotSignedIn(
             "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new "
