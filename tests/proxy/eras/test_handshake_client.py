@@ -225,8 +225,7 @@ def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
         to_client(notice("notifications/cancelled", requestId=ours(3), reason="The call is over.")),
         refused(
             1,
-            "The client's answer to the server was an error, which cannot be passed on to "
-            "the server.",
+            "The client answered the server with an error, which cannot be passed on.",
             error={"code": -32601, "message": "no roots"},
         ),
         client(result(ours(3), roots=[])),

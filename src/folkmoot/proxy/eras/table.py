@@ -36,7 +36,7 @@ class Refusal(Enum):
         Told.CLIENT,
     )
     INPUT_REFUSED = (
-        "The client's answer to the server was an error, which cannot be passed on to the server.",
+        "The client answered the server with an error, which cannot be passed on.",
         Told.CLIENT,
     )
     ROUNDS = ("The server wanted input too often for one request.", Told.CLIENT)

@@ -145,7 +145,7 @@ class Conversation:
         """What is untrue in a correlation line."""
         answer, self._answer = self._answer, None
         if answer is None or answer.seq != tie.response:
-            yield Finding(line, f"links message {tie.response}, which is not the answer before it")
+            yield Finding(line, f"ties message {tie.response}, which is not the answer before it")
             return
         asked = self._open.pop(tie.request, None)
         if asked is None:
