@@ -233,7 +233,7 @@ def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there_or_no
                 *(folder / ".." / "data" / name for name in own),
                 tmp_path / "same.key",
             ]:
-                with pytest.raises(BackupFailed, match="data folder's own"):
+                with pytest.raises(BackupFailed, match="data folder itself"):
                     await store.backup(target, overwrite=overwrite)
             assert {name: (folder / name).stat().st_ino for name in names(folder)} == before
             assert (folder / "master.key").read_text() == "the only one"

@@ -162,7 +162,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
             refusal = {"code": -32000, "message": "Not now."}
             await wire.post({"jsonrpc": "2.0", "id": question["id"], "error": refusal})
             last = json.loads((await anext(lines))[6:])
-            assert payload(last["result"])["error"].startswith("The client's answer")
+            assert payload(last["result"])["error"].startswith("The client answered")
             await opened.__aexit__(None, None, None)
             if not headers:
                 opened, lines, question = await first_question(wire)
