@@ -297,7 +297,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
     }
     assert told["resources"] == [{"name": "small://file///x", "own": "file:///x", "findings": []}]
     assert told["faults"] == [
-        "The tools 'a-b' and 'a_b' would all be called called small:a_b, so none of them is shown."
+        "The tools 'a-b' and 'a_b' would all be called small:a_b, so none of them is shown."
     ]
     (tmp_path / "hub.toml").write_text('[backends.none]\ncommand = ["false"]\n')
     gone = folkmoot("backends", "test", "none", "--config", "hub.toml")

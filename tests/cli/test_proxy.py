@@ -140,7 +140,7 @@ def test_what_is_no_file_is_not_recorded_beside(proxied: Run, tmp_path: Path) ->
     (tmp_path / "t.jsonl").mkdir()
     ran = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one"))
     assert (ran.code, ran.out) == (1, "")
-    assert "t.jsonl: exists already" in ran.err
+    assert "t.jsonl: already exists" in ran.err
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("t.")] == ["t.jsonl"]
 
 

@@ -91,7 +91,7 @@ def test_a_taken_port_is_one_line(folkmoot: Callable[..., Any]) -> None:
         port = taken.getsockname()[1]
         ran = folkmoot("serve", "--port", str(port))
     assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
-    assert ran.err.startswith(f"folkmoot: error: Port {port} on 127.0.0.1 is taken")
+    assert ran.err.startswith(f"folkmoot: error: Port {port} on 127.0.0.1 is in use")
     assert ran.err.count("\n") == 1
 
 

@@ -83,6 +83,6 @@ def check_port(settings: Settings) -> Finding:
     try:
         close(listen(settings.host, settings.port))
     except ServeError as error:
-        told, _, advice = error.message.partition(": ")
-        return Finding("port", "problem", told, advice[:1].upper() + advice[1:])
+        told, dot, advice = error.message.partition(". ")
+        return Finding("port", "problem", told + dot.strip(), advice)
     return Finding("port", "ok", where)

@@ -68,10 +68,10 @@ async def approve(
     """
     view = await find(rooms, visitor, room, id_)
     if view.state != "open":
-        raise ProposalClosed(f"The proposal is {view.state} already.", state=view.state)
+        raise ProposalClosed(f"The proposal is already {view.state}.", state=view.state)
     if view.message is UNSET:
         raise ArgumentInvalid(
-            "The room no longer keeps what was proposed, so it cannot be fulfilled.",
+            "The room no longer keeps this proposal in its history, so it cannot be fulfilled.",
             field="proposal",
         )
     asked = _proposed(_stored(view.message).payload)
@@ -138,7 +138,7 @@ def target_of(view: ProposalView, to: str | None) -> str:
     if len(view.to) == 1:
         return view.to[0]
     whom = f"one of {', '.join(view.to)}" if view.to else "a participant of the room"
-    raise ArgumentInvalid(f"Say in to who is to do it: {whom}.", field="to")
+    raise ArgumentInvalid(f"Give in to who should do it: {whom}.", field="to")
 
 
 async def _post(

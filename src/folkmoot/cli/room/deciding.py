@@ -66,8 +66,9 @@ class Deciding:
 
     def may_approve(self, proposal: Waiting) -> bool:
         """Whether one may send the request that was proposed."""
-        made = fulfilment(proposal.envelope, doer(proposal.envelope, None) or "", "")
-        return self._holder.may(made["kind"], made["payload"])
+        whom = doer(proposal.envelope, None)
+        made = fulfilment(proposal.envelope, whom or "", "")
+        return self._holder.may(made["kind"], made["payload"], (whom,) if whom else ())
 
     def may_reject(self) -> bool:
         """Whether one may say no to proposals."""

@@ -6,7 +6,7 @@ judged here, everything is offered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -27,8 +27,8 @@ class Holder:
         self._known: tuple[Any, ...] | None = None
         self._rights: Rights | None = None
 
-    def may(self, kind: str, payload: dict[str, Any] | None = None) -> bool:
-        """Whether a message of a kind would be allowed."""
+    def may(self, kind: str, payload: dict[str, Any] | None = None, to: Sequence[str] = ()) -> bool:
+        """Whether a message of a kind would be allowed; without `to`, to anyone."""
         rights = self._current()
         if rights is None:
             return True
@@ -38,7 +38,7 @@ class Holder:
                 parsed = effective(parsed, payload)
         except FolkmootError:
             return True
-        return rights.allows(parsed, payload)
+        return rights.allows(parsed, payload, to) or (not to and rights.may_allow(parsed))
 
     def _current(self) -> Rights | None:
         held = self._held()
