@@ -114,7 +114,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
         ran = folkmoot("people", "add", handle, **keys)
         assert (ran.code, ran.err) == (0, ""), handle
         assert f"You are @{handle} on {here}." in ran.out
-    whoami = folkmoot("whoami", "--as", "bob", "--json", **keys)
+    whoami = folkmoot("account", "whoami", "--as", "bob", "--json", **keys)
     assert json.loads(whoami.out)["handle"] == "bob"
     ran = folkmoot("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)
     assert json.loads(ran.out)["token"].startswith("sk_")
@@ -123,7 +123,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
     actions = [it["action"] for it in json.loads(folkmoot("audit", "--json").out)["lines"]]
     assert actions == ["account.added"] * 3
     assert folkmoot("people", "suspend", "bob").code == 0
-    for command in (("inbox", "--as", "bob"), ("recover", "bob", "--url", here)):
+    for command in (("inbox", "--as", "bob"), ("account", "recover", "bob", "--url", here)):
         ran = folkmoot(*command, **keys)
         assert ran.code == ExitCode.SIGNED_OUT
         assert ran.err == (

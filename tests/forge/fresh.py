@@ -39,6 +39,8 @@ def take(surroundings: Surroundings, streams: Sequence[int]) -> None:
         soft, hard = values
         if resource.getrlimit(limit) != (soft, hard):
             resource.setrlimit(limit, (soft, hard))
+            # Where files cannot grow, Python would leave a compiled module cut short for everyone.
+            sys.dont_write_bytecode = True
     sys.argv = surroundings.arguments
     set_streams(surroundings.environ)
     set_signals(frozenset(surroundings.ignored))

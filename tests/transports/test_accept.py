@@ -15,6 +15,7 @@ import pytest
 from folkmoot.transports import accept
 from folkmoot.transports.accept import Listener
 from folkmoot.transports.listen import BACKLOG, listen
+from tests.harness import reached
 
 SECONDS = 10
 
@@ -24,14 +25,23 @@ pytestmark = pytest.mark.anyio
 class Noted(asyncio.Protocol):
     """A connection that is noted by where it comes from, and sends a byte."""
 
-    def __init__(self, begun: asyncio.Queue[str]) -> None:
+    def __init__(self, begun: asyncio.Queue[str], here: set[asyncio.BaseTransport]) -> None:
         self._begun = begun
+        self._here = here
+        self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note it."""
         assert isinstance(transport, asyncio.Transport)
         transport.write(b"!")
+        self._transport = transport
+        self._here.add(transport)
         self._begun.put_nowait(transport.get_extra_info("peername")[0])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        assert self._transport is not None
+        self._here.discard(self._transport)
 
 
 class Door:
@@ -39,12 +49,13 @@ class Door:
 
     def __init__(self, most: int) -> None:
         self.begun: asyncio.Queue[str] = asyncio.Queue()
+        self.here: set[asyncio.BaseTransport] = set()
         self.turned_away = 0
         self.socket = listen("127.0.0.1", 0)[0]
         self.port: int = self.socket.getsockname()[1]
         self.listener = Listener(
             self.socket,
-            lambda: Noted(self.begun),
+            lambda: Noted(self.begun, self.here),
             most=most,
             address_of=str,
             turned_away=self._turn_away,
@@ -151,8 +162,11 @@ async def test_what_was_not_begun_is_let_go_at_the_end() -> None:
     async with door() as made:
         with connected(made.port, *["127.0.0.2"] * 50) as sockets:
             await made.wait_for(1)
+            served = set(made.here)
             made.listener.close()
             await made.listener.wait_closed()
+            # What was being begun is begun, and let go too: nobody else would ever end it.
+            await reached(lambda: made.here <= served)
             sockets[-1].settimeout(SECONDS)
             with suppress(ConnectionResetError):
                 assert sockets[-1].recv(1) == b""

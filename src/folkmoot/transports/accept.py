@@ -85,8 +85,10 @@ class Listener:
             for connection in queue:
                 connection.close()
         self._queues.clear()
-        for task in self._beginning:
-            task.cancel()
+        self._queued = 0
+        if self._tls is not None:
+            for task in self._beginning:
+                task.cancel()
 
     async def wait_closed(self) -> None:
         """Wait for the handshakes that were under way."""
@@ -140,7 +142,7 @@ class Listener:
 
     async def _begin(self, connection: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(
+            transport, _ = await self._loop.connect_accepted_socket(
                 self._protocol,
                 connection,
                 ssl=self._tls,
@@ -149,6 +151,10 @@ class Listener:
         except OSError as error:
             # A client that left, or a handshake that failed.
             logger.debug("a connection was not begun", extra={"error": str(error)})
+        else:
+            if self._closed:
+                # It was begun after everyone else was told to finish.
+                transport.close()
 
     def _begun(self, task: asyncio.Task[None]) -> None:
         connection = self._beginning.pop(task)
