@@ -149,7 +149,9 @@ def steady(value: Any) -> Any:
     if isinstance(value, list):
         return [steady(item) for item in value]
     if isinstance(value, dict):
-        return {k: "…" if k in VARYING and v else steady(v) for k, v in value.items()}
+        # Whoever reads second finds nothing unread.
+        kept = ((k, v) for k, v in value.items() if k != "unread")
+        return {k: "…" if k in VARYING and v else steady(v) for k, v in kept}
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from folkmoot.settings import FIELDS, OPEN_TABLES, BadValue, Field, check, read_text
@@ -41,6 +41,7 @@ def test_any_value_is_taken_or_refused_with_a_sentence(field: Field, value: Any)
 
 
 @given(FIELD, st.text())
+@example(FIELDS["port"], "0\x1f")
 def test_any_text_is_taken_or_refused_with_a_sentence(field: Field, text: str) -> None:
     taken = outcome(read_text, field, text)
     assert isinstance(taken, BadValue) or check(field, taken) == taken

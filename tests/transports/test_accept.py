@@ -114,10 +114,9 @@ async def test_many_are_accepted_in_one_turn() -> None:
             assert len(await made.wait_for(99)) == 99
 
 
-async def test_of_one_address_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accept, "QUEUED_PER_ADDRESS", 10)
+async def test_of_one_address_only_so_many_wait() -> None:
     crowd = ["127.0.0.2"] * 30
-    async with door() as made:
+    async with door(most=20) as made:
         with connected(made.port, *crowd, "127.0.0.3") as sockets:
             order = await made.wait_for(11)
             assert made.turned_away == 20

@@ -88,6 +88,7 @@ async def reject(rooms: Rooms, visitor: Visitor, room: str, id_: str, reason: st
     """Say no to a proposal; the room's policy says how many must."""
     if not reason.strip():
         raise ArgumentInvalid("A rejection needs a reason.", field="reason")
+    await find(rooms, visitor, room, id_)
     payload = {"reason": reason}
     stored = await _post(rooms, visitor, room, "mcpx.reject.proposal", id_, payload)
     view = await find(rooms, visitor, room, id_)

@@ -78,8 +78,9 @@ def read_text(field: Field, text: str) -> Any:
 
 def read_integer(text: str) -> int | str:
     """An integer in decimal digits; other text is left for the check to refuse."""
-    digits = text.strip().removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else text
+    stripped = text.strip()
+    digits = stripped.removeprefix("-")
+    return int(stripped) if digits.isascii() and digits.isdigit() and len(digits) < 20 else text
 
 
 def read_number(text: str) -> float | str:

@@ -27,8 +27,8 @@ BEGUN_IN_A_TURN: Final = 4
 """A request that comes with its connection takes about half a millisecond, so others wait little
 more than two.
 """
-QUEUED_PER_ADDRESS: Final = 256
-"""Connections of one address that are accepted and not begun; more are closed."""
+ONE_ADDRESS: Final = 2
+"""One address may have one in so many of those that are accepted and not begun."""
 PAUSE_SECONDS: Final = 0.2
 """How long nothing is accepted after the system had no descriptor or memory left for it."""
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -114,7 +114,7 @@ class Listener:
     def _enqueue(self, connection: socket.socket, address: str) -> None:
         queue = self._queues.get(address)
         if self._queued + len(self._beginning) >= self._most or (
-            queue is not None and len(queue) >= QUEUED_PER_ADDRESS
+            queue is not None and len(queue) >= self._most // ONE_ADDRESS
         ):
             self._turned_away()
             connection.close()

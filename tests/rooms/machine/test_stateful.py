@@ -34,7 +34,6 @@ from tests.rooms.machine.playbook import (
     known,
     leaves,
     notice,
-    principal,
     proposal,
     reject,
     revoke,
@@ -100,6 +99,12 @@ class Given(Struct):
     granter: str
     recipient: str
     atoms: tuple[str, ...]
+
+
+def who(name: str) -> Principal:
+    """Who comes under a name."""
+    type_ = PrincipalType.AGENT if name in AGENTS else PrincipalType.PERSON
+    return Principal(f"account-{name}", name, type_)
 
 
 class RoomRules(RuleBasedStateMachine):
@@ -177,8 +182,7 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(name=names)
     def comes(self, name: str) -> None:
-        type_ = PrincipalType.AGENT if name in AGENTS else PrincipalType.PERSON
-        self.play >> joins(name, who=Principal(f"account-{name}", name, type_))
+        self.play >> joins(name, who=who(name))
         self.play.waiting.clear()
         self.here.add(name)
 
@@ -196,7 +200,7 @@ class RoomRules(RuleBasedStateMachine):
             return
         self.sent += 1
         connection = f"{name}-{self.sent}"
-        self.play >> joins(name, connection, conn=conn, serve=True)
+        self.play >> joins(name, connection, who=who(name), conn=conn, serve=True)
         self.play.waiting.clear()
         self.offering[name].pop(conn, None)
         self.offering[name][conn] = connection
@@ -478,7 +482,7 @@ class RoomRules(RuleBasedStateMachine):
         }
         for name in sorted(self.here):
             role = ROLES.get(name, Role.MEMBER)
-            owed, _ = self.play.room.waiting(principal(name), role)
+            owed, _ = self.play.room.waiting(who(name), role)
             assert {request.id: standing for request, standing in owed} == {
                 id_: one.standing(self.play.now)
                 for id_, one in self.asked.items()
