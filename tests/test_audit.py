@@ -197,3 +197,22 @@ def test_a_database_that_is_too_slow_costs_rows_never_time(
         assert [vars(record)["lines"] for record in told] == [2]
 
     run(main())
+
+
+def test_what_one_account_is_refused_does_not_push_the_lines_of_others_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        async with kept(tmp_path, clock) as (store, table):
+            for number in range(audit.REFUSALS_A_MINUTE + 40):
+                refused = {"by": "mallory", "account": "m", "about": str(number)}
+                LOGGER.info(audit.REFUSED, extra=refused)
+            LOGGER.info(audit.REFUSED, extra={"by": "ada", "account": "a", "about": "x"})
+            await table.drain()
+            assert len(await lines(store, by="mallory", limit=500)) == audit.REFUSALS_A_MINUTE
+            assert len(await lines(store, by="ada")) == 1
+            clock.time += 61
+            LOGGER.info(audit.REFUSED, extra={"by": "mallory", "account": "m", "about": "again"})
+            await table.drain()
+            assert (await lines(store, by="mallory"))[0].about == "again"
+
+    run(main())

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, RateLimited
+from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from folkmoot.store import meta
 from folkmoot.telemetry.clean import fields
 from folkmoot.telemetry.logs import extras_of
@@ -45,6 +46,8 @@ GATHER_SECONDS: Final = 0.2
 MOST_WAITING: Final = 20_000
 MOST_AT_ONCE: Final = 2_000
 """Rows that wait for the database, and rows that one transaction writes."""
+REFUSALS_A_MINUTE: Final = 60
+"""Rows of one account in a minute about what policy refused it; more are in the log alone."""
 PRUNE_SECONDS: Final = 600.0
 PRUNED_AT_ONCE: Final = 500
 MOST_READ: Final = 500
@@ -237,6 +240,7 @@ class AuditTable(logging.Handler):
         self._loop = asyncio.get_running_loop()
         self._lost = 0
         self._pruned = float("-inf")
+        self._refusals = RateLimits(clock, {REFUSED: Limit(REFUSALS_A_MINUTE, MINUTE)})
 
     def attach(self) -> None:
         """From now on take what is logged, whatever the level of the log is."""
@@ -254,12 +258,22 @@ class AuditTable(logging.Handler):
         """Have a record written soon."""
         if getattr(record, STORED, False):
             return
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MOST_WAITING or not self._is_within_share(record):
             self._lost += 1
             return
         self._waiting.append(record)
         if len(self._waiting) == 1:
             self._loop.call_soon_threadsafe(self._woken.set)
+
+    def _is_within_share(self, record: logging.LogRecord) -> bool:
+        """Whether an account's refusals are few: many would push everyone's lines out."""
+        if record.getMessage() != REFUSED:
+            return True
+        try:
+            self._refusals.take(REFUSED, str(getattr(record, "account", "")))
+        except RateLimited:
+            return False
+        return True
 
     async def run(self) -> None:
         """Write what comes, and remove what is too old, until cancelled."""
