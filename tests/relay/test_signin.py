@@ -115,7 +115,7 @@ class People:
 @asynccontextmanager
 async def serving_at(listening: socket.socket, app: Any) -> AsyncIterator[None]:
     """An ASGI application on a port that is known already."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"))
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         await until(lambda: server.started)
