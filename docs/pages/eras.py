@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.pages.markdown import code, table
-from folkmoot.proxy.eras.table import SUBJECTS, UNBRIDGED, Refusal
+from folkmoot.mcp.eras.table import SUBJECTS, UNBRIDGED, Refusal
 
 
 def _subjects() -> str:

@@ -12,7 +12,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
-from folkmoot.proxy.eras.wire import members_of
+from folkmoot.mcp.wire import members_of
 from folkmoot.relay.upstream import pace
 from folkmoot.relay.upstream.calls import Unanswered
 from folkmoot.relay.upstream.connecting import Connecting

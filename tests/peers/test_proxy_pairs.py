@@ -86,7 +86,7 @@ def test_a_client_gets_the_same_through_every_other_pair_of_transports(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.requirement("proxy.eras-bridged", "proxy.passes-everything")
+@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
 def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
     async def main(server: Place) -> None:
         ears, progress = Ears(), []

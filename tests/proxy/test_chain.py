@@ -15,8 +15,8 @@ from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import ConnectionInfo, SseMetadata, TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Hold, Mock, Modify, Verdict
+from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain, Ruling
-from folkmoot.transports.carrier import Carrier
 from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Clock, answer, call, envelope, loaded
 

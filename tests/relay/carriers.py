@@ -16,12 +16,12 @@ from folkmoot.core.errors import TapeUnwritable, TransportClosed
 from folkmoot.core.message import ProtocolMessage, decode_message
 from folkmoot.core.ports import Holding, Interceptor
 from folkmoot.core.transport import TransportContext
+from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.carrying import carry
 from folkmoot.relay.steps import Steps
-from folkmoot.transports.carrier import Carrier
 
 TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT
 

@@ -11,15 +11,15 @@ import httpx2
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.ports import Interceptor
+from folkmoot.mcp.client.connect import connect_http
+from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.sse import Event, EventReader
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.ports import Carried
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
 from folkmoot.relay.steps import Steps
-from folkmoot.transports.links.connect import connect_http
-from folkmoot.transports.links.target import HttpTarget
-from folkmoot.transports.sse import Event, EventReader
+from tests.mcp.client.places import Asked, Place
 from tests.relay.carriers import MemoryTape
-from tests.transports.links.places import Asked, Place
 
 BOTH = {
     "content-type": "application/json",

@@ -11,9 +11,9 @@ import pytest
 from folkmoot.core.strict import Limits
 from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import ask, run
+from tests.mcp.client.places import EVENTS, Asked, Place, event, result
+from tests.mcp.server.played import until
 from tests.relay.listening import initialize, listening, python, stateless
-from tests.transports.fronts.played import until
-from tests.transports.links.places import EVENTS, Asked, Place, event, result
 
 ECHO = python(
     """

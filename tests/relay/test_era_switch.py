@@ -18,11 +18,11 @@ from starlette.types import Receive, Scope, Send
 
 from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import run, serving
+from tests.mcp.client.places import sdk_server
 from tests.mcp_harness import ERAS, MODERN, modern, rpc
 from tests.relay.listening import listening
 from tests.relay.standing import Standing, before
 from tests.testing import small_server
-from tests.transports.links.places import sdk_server
 
 REFUSALS: dict[str, Any] = {
     "handshake": {"code": -32000, "message": "Bad Request: Unsupported protocol version"},
@@ -72,7 +72,7 @@ async def check_use(client: Client) -> None:
     assert progress == [(1, 2, None)]
 
 
-@pytest.mark.requirement("proxy.eras-bridged", "proxy.passes-everything")
+@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
 @pytest.mark.parametrize("era", OTHER)
 def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
     async def main() -> None:
@@ -84,7 +84,7 @@ def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
     run(main())
 
 
-@pytest.mark.requirement("proxy.eras-bridged")
+@pytest.mark.requirement("mcp.eras-bridged")
 def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -> None:
     async def main() -> None:
         seen: list[str] = []

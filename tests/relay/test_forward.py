@@ -16,9 +16,9 @@ from folkmoot.core.session import SessionState
 from folkmoot.core.transport import HttpMetadata, SseMetadata
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
 from tests.harness import run
+from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
 from tests.mcp_harness import INITIALIZE, modern, rpc, until
 from tests.relay.standing import BOTH, before, standing
-from tests.transports.links.places import EVENTS, Asked, Place, event, result, told
 
 TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT
 CALL = rpc("tools/call", {"name": "echo"}, 7)

@@ -8,8 +8,8 @@ import pytest
 
 from folkmoot.core.message import Request
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.mirror import VERSION_MEMBER, as_value
 from folkmoot.relay.mirroring import mirrored
-from folkmoot.transports.links.mirror import VERSION_MEMBER, as_value
 
 
 def call(**arguments: Any) -> Request:

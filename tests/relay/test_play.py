@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import PathSyntax
 from folkmoot.core.message import ProtocolMessage, Response
+from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.replay.report import Outcome, PlayReport
 from folkmoot.proxy.replay.subject import Mode
 from folkmoot.relay.play import play
 from folkmoot.relay.tape_server import Replay
-from folkmoot.transports.carrier import Carrier
 from tests.harness import run
 from tests.proxy.replay.tapes import (
     HANDSHAKE,

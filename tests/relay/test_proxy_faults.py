@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from folkmoot.clock import SystemClock
+from folkmoot.mcp.client.connect import connect_stdio
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import read_tape
 from folkmoot.relay.proxy import Proxy, Upstream
 from folkmoot.relay.steps import Steps
-from folkmoot.transports.links.connect import connect_stdio
 from tests.forge import forked
 from tests.forge.forked import Forked
 from tests.harness import run
+from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
 from tests.mcp_harness import INITIALIZE, rpc, until
 from tests.process import environment
 from tests.relay.carriers import MemoryTape
 from tests.relay.standing import Standing, standing
-from tests.transports.links.places import EVENTS, Asked, Place, event, result, told
 
 SECONDS = 60
 MEGABYTES = 50 * 1024 * 1024

@@ -34,8 +34,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.harness import run
+from tests.mcp.server.played import until
 from tests.relay.standing import Standing, before
-from tests.transports.fronts.played import until
 
 pytestmark = pytest.mark.requirement("proxy.sign-in")
 

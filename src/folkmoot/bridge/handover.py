@@ -8,7 +8,7 @@ from typing import Any
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import ProtocolMessage
 from folkmoot.core.transport import TransportContext
-from folkmoot.transports.carrier import Carrier
+from folkmoot.mcp.carrier import Carrier
 
 
 class Handover(Carrier):

@@ -10,13 +10,13 @@ from folkmoot.bridge.handover import Handover
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import HubUnreachable
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.connect import connect_http
+from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.server.stdio import StdioFront
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.carrying import carry
 from folkmoot.relay.steps import Steps
-from folkmoot.transports.fronts.stdio import StdioFront
-from folkmoot.transports.links.connect import connect_http
-from folkmoot.transports.links.target import HttpTarget
 
 
 async def serve_bridge(account: Account, places: Places, warn: Warn) -> None:

@@ -24,8 +24,8 @@ from folkmoot.core.errors import UnknownTool
 
 if TYPE_CHECKING:
     from folkmoot.cli.call_show import Offer
+    from folkmoot.mcp.carrier import Connect
     from folkmoot.relay.caller import Caller, Wish
-    from folkmoot.transports.carrier import Connect
 
 WEB: Final = ("http://", "https://")
 

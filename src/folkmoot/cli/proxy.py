@@ -123,12 +123,12 @@ def proxy(
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
     from folkmoot.core.strict import Limits
+    from folkmoot.mcp.carrier import PROXY_LIMITS
     from folkmoot.proxy.tape import Side
     from folkmoot.relay.assemble import DecisionPlace, Interception, Server, assembled
     from folkmoot.relay.proxy import ProxyOptions
     from folkmoot.relay.recording import Recording
     from folkmoot.telemetry import logs
-    from folkmoot.transports.carrier import PROXY_LIMITS
 
     place = None
     if hold_in is not None:

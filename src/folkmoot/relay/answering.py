@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import encode_message
-from folkmoot.transports.links.headers import ANSWER_HEADERS, allowed
-from folkmoot.transports.sse import encode_event
+from folkmoot.mcp.client.headers import ANSWER_HEADERS, allowed
+from folkmoot.mcp.sse import encode_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

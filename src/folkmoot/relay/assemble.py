@@ -44,7 +44,7 @@ class Server(msgspec.Struct, frozen=True):
         """The server as a tape names it."""
         if self.command:
             return Side("stdio", " ".join(self.command))
-        from folkmoot.transports.links.target import HttpTarget
+        from folkmoot.mcp.client.target import HttpTarget
 
         return Side("http" if self.transport != "sse" else "sse", HttpTarget(self.url).shown)
 
@@ -54,12 +54,12 @@ class Server(msgspec.Struct, frozen=True):
         limits = options.limits
         # An HTTP client takes its time to import, which a command need not wait for.
         if self.command:
-            from folkmoot.transports.links.stdio import StdioLink
+            from folkmoot.mcp.client.stdio import StdioLink
 
             yield Upstream(lambda: StdioLink(self.command, clock, limits=limits))
             return
-        from folkmoot.transports.links.connect import connect_http, connect_oldsse, detect
-        from folkmoot.transports.links.target import HttpTarget
+        from folkmoot.mcp.client.connect import connect_http, connect_oldsse, detect
+        from folkmoot.mcp.client.target import HttpTarget
 
         async with HttpTarget(self.url, headers=Headers(self.headers)) as target:
             kind = self.transport

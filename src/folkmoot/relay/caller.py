@@ -16,8 +16,9 @@ from folkmoot import __version__
 from folkmoot.core.errors import ServerRefused, ServerTimeout, ServerUnreachable, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Request, Response, same_id
 from folkmoot.core.session import Era
-from folkmoot.proxy.eras.detection import Evidence, answer_to_discover
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.carrier import Carrier, Connect
+from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
+from folkmoot.mcp.wire import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     DISCOVER,
@@ -33,7 +34,6 @@ from folkmoot.proxy.eras.wire import (
     error_answer,
     members_of,
 )
-from folkmoot.transports.carrier import Carrier, Connect
 
 Wish: TypeAlias = Literal["auto", "handshake", "stateless"]
 """Which era is to be spoken; `auto` is the newest that the server knows."""

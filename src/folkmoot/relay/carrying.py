@@ -9,13 +9,13 @@ from functools import partial
 from folkmoot.core.errors import FolkmootError, ServerUnreachable, TransportClosed
 from folkmoot.core.message import Request
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.eras import EraBridge
+from folkmoot.mcp.carrier import Carrier, Connect
+from folkmoot.mcp.eras import EraBridge
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.conversation import Conversation
 from folkmoot.relay.nobridge import NoBridge
 from folkmoot.relay.pump import DRAIN_SECONDS, Pump
 from folkmoot.relay.steps import Steps, answer_of
-from folkmoot.transports.carrier import Carrier, Connect
 
 
 async def carry(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.transport import HttpMetadata, TransportContext
-from folkmoot.transports.fronts.heads import check_once
-from folkmoot.transports.httpcontext import connection_of, request_of
-from folkmoot.transports.links.headers import REQUEST_HEADERS, allowed, text_of
+from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
+from folkmoot.mcp.httpcontext import connection_of, request_of
+from folkmoot.mcp.server.heads import check_once
 
 if TYPE_CHECKING:
     from starlette.types import Scope

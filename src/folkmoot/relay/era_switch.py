@@ -16,8 +16,12 @@ from folkmoot.core.errors import CarryError, MessageError
 from folkmoot.core.message import Request, Response, decode_message, encode_message
 from folkmoot.core.session import FIRST_STATELESS, Era
 from folkmoot.core.transport import Headers
-from folkmoot.proxy.eras.detection import Evidence, answer_to_discover
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
+from folkmoot.mcp.client.connect import end_session
+from folkmoot.mcp.client.weblink import EVENTS, SAYS
+from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
+from folkmoot.mcp.sse import EventReader
+from folkmoot.mcp.wire import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     DISCOVER,
@@ -25,17 +29,13 @@ from folkmoot.proxy.eras.wire import (
     VERSION_KEY,
     speaks_stateless,
 )
-from folkmoot.transports.links.connect import PROBE as HANDSHAKE
-from folkmoot.transports.links.connect import end_session
-from folkmoot.transports.links.weblink import EVENTS, SAYS
-from folkmoot.transports.sse import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.transports.links.connection import Answer
-    from folkmoot.transports.links.target import HttpTarget
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import HttpTarget
 
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""

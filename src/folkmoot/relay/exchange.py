@@ -12,6 +12,7 @@ from folkmoot.core.message import Request, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
+from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.relay.answering import Answering, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.era_switch import EraSwitch
@@ -19,7 +20,6 @@ from folkmoot.relay.mirroring import mirrored
 from folkmoot.relay.replies import Replies
 from folkmoot.relay.steps import TO_SERVER, Envelope, Steps, answer_of
 from folkmoot.relay.talks import Talks
-from folkmoot.transports.links.target import HttpTarget
 
 if TYPE_CHECKING:
     from starlette.types import Scope, Send

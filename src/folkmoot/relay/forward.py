@@ -14,12 +14,12 @@ from weakref import WeakSet
 from folkmoot.core.errors import HubStopping, MessageError, MethodNotAllowed, RequestError
 from folkmoot.core.message import decode_message
 from folkmoot.core.verdict import Block
+from folkmoot.mcp.server.refusals import readable_id
 from folkmoot.relay.answering import say_json
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.exchange import Exchange, Server
 from folkmoot.relay.steps import Steps, answer_of
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.fronts.refusals import readable_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.strict import Limits
+    from folkmoot.mcp.client.target import HttpTarget
     from folkmoot.relay.era_switch import EraSwitch
     from folkmoot.relay.talks import Talks
-    from folkmoot.transports.links.target import HttpTarget
 
 AT_ONCE_SECONDS: Final = 0.05
 """How long an exchange may take before it matters whether the client is still there."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import PlainTextResponse
 
 from folkmoot import __version__
+from folkmoot.mcp.server.http import HttpFront
+from folkmoot.mcp.server.oldsse import OldSseFront
 from folkmoot.relay.aside import group
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
@@ -21,8 +23,6 @@ from folkmoot.telemetry.parts import proxy_families
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.bodies import BodyBounds
-from folkmoot.transports.fronts.http import HttpFront
-from folkmoot.transports.fronts.oldsse import OldSseFront
 from folkmoot.transports.guard import Hosts, OriginGuard
 from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.server import HttpServer

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.message import Request, Response
 from folkmoot.core.transport import Headers
-from folkmoot.transports.fronts.heads import unwrapped
-from folkmoot.transports.links.mirror import (
+from folkmoot.mcp.client.mirror import (
     METHOD,
     NAME,
     PARAM,
@@ -20,6 +19,7 @@ from folkmoot.transports.links.mirror import (
     stateless_version,
     value_at,
 )
+from folkmoot.mcp.server.heads import unwrapped
 
 if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.core.message import ProtocolMessage
-from folkmoot.proxy.eras import Step, ToClient, ToServer
+from folkmoot.mcp.eras import Step, ToClient, ToServer
 
 
 class NoBridge:

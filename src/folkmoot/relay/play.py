@@ -15,8 +15,9 @@ from folkmoot.core.message import (
     Response,
     replace,
 )
-from folkmoot.proxy.eras import EraBridge, ToServer
-from folkmoot.proxy.eras import Step as EraStep
+from folkmoot.mcp.carrier import Carrier, Connect
+from folkmoot.mcp.eras import EraBridge, ToServer
+from folkmoot.mcp.eras import Step as EraStep
 from folkmoot.proxy.replay.echoes import Echoes
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.part import Part, Reply, Step, parts_of
@@ -25,7 +26,6 @@ from folkmoot.proxy.replay.secrets import filled, placeholders
 from folkmoot.proxy.replay.subject import Mode, name_of, subject_of
 from folkmoot.proxy.tape import Tape
 from folkmoot.proxy.tape.places import Pattern
-from folkmoot.transports.carrier import Carrier, Connect
 
 ANSWER_SECONDS: Final = 30.0
 """How long a live server may take for one answer."""

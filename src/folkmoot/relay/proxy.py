@@ -11,15 +11,15 @@ import msgspec
 
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.core.strict import Limits
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Connect
+from folkmoot.mcp.server.stdio import StdioFront
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
 from folkmoot.relay.carrying import carry
 from folkmoot.relay.steps import Steps
-from folkmoot.transports.carrier import PROXY_LIMITS, Carrier, Connect
-from folkmoot.transports.fronts.stdio import StdioFront
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import TapeUnwritable
-    from folkmoot.transports.links.target import HttpTarget
+    from folkmoot.mcp.client.target import HttpTarget
 
 
 class Upstream(msgspec.Struct, frozen=True):

@@ -23,12 +23,12 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import ProtocolMessage, Request
 from folkmoot.core.verdict import Block
+from folkmoot.mcp.carrier import Carrier
+from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.proxy.chain import Ruling
-from folkmoot.proxy.eras import EraBridge, ToServer
 from folkmoot.relay.conversation import Conversation
 from folkmoot.relay.nobridge import NoBridge
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
-from folkmoot.transports.carrier import Carrier
 
 logger = logging.getLogger("folkmoot.proxy")
 

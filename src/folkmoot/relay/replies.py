@@ -10,9 +10,9 @@ from folkmoot.core.errors import MessageError, ServerAnswerInvalid
 from folkmoot.core.message import Response, decode_message, encode_message
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
+from folkmoot.mcp.client.salvage import answered_id
+from folkmoot.mcp.sse import Event, EventReader, encode_event
 from folkmoot.relay.steps import TO_CLIENT, answer_of
-from folkmoot.transports.links.salvage import answered_id
-from folkmoot.transports.sse import Event, EventReader, encode_event
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -23,8 +23,8 @@ from yarl import URL
 
 from folkmoot.core.errors import CarryError, NotFound, ServerAnswerInvalid
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.transports.answers import JsonResponse
-from folkmoot.transports.links.target import HttpTarget
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -14,11 +14,11 @@ from folkmoot.core.message import ErrorObject, MessageId, Notification, Request,
 from folkmoot.core.ports import Clock
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
+from folkmoot.mcp.client.mirror import stateless_version
+from folkmoot.mcp.client.salvage import cancelled_id
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.ports import Carried, Recorder
 from folkmoot.relay.conversation import Conversation
-from folkmoot.transports.links.mirror import stateless_version
-from folkmoot.transports.links.salvage import cancelled_id
 
 TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT

@@ -13,6 +13,8 @@ from folkmoot.core.errors import MessageError
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
+from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
+from folkmoot.mcp.server.refusals import readable_id
 from folkmoot.relay.answering import EVENTS, JSON, say_json, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.mirroring import mirrored
@@ -20,8 +22,6 @@ from folkmoot.relay.replies import Replies
 from folkmoot.relay.steps import TO_SERVER, answer_of
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.fronts.refusals import readable_id
-from folkmoot.transports.links.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
 from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 from folkmoot.proxy.replay.eras import other_era
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.prompter import Index, Prompter
@@ -31,7 +32,6 @@ from folkmoot.proxy.replay.script import CANCELLED, LISTEN, Beat, Call, Script
 from folkmoot.proxy.replay.subject import GREETINGS, Mode
 from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
-from folkmoot.transports.carrier import PROXY_LIMITS, Carrier
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""

@@ -16,7 +16,7 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.settings.backends import BackendSpec
-from tests.transports.links.saying import python
+from tests.mcp.client.saying import python
 
 CLOCK = SystemClock()
 ERAS = ("handshake", "stateless")

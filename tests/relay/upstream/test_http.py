@@ -21,8 +21,8 @@ from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.settings.backends import Secret
 from tests.harness import run, serving
+from tests.mcp.client.places import Asked, Place, event, sdk_sse, told
 from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
-from tests.transports.links.places import Asked, Place, event, sdk_sse, told
 
 TOOLS = {"tools": [{"name": "echo", "inputSchema": {}}]}
 OFFERS = {"tools": {}, "logging": {}}

@@ -14,9 +14,9 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.relay.upstream import inventory
 from folkmoot.relay.upstream.inventory import Drained, kept, take_inventory
 from tests.harness import run
+from tests.mcp.client.places import Asked, Place
 from tests.relay.upstream.scripted import ERAS, command
 from tests.relay.upstream.test_http import sdk_http
-from tests.transports.links.places import Asked, Place
 
 Lists = Callable[[str, str | None], dict[str, Any]]
 EVERYTHING = {"tools": {}, "resources": {}, "prompts": {}}

@@ -129,9 +129,9 @@ async def serve_replay(replay: Replay, address: tuple[str, int] | None) -> None:
 async def serve_stdio(replay: Replay, steps: Steps) -> None:
     """Serve the one client on standard input and output, until it leaves."""
     # Without all that HTTP needs, which takes longer to import than most tests to run.
+    from folkmoot.mcp.server.stdio import StdioFront
     from folkmoot.proxy.sessions import SessionManager
     from folkmoot.relay.carrying import carry
-    from folkmoot.transports.fronts.stdio import StdioFront
 
     tell_waiting("for HTTP clients, use --listen")
     front = StdioFront(steps.clock)

@@ -7,8 +7,8 @@ from typing import Any, Final
 from folkmoot import __version__
 from folkmoot.core.message import Request
 from folkmoot.gateway.ports import Wanted
-from folkmoot.proxy.eras.shapes import without_tasks
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.eras.shapes import without_tasks
+from folkmoot.mcp.wire import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     DISCOVER,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from folkmoot.core.errors import BackendBusy, FolkmootError
 from folkmoot.core.message import MessageId, Notification, Response
 from folkmoot.gateway.ports import Wanted
-from folkmoot.proxy.eras.wire import LEVELS, params_of
+from folkmoot.mcp.wire import LEVELS, params_of
 
 logger = logging.getLogger("folkmoot.backend")
 

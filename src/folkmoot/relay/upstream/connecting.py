@@ -17,9 +17,9 @@ from folkmoot.telemetry.clean import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.mcp.client.connect import Kind
+    from folkmoot.mcp.client.link import Link
     from folkmoot.settings.backends import BackendSpec
-    from folkmoot.transports.links.connect import Kind
-    from folkmoot.transports.links.link import Link
 
 LIMITS: Final = Limits(message_bytes=16 * 1024 * 1024, nesting=256, values=250_000)
 """What one message of a server's may ask of us: while we read it, everyone else waits."""
@@ -60,7 +60,7 @@ class Connecting:
         """The server's address or command, without what may be secret in it."""
         if not self._spec.url:
             return clean(shlex.join(masked_arguments(self._spec.command)), LONGEST_SHOWN)
-        from folkmoot.transports.links.target import HttpTarget
+        from folkmoot.mcp.client.target import HttpTarget
 
         try:
             return clean(HttpTarget(self._spec.url).shown, LONGEST_SHOWN)
@@ -84,7 +84,7 @@ class Connecting:
             async with self._web_link() as link:
                 yield link
             return
-        from folkmoot.transports.links.stdio import StdioLink
+        from folkmoot.mcp.client.stdio import StdioLink
 
         spec = self._spec
         start = isolated(spec, child_environment(spec.env, self._environ), self._hidden())
@@ -104,10 +104,10 @@ class Connecting:
 
     @asynccontextmanager
     async def _web_link(self) -> AsyncIterator[Link]:
+        from folkmoot.mcp.client.connect import detect
+        from folkmoot.mcp.client.oldsse import OldSseLink
+        from folkmoot.mcp.client.target import HttpTarget
         from folkmoot.relay.upstream.weblink import BackendLink
-        from folkmoot.transports.links.connect import detect
-        from folkmoot.transports.links.oldsse import OldSseLink
-        from folkmoot.transports.links.target import HttpTarget
 
         spec = self._spec
         async with HttpTarget(

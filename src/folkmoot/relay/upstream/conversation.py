@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Request
 from folkmoot.gateway.ports import Wanted
-from folkmoot.proxy.eras.wire import ASKING, DISCOVER, PING, SERVER_KEY, members_of
+from folkmoot.mcp.wire import ASKING, DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream import asking
 from folkmoot.relay.upstream.calls import Call, Late, Unanswered
@@ -29,7 +29,7 @@ from folkmoot.relay.upstream.listens import Heard, Listen
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
-    from folkmoot.transports.links.link import Link
+    from folkmoot.mcp.client.link import Link
 
 SILENCE_SECONDS: Final = 5.0
 """How long a server may take to say which era it speaks; then it is offered a handshake too."""

@@ -26,9 +26,9 @@ from folkmoot.core.message import (
     Response,
     is_message_id,
 )
-from folkmoot.proxy.eras import EraBridge, ToServer
-from folkmoot.proxy.eras.table import Refusal
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.eras import EraBridge, ToServer
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import (
     ASKING,
     CANCELLED,
     LOGGED,
@@ -48,8 +48,8 @@ from folkmoot.relay.upstream.sessions import session_is_gone
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.transport import TransportContext
-    from folkmoot.proxy.eras.steps import Step
-    from folkmoot.transports.links.link import Link
+    from folkmoot.mcp.client.link import Link
+    from folkmoot.mcp.eras.steps import Step
 
 logger = logging.getLogger("folkmoot.backend")
 

@@ -15,7 +15,7 @@ from folkmoot.core.message import ErrorObject
 from folkmoot.core.strict import encode
 from folkmoot.gateway.model import Definition, Inventory, What
 from folkmoot.gateway.ports import Wanted
-from folkmoot.proxy.eras.wire import METHOD_NOT_FOUND, members_of
+from folkmoot.mcp.wire import METHOD_NOT_FOUND, members_of
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation

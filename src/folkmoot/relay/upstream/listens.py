@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import ErrorObject, MessageId, Notification, Response
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
     SUBSCRIPTION_KEY,
     members_of,

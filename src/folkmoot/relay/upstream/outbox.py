@@ -11,7 +11,7 @@ from folkmoot.core.errors import CarryError, TransportClosed
 
 if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.transports.carrier import Carrier
+    from folkmoot.mcp.carrier import Carrier
 
 logger = logging.getLogger("folkmoot.backend")
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.proxy.eras.wire import CHANGES, members_of
+from folkmoot.mcp.wire import CHANGES, members_of
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.findings import Looking
 from folkmoot.relay.upstream.inventory import drain_all, kept

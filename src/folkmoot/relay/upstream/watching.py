@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
-from folkmoot.proxy.eras.wire import URIS
+from folkmoot.mcp.wire import URIS
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.line import wait_after
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.message import Request
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.transports.links.http import HttpLink
-from folkmoot.transports.links.mirror import stateless_version
+from folkmoot.mcp.client.http import HttpLink
+from folkmoot.mcp.client.mirror import stateless_version
 
 if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
-    from folkmoot.transports.links.connection import Answer
-    from folkmoot.transports.links.target import HttpTarget
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import HttpTarget
 
 NO_HEADERS: Final = Headers()
 

@@ -14,7 +14,7 @@ from mcp.server.apps import EXTENSION_ID
 from msgspec import Raw, Struct
 
 from folkmoot.core.errors import BodyTooLarge, InvalidJson
-from folkmoot.proxy.eras.wire import CAPABILITIES_KEY, CLIENT_KEY, INITIALIZE
+from folkmoot.mcp.wire import CAPABILITIES_KEY, CLIENT_KEY, INITIALIZE
 
 MOST_BYTES: Final = 1_024
 """Of a declaration that is kept as it is; those of usual clients have a few hundred."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from folkmoot.proxy.eras.wire import (
+from folkmoot.mcp.wire import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     LEVEL_KEY,

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from folkmoot.core.errors import FolkmootError, PromptUnknown, UnknownTool
-from folkmoot.proxy.eras.wire import SERVER_KEY
+from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.tools.finder import CALL_TOOL, inner_call
 from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.heads import (

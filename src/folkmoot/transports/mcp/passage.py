@@ -18,9 +18,9 @@ from msgspec import UNSET, Struct, structs, to_builtins
 from folkmoot.core.errors import EraNotBridged, FolkmootError, HubStopping
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.asking import CallExtras
-from folkmoot.proxy.eras.wire import LEVELS, LOGGED, PROGRESS, cancellation, members_of
+from folkmoot.mcp.server.stateless import status_of
+from folkmoot.mcp.wire import LEVELS, LOGGED, PROGRESS, cancellation, members_of
 from folkmoot.tools.patience import unless
-from folkmoot.transports.fronts.stateless import status_of
 from folkmoot.transports.mcp.attending import Attending
 from folkmoot.transports.mcp.heads import STATELESS
 from folkmoot.transports.mcp.line import Line, Weight

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import EraNotBridged
 from folkmoot.core.message import ErrorObject, Request, Response
-from folkmoot.proxy.eras.questions import offers
-from folkmoot.proxy.eras.rounds import FIRST_PAUSE, LONGEST_PAUSE, MOST_QUESTIONS, MOST_ROUNDS
-from folkmoot.proxy.eras.table import Refusal
-from folkmoot.proxy.eras.wire import COMPLETE, INPUT_REQUIRED, NEEDED, members_of
+from folkmoot.mcp.eras.questions import offers
+from folkmoot.mcp.eras.rounds import FIRST_PAUSE, LONGEST_PAUSE, MOST_QUESTIONS, MOST_ROUNDS
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import COMPLETE, INPUT_REQUIRED, NEEDED, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 
 from folkmoot.core.errors import FolkmootError, PromptUnknown, TokenInvalid, UnknownTool
 from folkmoot.gateway.instructions import joined
-from folkmoot.proxy.eras.wire import INITIALIZE
+from folkmoot.mcp.wire import INITIALIZE
 from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
 from folkmoot.tools.finder import CALL_TOOL, inner_call

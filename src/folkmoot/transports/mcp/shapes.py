@@ -18,8 +18,8 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import ErrorObject, MessageId, Response
 from folkmoot.gateway.asking import CALL
 from folkmoot.gateway.service import tool_error
-from folkmoot.proxy.eras.shapes import for_handshake
-from folkmoot.proxy.eras.wire import CACHEABLE, COMPLETE, INPUT_REQUIRED, SERVER_KEY, refusal
+from folkmoot.mcp.eras.shapes import for_handshake
+from folkmoot.mcp.wire import CACHEABLE, COMPLETE, INPUT_REQUIRED, SERVER_KEY, refusal
 from folkmoot.tools.dispatch import failure
 
 STATELESS_ALONE: Final = frozenset(("resultType", "ttlMs", "cacheScope"))

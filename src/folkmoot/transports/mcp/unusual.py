@@ -23,8 +23,8 @@ from folkmoot.core import strict
 from folkmoot.core.errors import ArgumentInvalid, FolkmootError, MessageError
 from folkmoot.core.message import ErrorObject, Response, is_message_id
 from folkmoot.gateway.asking import CallExtras
-from folkmoot.proxy.eras.table import Refusal
-from folkmoot.proxy.eras.wire import LEVEL_KEY, LOGGED, PROGRESS, members_of
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import LEVEL_KEY, LOGGED, PROGRESS, members_of
 from folkmoot.transports.mcp.beside import beside
 from folkmoot.transports.mcp.entrance import capabilities_of
 from folkmoot.transports.mcp.heads import OURS, RESERVED, TOKEN_KEY

@@ -1,0 +1,9 @@
+"""MCP as it is on the wire, for everything here that speaks it.
+
+- `wire`: the names of methods, headers and keys, and how to read and write them
+- `eras`: handshake and stateless, and the pure machines that translate between them
+- `server`: the side that clients reach: Streamable HTTP of both eras, HTTP+SSE, stdio
+- `client`: the side that reaches servers, over the same transports
+- `carrier`: what both sides are, ends of a conversation that envelopes travel between
+- `lines`, `sse`: how messages are cut out of bytes; `httpcontext`: what HTTP says of a request
+"""

@@ -1,0 +1,132 @@
+"""Makes the ways to a server, and finds out which one a server needs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from folkmoot.core.errors import (
+    CarryError,
+    MessageError,
+    ServerAnswerInvalid,
+)
+from folkmoot.core.message import Response, decode_message
+from folkmoot.core.strict import encode
+from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.http import SESSION, HttpLink
+from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS, OldSseLink
+from folkmoot.mcp.client.stdio import StdioLink
+from folkmoot.mcp.client.weblink import (
+    EVENTS,
+    JSON,
+    LISTENS,
+    OK,
+    SAYS,
+    as_headers,
+    read_whole,
+)
+from folkmoot.mcp.sse import EventReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from folkmoot.core.ports import Clock
+    from folkmoot.mcp.carrier import Connect
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import HttpTarget
+
+Kind: TypeAlias = Literal["streamable", "oldsse"]
+
+PERHAPS_OLD: Final = frozenset({400, 404, 405})
+"""How a server of the old transport answers a message at the address of its stream."""
+MOST_ANSWER: Final = 1024 * 1024
+
+PROBE: Final = encode(
+    {
+        "jsonrpc": "2.0",
+        "id": "folkmoot-probe",
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "folkmoot", "version": "1"},
+        },
+    }
+)
+
+
+def connect_stdio(command: Sequence[str], clock: Clock, **options: Any) -> Connect:
+    """Ways to a command; the options are those of `StdioLink`."""
+    return lambda: StdioLink(command, clock, **options)
+
+
+def connect_http(target: HttpTarget, clock: Clock, **options: Any) -> Connect:
+    """Ways to a Streamable HTTP server; the options are those of `HttpLink`."""
+    return lambda: HttpLink(target, clock, **options)
+
+
+def connect_oldsse(target: HttpTarget, clock: Clock, **options: Any) -> Connect:
+    """Ways to a server of the old HTTP+SSE transport; the options are those of `OldSseLink`."""
+    return lambda: OldSseLink(target, clock, **options)
+
+
+async def detect(target: HttpTarget) -> Kind:
+    """Which transport a server speaks, found out as the specification says.
+
+    A server that answers a handshake, or refuses it in the words of JSON-RPC, speaks Streamable
+    HTTP; one that does not take it but opens a stream that begins with an endpoint, the old one.
+    """
+    async with target.ask("POST", as_headers(SAYS), PROBE) as answer:
+        status = answer.status
+        if await _names_endpoint(answer):
+            # It takes everything for the wish to have its stream.
+            return "oldsse"
+        if status not in PERHAPS_OLD or await _speaks_jsonrpc(answer):
+            await end_session(target, answer)
+            return "streamable"
+    try:
+        async with target.ask("GET", as_headers(LISTENS)) as answer:
+            if await _names_endpoint(answer):
+                return "oldsse"
+    except CarryError:
+        pass
+    raise ServerAnswerInvalid(
+        f"What answers at {target.shown} ({status}) is not an MCP server.", status=status
+    )
+
+
+async def _speaks_jsonrpc(answer: Answer) -> bool:
+    if answer.content_type != JSON:
+        return False
+    try:
+        return isinstance(decode_message(await read_whole(answer, MOST_ANSWER)), Response)
+    except (MessageError, ServerAnswerInvalid):
+        return False
+
+
+async def end_session(target: HttpTarget, answer: Answer, headers: Headers = Headers()) -> None:  # noqa: B008 - frozen
+    """Leave nothing behind of a handshake that was only a question."""
+    session = answer.headers.get(SESSION)
+    if answer.status not in OK or session is None:
+        return
+    told = Headers((*headers, (SESSION, session)))
+    try:
+        async with asyncio.timeout(ENDPOINT_SECONDS), target.ask("DELETE", told):
+            return
+    except (CarryError, TimeoutError):
+        return
+
+
+async def _names_endpoint(answer: Answer) -> bool:
+    """Whether an answer is the stream of the old transport, which its first event tells."""
+    if answer.status not in OK or answer.content_type != EVENTS:
+        return False
+    reader = EventReader(MOST_ANSWER)
+    try:
+        async with asyncio.timeout(ENDPOINT_SECONDS):
+            async for chunk in answer.content.iter_any():
+                for event in reader.feed(chunk):
+                    return event.event_type == ENDPOINT
+    except (MessageError, TimeoutError):
+        return False
+    return False

@@ -1,0 +1,206 @@
+"""One request to a Streamable HTTP server, until it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.errors import (
+    CarryError,
+    FolkmootError,
+    MessageError,
+    ServerAnswerInvalid,
+    ServerTimeout,
+    ServerUnreachable,
+)
+from folkmoot.core.message import (
+    ErrorObject,
+    ProtocolMessage,
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+    replace,
+    same_id,
+)
+from folkmoot.mcp.client.failures import may_recover, refusal_of
+from folkmoot.mcp.client.streams import Stream
+from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, as_headers, read_whole
+
+if TYPE_CHECKING:
+    from folkmoot.core.transport import TransportContext
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.http import HttpLink
+
+MOST_BARREN: Final = 5
+"""Connections in a row that brought nothing, after which a broken stream is given up."""
+LINGER_SECONDS: Final = 1.0
+"""How long a server may take to end a stream after its answer, so that its connection lives on."""
+MOST_REFUSAL: Final = 1024 * 1024
+POST_STREAM: Final = "post-"
+"""How the names of streams that answer a request begin."""
+LISTEN: Final = "subscriptions/listen"
+
+
+class Exchange:
+    """A request, the POST that carries it, and the stream that answers it."""
+
+    def __init__(
+        self,
+        link: HttpLink,
+        request: Request,
+        sender: dict[str, str],
+        headers: dict[str, str],
+        *,
+        stateless: bool,
+    ) -> None:
+        self.request = request
+        self.stateless = stateless
+        self.cancelled = False
+        """Whether the client wants no answer any more."""
+        self.settled = False
+        """Whether it has one."""
+        self.headed: asyncio.Event | None = None
+        """Set once the status of the answer is known, or there is none; if someone waits for it."""
+        self.task: asyncio.Task[None] | None = None
+        self._link = link
+        self._sender = sender
+        self._headers = headers
+        self._transport: TransportContext | None = None
+        self.stream = f"{POST_STREAM}{link.count()}"
+        """The name of the stream that answers it."""
+        self._stream: Stream | None = None
+
+    async def run(self) -> None:
+        """Ask, and see to it that there is an answer, be it an error."""
+        try:
+            broken = await self._post()
+            while not (self.settled or self.cancelled):
+                broken = await self._resume(broken)
+        except FolkmootError as error:
+            if not (self.settled or self.cancelled):
+                await self._link.fail(self, error, self._transport)
+        finally:
+            self._link.settle(self)
+            self._has_head()
+            # They hold this one too, and would be left to the collector of garbage.
+            self.task = self._stream = None
+
+    def _has_head(self) -> None:
+        if self.headed is not None:
+            self.headed.set()
+
+    async def _post(self) -> CarryError | None:
+        link, request = self._link, self.request
+        patience = None if request.method == LISTEN else link.target.answer_seconds
+        asking = link.target.ask(
+            "POST", as_headers(self._headers), encode_message(request), patience=patience
+        )
+        try:
+            async with asking as answer:
+                self._transport = link.answer_context("POST", answer)
+                link.heard(self, answer)
+                self._has_head()
+                if answer.status not in OK:
+                    await self._refused(answer)
+                elif answer.content_type == EVENTS:
+                    await self._read(answer)
+                else:
+                    await self._whole(answer)
+        except (ServerUnreachable, ServerTimeout) as error:
+            if self._stream is None or not self._stream.resuming:
+                raise
+            return error
+        return None
+
+    async def _resume(self, broken: CarryError | None) -> CarryError | None:
+        stream, link = self._stream, self._link
+        if self.stateless or stream is None or not stream.resuming or stream.barren >= MOST_BARREN:
+            raise broken or ServerUnreachable(
+                f"The server at {link.target.shown} ended the connection before it had answered."
+            )
+        await asyncio.sleep(stream.wait)
+        headers = link.in_session(self._sender | LISTENS | stream.resuming)
+        try:
+            async with link.target.ask("GET", as_headers(headers)) as answer:
+                if answer.status in OK and answer.content_type == EVENTS:
+                    await self._read(answer)
+                    return None
+                status = answer.status
+        except (ServerUnreachable, ServerTimeout) as error:
+            stream.barren += 1
+            return error
+        lost = ServerUnreachable(
+            f"The server at {link.target.shown} broke off its answer and does not resume it.",
+            status=status,
+        )
+        if not may_recover(status):
+            raise lost
+        stream.barren += 1
+        return lost
+
+    async def _read(self, answer: Answer) -> None:
+        """Read a stream to its end, or for a little longer than its answer."""
+        if self._stream is None:
+            link = self._link
+            self._stream = Stream(self.stream, link.limits, self._take, link.unreadable)
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                await self._stream.read(answer)
+        except TimeoutError:
+            # A silence of the server's is a timeout too, and another one.
+            if not self._limit.expired():
+                raise
+
+    async def _take(self, message: ProtocolMessage, transport: TransportContext, size: int) -> None:
+        await self._link.deliver(message, transport, size, by=self)
+        if self.settled:
+            self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
+
+    async def _whole(self, answer: Answer) -> None:
+        """Take an answer that is one message."""
+        if answer.content_type != JSON or answer.content.at_eof():
+            raise ServerAnswerInvalid(
+                "The server accepted the request and answers nothing."
+                if answer.content.at_eof()
+                else f"The server answers with {answer.content_type[:100]}, not with a message.",
+                status=answer.status,
+            )
+        body = await read_whole(answer, self._link.limits.message_bytes)
+        try:
+            message = decode_message(body, self._link.limits)
+        except MessageError as error:
+            self._link.strays.note(error)
+            raise ServerAnswerInvalid(
+                f"The server's answer cannot be read: {error.message}", status=answer.status
+            ) from None
+        if not isinstance(message, Response) or not self._is_mine(message):
+            raise ServerAnswerInvalid(
+                "The server answers something that it was not asked.", status=answer.status
+            )
+        await self._deliver(message, len(body))
+
+    async def _refused(self, answer: Answer) -> None:
+        """Take an answer that says by its status that there is none."""
+        in_session = "mcp-session-id" in self._headers
+        error = refusal_of(answer.status, in_session=in_session)
+        if answer.content_type != JSON:
+            raise error
+        body = await read_whole(answer, MOST_REFUSAL)
+        try:
+            message = decode_message(body, self._link.limits)
+        except MessageError:
+            raise error from None
+        if not isinstance(message, Response) or not isinstance(message.error, ErrorObject):
+            raise error
+        await self._deliver(message, len(body))
+
+    def _is_mine(self, answer: Response) -> bool:
+        # An error may have been made before anyone had read the id.
+        return same_id(answer.id, self.request.id) or answer.id is None
+
+    async def _deliver(self, answer: Response, size: int) -> None:
+        if not same_id(answer.id, self.request.id):
+            answer = replace(answer, id=self.request.id)
+        transport = self._transport or self._link.current_context()
+        await self._link.deliver(answer, transport, size, by=self)

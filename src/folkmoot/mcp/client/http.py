@@ -1,0 +1,349 @@
+"""A server that speaks Streamable HTTP, of the handshake era or of the stateless one.
+
+Each request is a POST of its own, and whatever answers it comes in the order of its stream. What
+wants no answer is accepted by the server before the next message is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import (
+    CarryError,
+    FolkmootError,
+    InvalidResponse,
+    ServerAnswerInvalid,
+    TooManyInFlight,
+)
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    encode_message,
+)
+from folkmoot.core.session import ANONYMOUS, SessionContext
+from folkmoot.core.transport import Headers, SseMetadata, TransportContext
+from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.mcp.client.exchange import POST_STREAM, Exchange
+from folkmoot.mcp.client.link import JUNK_A_SECOND
+from folkmoot.mcp.client.listening import Listening
+from folkmoot.mcp.client.mirror import (
+    TOOLS_LIST,
+    VERSION,
+    Mirror,
+    as_value,
+    stateless_version,
+)
+from folkmoot.mcp.client.salvage import (
+    CANCELLED,
+    INITIALIZE,
+    INITIALIZED,
+    answered_id,
+    cancelled_id,
+)
+from folkmoot.mcp.client.slots import Slots
+from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.errors import MessageError
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+    from folkmoot.mcp.client.connection import Answer
+
+__all__ = ["HttpLink", "HttpTarget"]
+
+logger = logging.getLogger("folkmoot.proxy")
+
+SESSION: Final = "mcp-session-id"
+MOST_OPEN: Final = 256
+"""Requests that a server may have unanswered at once; then the next waits."""
+MOST_ENDED: Final = 64
+"""Streams of requests that are known after their end."""
+TURN_SECONDS: Final = 30.0
+"""How long it waits: an answer the server needs for the others may stand behind it."""
+HANDSHAKE_SECONDS: Final = 10.0
+"""How long what follows a handshake waits for the session that is opened by it."""
+LISTEN_SECONDS: Final = 0.5
+"""How long the stream for what the server says by itself is waited for before it is used."""
+GOODBYE_SECONDS: Final = 2.0
+
+
+class HttpLink(WebLink):
+    """One conversation with a Streamable HTTP server.
+
+    A server of the handshake era may answer even what was cancelled; with `lets_go` its answer is
+    waited for no longer than it takes to tell it.
+    """
+
+    own_streams = True
+
+    def __init__(
+        self,
+        target: HttpTarget,
+        clock: Clock,
+        *,
+        session: SessionContext = ANONYMOUS,
+        headers: Headers = Headers(),  # noqa: B008 - frozen
+        pass_on: bool = True,
+        extra: Sequence[str] = (),
+        listen: bool = True,
+        lets_go: bool = False,
+        limits: Limits = PROXY_LIMITS,
+        most_open: int = MOST_OPEN,
+    ) -> None:
+        super().__init__(
+            target,
+            clock,
+            session=session,
+            headers=headers,
+            pass_on=pass_on,
+            extra=extra,
+            limits=limits,
+        )
+        self.server_session: str | None = None
+        """The id the server gave its session."""
+        self.version: str | None = None
+        """The version a handshake has agreed on."""
+        self._listen = listen
+        self._lets_go = lets_go
+        self._listening: asyncio.Task[None] | None = None
+        self._exchanges: dict[MessageId, Exchange] = {}
+        self._ended: dict[str, MessageId] = {}
+        """The latest streams that have ended, and whose they were: what was said on one may be
+        looked at only after its end.
+        """
+        self._slots = Slots(most_open)
+        self._mirror = Mirror()
+        self._stateless: str | None = None
+        """The version of the stateless era that was spoken last."""
+        self._streams = 0
+        self._opener: dict[str, str] = {}
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Send a message; a request is on its way then, everything else is accepted."""
+        self.check_open(envelope)
+        message = envelope.message
+        version = stateless_version(message)
+        if type(message) is Request:
+            await self._ask(message, self.sender_of(envelope), version)
+        elif not self._ends_exchange(message):
+            sender = self.sender_of(envelope)
+            await self.tell(self._headers_of(message, sender, version), encode_message(message))
+            if type(message) is Notification:
+                await self._told(message, sender)
+
+    async def _told(self, notice: Notification, sender: dict[str, str]) -> None:
+        """The server has accepted a notice."""
+        if notice.method == INITIALIZED:
+            await self._begin_listening(sender)
+        elif self._lets_go and (cancelled := cancelled_id(notice)) is not None:
+            exchange = self._exchanges.get(cancelled)
+            if exchange is not None:
+                self._abandon(exchange)
+
+    async def _ask(self, request: Request, sender: dict[str, str], version: str | None) -> None:
+        if not self._slots.take_free():
+            await self._turn()
+        handshake = request.method == INITIALIZE and version is None
+        if handshake:
+            self._begin_anew(sender)
+        if version is not None:
+            self._stateless = version
+        headers = self._headers_of(request, sender, version)
+        exchange = Exchange(self, request, sender, headers, stateless=version is not None)
+        before = self._exchanges.get(request.id)
+        if before is not None:
+            # Whoever uses an id again waits for the later answer.
+            self._abandon(before)
+        self._exchanges[request.id] = exchange
+        if not handshake:
+            exchange.task = self.start(exchange.run())
+            return
+        exchange.headed = asyncio.Event()
+        exchange.task = self.start(exchange.run())
+        await waited_for(exchange.headed, HANDSHAKE_SECONDS)
+
+    async def _turn(self) -> None:
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._slots.take()
+        except TimeoutError:
+            raise TooManyInFlight("The server already has too many open requests.") from None
+
+    def _ends_exchange(self, message: ProtocolMessage) -> bool:
+        """Whether a message only says that an answer is not wanted, by which all is done.
+
+        In the stateless era that is said by closing the connection.
+        """
+        if type(message) is not Notification or message.method != CANCELLED:
+            return False
+        cancelled = cancelled_id(message)
+        exchange = None if cancelled is None else self._exchanges.get(cancelled)
+        if exchange is None:
+            return self._stateless is not None
+        exchange.cancelled = True
+        if exchange.stateless:
+            self._abandon(exchange)
+        return exchange.stateless
+
+    def _abandon(self, exchange: Exchange) -> None:
+        exchange.cancelled = True
+        self.settle(exchange)
+        if exchange.task is not None and exchange.task is not asyncio.current_task():
+            exchange.task.cancel()
+
+    def settle(self, exchange: Exchange) -> None:
+        """An exchange has its answer, or will have none."""
+        if exchange.settled:
+            return
+        exchange.settled = True
+        self._slots.give()
+        if self._exchanges.get(exchange.request.id) is exchange:
+            del self._exchanges[exchange.request.id]
+            self._ended[exchange.stream] = exchange.request.id
+            if len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+
+    def heard(self, exchange: Exchange, answer: Answer) -> None:
+        """The head of an answer is there."""
+        handshake = exchange.request.method == INITIALIZE and not exchange.stateless
+        if handshake and answer.status in OK:
+            self.server_session = answer.headers.get(SESSION)
+
+    async def deliver(
+        self,
+        message: ProtocolMessage,
+        transport: TransportContext,
+        size: int,
+        by: Exchange | None = None,
+    ) -> None:
+        """Take a message, whichever stream it came on: that of an exchange, or another."""
+        if type(message) is Response:
+            exchange = None if message.id is None else self._exchanges.get(message.id)
+            if exchange is None:
+                self.strays.note(InvalidResponse("An answer came that nobody waits for."))
+                return
+            self._learn(exchange, message.result)
+            self.settle(exchange)
+            if exchange is not by and exchange.task is not None:
+                exchange.task.cancel()
+            # What came before it is to be heard before it.
+            taker = None if len(self._inbox) else self.answering
+            if taker is not None and taker(message, transport):
+                return
+        await self._inbox.put(self.envelope_of(message, transport), size)
+
+    async def fail(
+        self, exchange: Exchange, error: FolkmootError, transport: TransportContext | None
+    ) -> None:
+        """Answer a request whose server does not."""
+        self.settle(exchange)
+        answer = self.answer_for(error, exchange.request.id)
+        await self._inbox.put(self.envelope_of(answer, transport), 0)
+
+    async def unreadable(self, raw: bytes, error: MessageError) -> None:
+        """Take note of what is not a message; if it was meant for someone, they are told."""
+        self.strays.note(error)
+        message_id = answered_id(raw)
+        exchange = None if message_id is None else self._exchanges.get(message_id)
+        if exchange is not None:
+            words = f"The server's answer cannot be read: {error.message}"
+            await self.fail(exchange, ServerAnswerInvalid(words), None)
+        await asyncio.sleep(min(1.0, len(raw) / JUNK_A_SECOND))
+
+    def _learn(self, exchange: Exchange, result: Any) -> None:
+        method = exchange.request.method
+        if method == INITIALIZE and not exchange.stateless and isinstance(result, dict):
+            version = result.get("protocolVersion")
+            self.version = as_value(version) if isinstance(version, str) else None
+        elif method == TOOLS_LIST and exchange.stateless:
+            self._mirror.learn(result)
+
+    def _headers_of(
+        self, message: ProtocolMessage, sender: dict[str, str], version: str | None
+    ) -> dict[str, str]:
+        if version is None and type(message) is Notification:
+            version = self._stateless
+        if version is not None and not isinstance(message, Response):
+            return sender | SAYS | self._mirror.headers(message, version)
+        return self.in_session(sender | SAYS)
+
+    def in_session(self, headers: dict[str, str]) -> dict[str, str]:
+        """Headers, and those that say which session it is about."""
+        if self.server_session is not None:
+            headers[SESSION] = self.server_session
+        if self.version is not None:
+            headers[VERSION] = self.version
+        return headers
+
+    def on_request_stream(self, transport: TransportContext) -> bool:
+        """Whether a message came on the stream of a request, be that request open or not."""
+        metadata = transport.metadata
+        return isinstance(metadata, SseMetadata) and metadata.stream_id.startswith(POST_STREAM)
+
+    def request_of(self, transport: TransportContext) -> MessageId | None:
+        """The open request on whose own stream a message came."""
+        metadata = transport.metadata
+        if isinstance(metadata, SseMetadata):
+            for message_id, exchange in self._exchanges.items():
+                if exchange.stream == metadata.stream_id:
+                    return message_id
+        return None
+
+    def ended_request_of(self, transport: TransportContext) -> MessageId | None:
+        """The request on whose own stream a message came, if that stream has ended lately."""
+        metadata = transport.metadata
+        return self._ended.get(metadata.stream_id) if isinstance(metadata, SseMetadata) else None
+
+    def count(self) -> int:
+        """The number of the next stream."""
+        self._streams += 1
+        return self._streams
+
+    async def _begin_listening(self, sender: dict[str, str]) -> None:
+        if not self._listen or self._listening is not None or self._stateless is not None:
+            return
+        listening = Listening(self, sender)
+        self._listening = self.start(listening.run())
+        await waited_for(listening.begun, LISTEN_SECONDS)
+
+    def _begin_anew(self, sender: dict[str, str]) -> None:
+        """A handshake starts a session of its own, which whoever asked for it may end."""
+        self._opener = sender
+        self.server_session = self.version = self._stateless = None
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
+
+    async def close(self) -> None:
+        """End the streams and the session."""
+        if self.closed:
+            return
+        await super().close()
+        if self.server_session is None:
+            return
+        headers = as_headers(self.in_session(dict(self._opener)))
+        try:
+            async with (
+                asyncio.timeout(GOODBYE_SECONDS),
+                self.target.ask("DELETE", headers) as answer,
+            ):
+                logger.debug("ended a session", extra={"status": answer.status})
+        except (CarryError, TimeoutError):
+            logger.debug("a session could not be ended")
+
+
+async def waited_for(event: asyncio.Event, seconds: float) -> None:
+    """Wait for something, but not for ever: nobody would notice that the client has left."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -1,0 +1,124 @@
+"""What every way to a server is: a carrier that knows which of its requests are unanswered."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import FolkmootError, TooManyInFlight
+from folkmoot.core.message import MessageId, Request, Response
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
+from folkmoot.mcp.server.refusals import refused
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+    from folkmoot.core.transport import TransportContext
+
+logger = logging.getLogger("folkmoot.proxy")
+
+MOST_OPEN: Final = 4096
+"""Requests that one server may leave unanswered at a time; one more is refused."""
+
+
+JUNK_A_SECOND: Final = 2 * 1024 * 1024
+"""Bytes that are no message, which take long to tell from one: more than these are read later."""
+
+
+class Link(Carrier):
+    """A way to a server. `async with` opens it and closes it."""
+
+    def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:
+        super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, limits)
+        self.strays = Strays()
+        self.failing: Callable[[MessageId, FolkmootError], None] | None = None
+        """Told why a request gets an answer of this link's own making, before that is received."""
+        self.answering: Callable[[Response, TransportContext], bool] | None = None
+        """Offered an answer that needs not wait to be received, and says whether it takes it."""
+
+    async def open(self) -> None:
+        """Reach the server; `ServerUnreachable` says why that cannot be done."""
+
+    own_streams: ClassVar[bool] = False
+    """Whether each request has a stream of its own, as over Streamable HTTP."""
+
+    def on_request_stream(self, transport: TransportContext) -> bool:  # noqa: ARG002
+        """Whether a message came on a request's own stream, be that request open or not."""
+        return False
+
+    def request_of(self, transport: TransportContext) -> MessageId | None:  # noqa: ARG002
+        """The open request on whose own stream a message came, where requests have such."""
+        return None
+
+    def ended_request_of(self, transport: TransportContext) -> MessageId | None:  # noqa: ARG002
+        """The request on whose own stream a message came, if that stream has ended lately."""
+        return None
+
+    def answer_for(self, error: FolkmootError, message_id: MessageId) -> Response:
+        """The answer to a request whose server gives none."""
+        if self.failing is not None:
+            self.failing(message_id, error)
+        return refused(error, message_id)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class OpenRequests:
+    """The requests a server has not answered, oldest first. Ids are told apart with their type."""
+
+    def __init__(self) -> None:
+        self._ids: dict[MessageId, None] = {}
+
+    def __contains__(self, message_id: MessageId | None) -> bool:
+        return message_id in self._ids
+
+    @property
+    def only(self) -> MessageId | None:
+        """The only one there is."""
+        return next(iter(self._ids)) if len(self._ids) == 1 else None
+
+    def add(self, request: Request) -> None:
+        """Expect an answer."""
+        if len(self._ids) >= MOST_OPEN:
+            raise TooManyInFlight("The server already has too many open requests.")
+        self._ids[request.id] = None
+
+    def answered(self, message_id: MessageId | None) -> None:
+        """The answer is there, or nobody waits for it any more."""
+        if message_id is not None:
+            self._ids.pop(message_id, None)
+
+    def lost(self) -> MessageId | None:
+        """The oldest of them, now that the server will answer none."""
+        for message_id in self._ids:
+            del self._ids[message_id]
+            return message_id
+        return None
+
+
+class Strays:
+    """What a server wrote that is not a message: counted, and told once of each kind."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return self._seen.total()
+
+    def note(self, error: FolkmootError) -> None:
+        """Count one more; its content is nobody's business."""
+        self._seen[error.code] += 1
+        if self._seen[error.code] == 1:
+            logger.warning(
+                "the server wrote something that is not a message", extra={"error": error.code}
+            )

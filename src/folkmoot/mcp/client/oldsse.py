@@ -1,0 +1,196 @@
+"""A server that speaks HTTP with Server-Sent Events as the protocol's first version had it.
+
+One stream brings everything the server says. Its first event names the address to which messages
+are sent, and that must be at the same origin: another place has not earned what we send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from yarl import URL
+
+from folkmoot.core.errors import (
+    CarryError,
+    MessageError,
+    ServerAnswerInvalid,
+    ServerTimeout,
+    ServerUnreachable,
+    TransportClosed,
+)
+from folkmoot.core.message import Notification, ProtocolMessage, Request, Response, encode_message
+from folkmoot.core.session import ANONYMOUS, SessionContext
+from folkmoot.core.transport import Headers, TransportContext
+from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.mcp.client.failures import refusal_of
+from folkmoot.mcp.client.link import OpenRequests
+from folkmoot.mcp.client.salvage import INITIALIZE, answered_id, cancelled_id
+from folkmoot.mcp.client.streams import Stream
+from folkmoot.mcp.client.weblink import (
+    EVENTS,
+    LISTENS,
+    OK,
+    SAYS,
+    WebLink,
+    as_carry_error,
+    as_headers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.sse import Event
+
+ENDPOINT: Final = "endpoint"
+ENDPOINT_SECONDS: Final = 10.0
+"""How long a server may take to name the address for messages."""
+LONGEST_ENDPOINT: Final = 8192
+
+
+class OldSseLink(WebLink):
+    """One conversation with a server of the old HTTP+SSE transport."""
+
+    def __init__(
+        self,
+        target: HttpTarget,
+        clock: Clock,
+        *,
+        session: SessionContext = ANONYMOUS,
+        headers: Headers = Headers(),  # noqa: B008 - frozen
+        pass_on: bool = True,
+        extra: Sequence[str] = (),
+        limits: Limits = PROXY_LIMITS,
+    ) -> None:
+        super().__init__(
+            target,
+            clock,
+            session=session,
+            headers=headers,
+            pass_on=pass_on,
+            extra=extra,
+            limits=limits,
+        )
+        self._endpoint: asyncio.Future[URL]
+        self._open_requests = OpenRequests()
+        self._lost: CarryError | None = None
+
+    async def open(self) -> None:
+        """Open the stream and learn where messages go."""
+        self._endpoint = asyncio.get_running_loop().create_future()
+        self.start(self._listen())
+        try:
+            async with asyncio.timeout(ENDPOINT_SECONDS):
+                await self._endpoint
+        except TimeoutError:
+            raise ServerTimeout(
+                f"The server at {self.target.shown} does not say where messages go."
+            ) from None
+
+    async def _listen(self) -> None:
+        stream = _OldStream(self)
+        try:
+            headers = as_headers(dict(self._own) | LISTENS)
+            async with self.target.ask("GET", headers) as answer:
+                if answer.status not in OK:
+                    raise as_carry_error(refusal_of(answer.status))
+                if answer.content_type != EVENTS:
+                    raise ServerAnswerInvalid(
+                        f"The server at {self.target.shown} answers with "
+                        f"{answer.content_type[:100]}, not with a stream of events."
+                    )
+                await stream.read(answer)
+            self._lost = ServerUnreachable(f"The server at {self.target.shown} ended the stream.")
+        except CarryError as error:
+            self._lost = error
+        await self._leave_nothing_open(self._lost)
+
+    async def _leave_nothing_open(self, error: CarryError) -> None:
+        if not self._endpoint.done():
+            self._endpoint.set_exception(error)
+            return
+        while (lost := self._open_requests.lost()) is not None:
+            await self._inbox.put(self.envelope_of(self.answer_for(error, lost)), 0)
+        self._inbox.end()
+
+    def name_endpoint(self, named: bytes) -> None:
+        """The server says where messages go."""
+        if self._endpoint.done():
+            return
+        here = self.target.url
+        try:
+            place = here.join(URL(named[:LONGEST_ENDPOINT].decode().strip())).with_user(None)
+            safe = len(named) <= LONGEST_ENDPOINT and place.origin() == here.origin()
+        except ValueError:
+            place, safe = here, False
+        if not safe:
+            raise ServerAnswerInvalid(
+                f"The server at {self.target.shown} names an address elsewhere for messages, "
+                "which is not used."
+            )
+        self._endpoint.set_result(place)
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Send a message; a request is on its way then, everything else is accepted."""
+        self.check_open(envelope)
+        if self._lost is not None or not self._endpoint.done():
+            raise TransportClosed("The stream from the server has ended.")
+        message, headers = envelope.message, self.sender_of(envelope) | SAYS
+        if type(message) is Request:
+            self._open_requests.add(message)
+            asking = self._ask(message, headers)
+            if message.method == INITIALIZE:
+                await asking
+            else:
+                # Some servers accept a request only once they have answered it.
+                self.start(asking)
+            return
+        if type(message) is Notification:
+            self._open_requests.answered(cancelled_id(message))
+        await self.tell(headers, encode_message(message), self._endpoint.result())
+
+    async def _ask(self, request: Request, headers: dict[str, str]) -> None:
+        try:
+            await self.tell(headers, encode_message(request), self._endpoint.result())
+        except CarryError as error:
+            if request.id in self._open_requests:
+                self._open_requests.answered(request.id)
+                await self._inbox.put(self.envelope_of(self.answer_for(error, request.id)), 0)
+
+    async def deliver(
+        self, message: ProtocolMessage, transport: TransportContext, size: int
+    ) -> None:
+        """Take a message of the stream."""
+        if type(message) is Response:
+            self._open_requests.answered(message.id)
+        await self._inbox.put(self.envelope_of(message, transport), size)
+
+    async def unreadable(self, raw: bytes, error: MessageError) -> None:
+        """Take note of what is not a message; if it was meant for someone, they are told."""
+        self.strays.note(error)
+        message_id = answered_id(raw)
+        if message_id is not None and message_id in self._open_requests:
+            self._open_requests.answered(message_id)
+            words = f"The server's answer cannot be read: {error.message}"
+            answer = self.answer_for(ServerAnswerInvalid(words), message_id)
+            await self._inbox.put(self.envelope_of(answer), 0)
+
+
+class _OldStream(Stream):
+    """The stream, with the event that only this transport has."""
+
+    def __init__(self, link: OldSseLink) -> None:
+        super().__init__("sse", link.limits, link.deliver, link.unreadable)
+        self._link = link
+
+    async def take(self, event: Event, answer: Answer) -> None:
+        """Take one event."""
+        if event.event_type == ENDPOINT:
+            self._link.name_endpoint(event.data)
+        else:
+            await super().take(event, answer)

@@ -1,0 +1,234 @@
+"""A server on standard input and output: a child of ours that ends with the link."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import (
+    FolkmootError,
+    MessageError,
+    MessageTooLarge,
+    ServerAnswerInvalid,
+    ServerUnreachable,
+    TransportClosed,
+)
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+)
+from folkmoot.core.transport import UNKNOWN, ConnectionInfo, StdioMetadata, TransportContext
+from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.mcp.client.child import Child
+from folkmoot.mcp.client.ends import Ends
+from folkmoot.mcp.client.link import JUNK_A_SECOND, Link, OpenRequests
+from folkmoot.mcp.client.pipes import LineReader, LineWriter, LogReader
+from folkmoot.mcp.client.salvage import answered_id, cancelled_id
+from folkmoot.mcp.lines import Lines, one_line
+
+if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+
+ENDED: Final = "The server has ended."
+GRACE_SECONDS: Final = 2.0
+LITTLE_JUNK: Final = 128 * 1024
+REST_SECONDS: Final = 0.5
+"""How long the last words of a server that has ended may be on their way."""
+FATE_SECONDS: Final = 0.2
+"""How long it may take until one that says nothing more is known to have ended, and how."""
+
+
+class StdioLink(Link):
+    """A command that speaks MCP on its standard input and output.
+
+    `env` is its whole environment; without one it has ours. Its log goes to our standard error,
+    or line by line to `stderr`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        clock: Clock,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        limits: Limits = PROXY_LIMITS,
+        grace: float = GRACE_SECONDS,
+        stderr: Callable[[bytes], None] | None = None,
+    ) -> None:
+        super().__init__(clock, limits)
+        self._command = tuple(command)
+        self._env, self._cwd, self._grace, self._log = env, cwd, grace, stderr
+        self._lines = Lines(limits.message_bytes)
+        self._open_requests = OpenRequests()
+        self._ahead: MessageEnvelope[Any] | None = None
+        self._context = UNKNOWN
+        self._junk = 0
+        self._child: Child | None = None
+        self._reader: LineReader | None = None
+        self._writer: LineWriter | None = None
+        self.fate = ""
+        """How the server ended, in a sentence, once that was noticed."""
+
+    async def open(self) -> None:
+        """Start the server; `ServerUnreachable` when it cannot be started."""
+        reader, writer = LineReader(self._lines), LineWriter()
+        with Ends() as ends:
+            stdin, to_server = ends.pipe(we_read=False)
+            stdout, from_server = ends.pipe()
+            stderr, log = ends.pipe() if self._log else (None, None)
+            child = await Child.start(
+                self._command,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=self._env,
+                cwd=self._cwd,
+                # Its own children may hold its standard output open for longer than it lives.
+                on_exit=lambda: reader.end_after(REST_SECONDS),
+            )
+            try:
+                await ends.write(to_server, writer)
+                await ends.read(from_server, reader)
+                if log is not None and self._log is not None:
+                    await ends.read(log, LogReader(self._log))
+            except BaseException:
+                writer.abort()
+                reader.close()
+                await child.end(0)
+                raise
+        self._child, self._reader, self._writer = child, reader, writer
+        self._context = TransportContext(
+            StdioMetadata(child.process_id), ConnectionInfo(uuid.uuid4().hex)
+        )
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the server's process."""
+        return None if self._child is None else self._child.process_id
+
+    @property
+    def returncode(self) -> int | None:
+        """How the server ended; None while it runs."""
+        return None if self._child is None else self._child.returncode
+
+    def current_context(self) -> TransportContext:
+        """The server's process."""
+        return self._context
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message was received already."""
+        if self._ahead is None:
+            self._ahead = self._next()
+        return self._ahead is not None
+
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next message; once the server is gone, an error for each request still open."""
+        while True:
+            if self._junk > LITTLE_JUNK:
+                junk, self._junk = self._junk, 0
+                await asyncio.sleep(min(1.0, junk / JUNK_A_SECOND))
+            envelope, self._ahead = self._ahead or self._next(), None
+            if envelope is not None:
+                return envelope
+            if self._reader is None or self._reader.ended:
+                if not self.fate:
+                    self.fate = await self._learn_fate()
+                return self._lost()
+            await self._reader.more()
+
+    async def _learn_fate(self) -> str:
+        code = None if self._child is None else await self._child.code_within(FATE_SECONDS)
+        if not code:
+            return ENDED
+        if code > 0:
+            return f"The server has ended with exit code {code}."
+        known = signal.Signals.__members__.values()
+        name = next((each.name for each in known if each == -code), f"signal {-code}")
+        return f"The server was ended by {name}."
+
+    def _next(self) -> MessageEnvelope[Any] | None:
+        """The next message of those that are there already."""
+        while True:
+            try:
+                line = self._lines.take()
+            except MessageTooLarge as error:
+                self.strays.note(error)
+                about = answered_id(self._lines.passed_over)
+                if about is None:
+                    about = self._open_requests.only
+                answer = self._unreadable(about, error)
+                if answer is not None:
+                    return self.envelope_of(answer)
+                continue
+            if self._reader is not None:
+                self._reader.go_on()
+            if line is None:
+                return None
+            try:
+                message = decode_message(line, self.limits)
+            except MessageError as error:
+                self.strays.note(error)
+                self._junk += len(line)
+                answer = self._unreadable(answered_id(line), error)
+                if answer is not None:
+                    return self.envelope_of(answer)
+                continue
+            if type(message) is Response:
+                self._open_requests.answered(message.id)
+            return self.envelope_of(message)
+
+    def _unreadable(self, message_id: MessageId | None, error: FolkmootError) -> Response | None:
+        """The answer to a request whose own answer cannot be passed on."""
+        if message_id is None or message_id not in self._open_requests:
+            return None
+        self._open_requests.answered(message_id)
+        return self.answer_for(
+            ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}"), message_id
+        )
+
+    def _lost(self) -> MessageEnvelope[Any]:
+        lost = self._open_requests.lost()
+        if lost is None:
+            raise TransportClosed(self.fate)
+        error = ServerUnreachable("The server ended before it answered.")
+        return self.envelope_of(self.answer_for(error, lost))
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Write a message; it leaves with the others of this turn of the loop."""
+        self.check_way(envelope)
+        message, writer = envelope.message, self._writer
+        if writer is None or writer.closed or self._reader is None or self._reader.ended:
+            raise TransportClosed(self.fate or ENDED)
+        if type(message) is Request:
+            self._open_requests.add(message)
+        elif type(message) is Notification:
+            # A server need not answer what was cancelled.
+            self._open_requests.answered(cancelled_id(message))
+        writer.write(one_line(encode_message(message)))
+        if not writer.free:
+            await writer.room()
+
+    async def close(self) -> None:
+        """End the server: first by closing its input, then by asking, then by force."""
+        child = self._child
+        if child is None or self._reader is None or self._writer is None:
+            return
+        self._writer.close()
+        try:
+            await child.end(self._grace)
+        finally:
+            self._writer.abort()
+            self._reader.close()

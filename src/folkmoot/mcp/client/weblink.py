@@ -1,0 +1,173 @@
+"""What the links over HTTP have in common: their tasks, what came in, and what they say of us."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, TransportClosed
+from folkmoot.core.session import ANONYMOUS, SessionContext
+from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
+from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.mcp.client.failures import refusal_of
+from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
+from folkmoot.mcp.client.inbox import Inbox
+from folkmoot.mcp.client.link import Link
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import HttpTarget
+
+TELL_SECONDS: Final = 30.0
+"""How long a server may take to accept what wants no answer; what comes after it waits."""
+OK: Final = range(200, 300)
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+SAYS: Final = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}"}
+"""The headers of a request that carries a message."""
+LISTENS: Final = {"accept": EVENTS}
+"""The headers of a request that only opens a stream."""
+
+
+class WebLink(Link):
+    """A link over HTTP. Its tasks end with it.
+
+    `headers` go with everything it says. What a client on HTTP said of itself, such as its
+    authorization and what `extra` names, goes on too, unless `pass_on` is off.
+    """
+
+    def __init__(
+        self,
+        target: HttpTarget,
+        clock: Clock,
+        *,
+        session: SessionContext = ANONYMOUS,
+        headers: Headers = Headers(),  # noqa: B008 - frozen
+        pass_on: bool = True,
+        extra: Sequence[str] = (),
+        limits: Limits = PROXY_LIMITS,
+    ) -> None:
+        super().__init__(clock, limits)
+        self.session = session
+        self.target = target
+        self.closed = False
+        self._inbox = Inbox()
+        self._own = headers
+        self._pass_on = pass_on
+        self._extra = tuple(extra)
+        self._tasks = asyncio.TaskGroup()
+        self._running: set[asyncio.Task[None]] = set()
+        self._context = TransportContext(HttpMetadata(Headers(), "POST", target.shown))
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        try:
+            await self.open()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.close()
+        finally:
+            # What went wrong inside goes on as it is, and not as part of a group.
+            await self._tasks.__aexit__(None, None, None)
+
+    async def close(self) -> None:
+        """End every stream."""
+        self.closed = True
+        self._inbox.end()
+        for task in self._running:
+            task.cancel()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have something done meanwhile, for as long as the link is open."""
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message was received already."""
+        return len(self._inbox) > 0
+
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next message."""
+        return await self._inbox.get()
+
+    def current_context(self) -> TransportContext:
+        """The server's address."""
+        return self._context
+
+    def check_open(self, envelope: MessageEnvelope[Any]) -> None:
+        """Refuse what cannot be sent."""
+        self.check_way(envelope)
+        if self.closed:
+            raise TransportClosed("The link to the server is closed.")
+
+    def sender_of(self, envelope: MessageEnvelope[Any]) -> dict[str, str]:
+        """The headers of whoever sends a message: the client's own, and those of this link.
+
+        Several clients may share a link, so nothing of one of them is kept for the next.
+        """
+        metadata = envelope.context.transport.metadata
+        if not self._pass_on or not isinstance(metadata, HttpMetadata):
+            return dict(self._own)
+        return dict(allowed(metadata.headers, CLIENTS_OWN, self._extra)) | dict(self._own)
+
+    def answer_context(self, method: str, answer: Answer) -> TransportContext:
+        """What an HTTP answer says of itself and of its connection."""
+        headers = allowed(answer.headers.items(), ANSWER_HEADERS)
+        metadata = HttpMetadata(headers, method, self.target.shown, answer.status)
+        return TransportContext(metadata, answer.came_over)
+
+    async def tell(self, headers: dict[str, str], body: bytes, url: URL | None = None) -> None:
+        """Send what wants no answer, and wait until the server has accepted it."""
+        try:
+            async with (
+                asyncio.timeout(TELL_SECONDS),
+                self.target.ask("POST", as_headers(headers), body, url=url) as answer,
+            ):
+                if answer.status not in OK:
+                    error = refusal_of(answer.status, in_session="mcp-session-id" in headers)
+                    raise as_carry_error(error)
+        except TimeoutError:
+            raise ServerTimeout(
+                f"The server at {self.target.shown} did not accept a message in time."
+            ) from None
+
+
+def as_headers(headers: dict[str, str]) -> Headers:
+    """Headers from their names in lower case and their values."""
+    return Headers(tuple(headers.items()))
+
+
+def as_carry_error(error: Exception) -> CarryError:
+    """An error about one answer as one about carrying."""
+    if isinstance(error, CarryError):
+        return error
+    return ServerAnswerInvalid(str(error), **getattr(error, "data", {}))
+
+
+async def read_whole(answer: Answer, most: int) -> bytes:
+    """The body of an answer; one that is larger than accepted is not read to its end."""
+    parts, size = [], 0
+    while part := await answer.content.readany():
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise ServerAnswerInvalid(
+                f"The server's answer has more than the {most:,} bytes that are accepted.",
+                status=answer.status,
+            )
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,142 @@
+"""EraBridge: finds out which eras client and server speak, and bridges them if they differ."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
+from folkmoot.core.session import ProtocolVersion
+from folkmoot.mcp.eras.handshake_client import HandshakeClient
+from folkmoot.mcp.eras.openings import HandshakeOpening, Settled, StatelessOpening
+from folkmoot.mcp.eras.stateless_client import StatelessClient
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.wire import INITIALIZE, VERSION_KEY, meta_of, params_of, speaks_stateless
+
+_TOKEN: Final[Callable[[], str]] = partial(secrets.token_hex, 16)
+
+
+class EraBridge:
+    """Between one client and one server; passes everything on until they prove to differ.
+
+    Several clients of the stateless era may share it, under ids that differ. Say `one_client` where
+    there is only one: then a server's question needs no proof of whom it belongs to. A server that
+    is not `discoverable` answers `server/discover` itself, so that a client of both eras finds the
+    one that the server speaks; other requests of the stateless era are bridged all the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        one_client: bool = False,
+        discoverable: bool = True,
+        token: Callable[[], str] = _TOKEN,
+    ) -> None:
+        self._discoverable = discoverable
+        self._ids = Ids(token()[:12])
+        self._token = token
+        self._one_client = one_client
+        self._part: (
+            HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None
+        ) = None
+        self._client_version: str | None = None
+        self._server_version: str | None = None
+        self._transparent = False
+
+    @property
+    def transparent(self) -> bool:
+        """Whether both speak one era, so that this need not be asked any more."""
+        return self._transparent
+
+    @property
+    def client_version(self) -> ProtocolVersion | None:
+        """The version that the client opened with."""
+        return _version(self._client_version)
+
+    @property
+    def server_version(self) -> ProtocolVersion | None:
+        """The version that is spoken with the server, once that is known."""
+        return _version(self._server_version)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that a server of the handshake era has of stateless clients, unanswered."""
+        return self._part.in_flight if isinstance(self._part, StatelessClient) else 0
+
+    @property
+    def askers(self) -> frozenset[str]:
+        """Whose calls a question of a handshake server's can belong to."""
+        return self._part.askers if isinstance(self._part, StatelessClient) else frozenset()
+
+    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
+        """What to send because the client said this, for `person` where clients share it."""
+        part = self._part
+        if part is None:
+            return self._open(message)
+        if isinstance(part, StatelessClient):
+            return part.from_client(message, person)
+        return part.from_client(message) + self._settle()
+
+    def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
+        """What to send because the server said this; `about` is the request it said it during."""
+        if self._part is None:
+            late = isinstance(message, Response) and self._ids.made(message.id)
+            return [] if late else [ToClient(message)]
+        if isinstance(self._part, StatelessClient):
+            return self._part.from_server(message, about)
+        return self._part.from_server(message) + self._settle()
+
+    def presume_handshake(self) -> list[Step]:
+        """Take a server that says nothing to a stateless client for one of the handshake era."""
+        if not isinstance(self._part, StatelessOpening):
+            return []
+        return self._part.presume_handshake() + self._settle()
+
+    def expire(self) -> list[Step]:
+        """Give up the calls whose clients have not come back since this was said last.
+
+        To be said every few minutes, as often as a person may need to answer a question.
+        """
+        return self._part.expire() if isinstance(self._part, StatelessClient) else []
+
+    def _open(self, message: ProtocolMessage) -> list[Step]:
+        """Recognise the client's era by what it says."""
+        if self._transparent or not isinstance(message, Request):
+            return [ToServer(message)]
+        if message.method == INITIALIZE:
+            self._client_version = params_of(message).get("protocolVersion")
+            self._part = HandshakeOpening(self._ids, message)
+        elif speaks_stateless(message):
+            self._client_version = meta_of(message).get(VERSION_KEY)
+            self._part = StatelessOpening(
+                self._ids,
+                message,
+                self._token,
+                one_client=self._one_client,
+                discoverable=self._discoverable,
+            )
+        else:
+            return [ToServer(message)]
+        return self._part.start()
+
+    def _settle(self) -> list[Step]:
+        """Let an opening that has come to its end give way, and hear what waited for it."""
+        opening = self._part
+        if not isinstance(opening, HandshakeOpening | StatelessOpening) or opening.outcome is None:
+            return []
+        self._server_version = opening.server_version
+        if isinstance(opening.outcome, Settled):
+            self._part = None
+            self._transparent = opening.outcome is Settled.SAME
+        else:
+            self._part = opening.outcome
+        steps: list[Step] = []
+        for message in opening.held:
+            steps += self.from_client(message)
+        return steps
+
+
+def _version(value: str | None) -> ProtocolVersion | None:
+    return ProtocolVersion(value) if type(value) is str else None

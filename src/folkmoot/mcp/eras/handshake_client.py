@@ -1,0 +1,218 @@
+"""HandshakeClient: between a client of the handshake era and a server of the stateless one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from folkmoot.core.errors import EraNotBridged, TooManyInFlight
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    replace,
+    same_id,
+)
+from folkmoot.mcp.eras.listening import Listening
+from folkmoot.mcp.eras.rounds import Call, Rounds, pause
+from folkmoot.mcp.eras.shapes import (
+    UNKNOWN_PEER,
+    for_handshake,
+    initialize_result,
+    without_tasks,
+)
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    COMPLETE,
+    HANDSHAKE_VERSION,
+    HANDSHAKE_VERSIONS,
+    INITIALIZE,
+    INITIALIZED,
+    INPUT_REQUIRED,
+    INVALID_PARAMS,
+    LEVEL_KEY,
+    LEVELS,
+    MOST_OPEN,
+    PING,
+    PROGRESS,
+    SET_LEVEL,
+    STATELESS_VERSION,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    VERSION_KEY,
+    error_answer,
+    members_of,
+    meta_of,
+    params_of,
+    refusal,
+    speaks_stateless,
+)
+
+DEFAULT_LEVEL: Final = "info"
+"""What a client hears that never set a level: handshake servers tell something then, too."""
+UNTOLD: Final = frozenset((PROGRESS, "notifications/roots/list_changed"))
+"""What a stateless server is not told."""
+
+
+class HandshakeClient:
+    """Says in the stateless era what a handshake client says, and the other way round."""
+
+    def __init__(self, ids: Ids, discovered: dict[str, Any]) -> None:
+        self._ids = ids
+        self._discovered = discovered
+        capabilities = members_of(discovered.get("capabilities"))
+        self._level = DEFAULT_LEVEL if "logging" in capabilities else None
+        self._client: Any = UNKNOWN_PEER
+        self._offered: dict[str, Any] = {}
+        self._calls: dict[MessageId, Call] = {}
+        """The open calls, by the id that the server knows."""
+        self._rounds = Rounds(ids)
+        self._listening = Listening(ids, capabilities, self._meta)
+        self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
+            INITIALIZE: self.initialize,
+            PING: lambda request: [ToClient(Response(id=request.id, result={}))],
+            SET_LEVEL: self._set_level,
+            SUBSCRIBE: self._listening.subscribe,
+            UNSUBSCRIBE: self._listening.unsubscribe,
+        }
+
+    def initialize(self, request: Request) -> list[Step]:
+        """Shake hands with the client."""
+        params = params_of(request)
+        self._client = params.get("clientInfo", UNKNOWN_PEER)
+        self._offered = without_tasks(params.get("capabilities"))
+        wanted = params.get("protocolVersion")
+        known = isinstance(wanted, str) and wanted in HANDSHAKE_VERSIONS
+        version: Any = wanted if known else HANDSHAKE_VERSION
+        result = initialize_result(self._discovered, version)
+        return [ToClient(Response(id=request.id, result=result))]
+
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """What to do because the client said this."""
+        if isinstance(message, Response):
+            return self._input(message)
+        if isinstance(message, Notification):
+            return self._notice(message)
+        if speaks_stateless(message):
+            return [ToServer(message)]
+        if message.method in UNBRIDGED:
+            return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
+        handle = self._requests.get(message.method)
+        return handle(message) if handle is not None else self._call(message)
+
+    def from_server(self, message: ProtocolMessage) -> list[Step]:
+        """What to do because the server said this."""
+        if isinstance(message, Response):
+            return self._answer(message)
+        if isinstance(message, Notification):
+            heard = self._listening.hear(message)
+            return heard if heard is not None else [ToClient(message)]
+        return [ToClient(message)]
+
+    def _meta(self) -> dict[str, Any]:
+        meta = {
+            VERSION_KEY: STATELESS_VERSION,
+            CLIENT_KEY: self._client,
+            CAPABILITIES_KEY: self._offered,
+        }
+        return meta if self._level is None else meta | {LEVEL_KEY: self._level}
+
+    def _call(self, request: Request) -> list[Step]:
+        if len(self._calls) >= MOST_OPEN:
+            return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
+        server_id = request.id if request.id not in self._calls else self._ids.next()
+        call = self._calls[server_id] = Call(request, server_id)
+        return [ToServer(self._as_stateless(call))]
+
+    def _as_stateless(self, call: Call, **more: Any) -> Request:
+        request = call.request
+        if type(request.params) is list:
+            return replace(request, id=call.server_id)
+        params = params_of(request) | more | {"_meta": meta_of(request) | self._meta()}
+        return replace(request, id=call.server_id, params=params)
+
+    def _set_level(self, request: Request) -> list[Step]:
+        level = params_of(request).get("level")
+        if level not in LEVELS:
+            told = f'"level" must be one of {", ".join(LEVELS)}.'
+            return [ToClient(error_answer(request.id, INVALID_PARAMS, told))]
+        self._level = level
+        return [ToClient(Response(id=request.id, result={}))]
+
+    def _notice(self, notice: Notification) -> list[Step]:
+        if notice.method == INITIALIZED:
+            return self._listening.start()
+        if notice.method == CANCELLED:
+            return self._cancel(notice)
+        return [] if notice.method in UNTOLD else [ToServer(notice)]
+
+    def _cancel(self, notice: Notification) -> list[Step]:
+        cancelled = params_of(notice).get("requestId")
+        for call in self._calls.values():
+            if same_id(call.request.id, cancelled):
+                break
+        else:
+            return [ToServer(notice)]
+        del self._calls[call.server_id]
+        if call.questions:
+            # The server has answered already, with its questions.
+            return self._rounds.withdraw(call)
+        if same_id(call.server_id, cancelled):
+            return [ToServer(notice)]
+        params = params_of(notice) | {"requestId": call.server_id}
+        return [ToServer(replace(notice, params=params))]
+
+    def _answer(self, answer: Response) -> list[Step]:
+        call = self._calls.get(answer.id) if answer.id is not None else None
+        if call is None:
+            ours = self._ids.made(answer.id)
+            return self._listening.answered(answer) if ours else [ToClient(answer)]
+        if call.questions:
+            # A second answer, which nobody asked for.
+            return []
+        kind = members_of(answer.result).get("resultType", COMPLETE)
+        if kind == INPUT_REQUIRED:
+            return self._ask(call, answer.result)
+        del self._calls[call.server_id]
+        if kind != COMPLETE:
+            return [ToClient(refusal(call.request.id, Refusal.RESULT_TYPE.error()))]
+        result = for_handshake(call.request.method, answer.result)
+        if result is answer.result and same_id(call.request.id, answer.id):
+            return [ToClient(answer)]
+        return [ToClient(replace(answer, id=call.request.id, result=result))]
+
+    def _ask(self, call: Call, wanted: dict[str, Any]) -> list[Step]:
+        try:
+            steps = self._rounds.ask(call, wanted)
+        except EraNotBridged as error:
+            return self._fail(call, error)
+        return steps or self._again(call)
+
+    def _input(self, answer: Response) -> list[Step]:
+        taken = self._rounds.take(answer)
+        if taken is None:
+            return [] if self._ids.made(answer.id) else [ToServer(answer)]
+        call, failed = taken
+        if failed is not None:
+            return self._rounds.withdraw(call) + self._fail(call, failed)
+        return [] if call.questions else self._again(call)
+
+    def _again(self, call: Call) -> list[Step]:
+        """Make a request again, with the answers that the server wanted."""
+        del self._calls[call.server_id]
+        call.server_id = self._ids.next()
+        self._calls[call.server_id] = call
+        more = {"inputResponses": call.answers} if call.answers else {}
+        if call.state is not None:
+            more["requestState"] = call.state
+        return [ToServer(self._as_stateless(call, **more), after=pause(call))]
+
+    def _fail(self, call: Call, error: EraNotBridged) -> list[Step]:
+        del self._calls[call.server_id]
+        return [ToClient(refusal(call.request.id, error))]

@@ -1,0 +1,191 @@
+"""Listening: the one `subscriptions/listen` behind all that a handshake client wants to hear of.
+
+A listen cannot be changed. So a new one is opened, and the old one ends when the new one is
+acknowledged: nothing is missed between them, and of two that tell the same only one is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core.message import ErrorObject, Notification, Request, Response
+from folkmoot.mcp.eras.detection import strings
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import (
+    ACKNOWLEDGED,
+    CANCELLED,
+    CHANGES,
+    INVALID_PARAMS,
+    LISTEN,
+    METHOD_NOT_FOUND,
+    UPDATED,
+    URIS,
+    cancellation,
+    covers,
+    error_answer,
+    members_of,
+    meta_of,
+    params_of,
+    refusal,
+)
+from folkmoot.mcp.wire import SUBSCRIPTION_KEY as KEY
+
+MOST_URIS: Final = 1024
+"""Resources one client may be subscribed to."""
+MOST_REOPENED: Final = 8
+"""How often in a row a listen that ends without having told anything is opened again."""
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+
+
+class Listening:
+    """Keeps one listen open, and says which notices of it are for the client."""
+
+    def __init__(
+        self, ids: Ids, capabilities: dict[str, Any], meta: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._ids = ids
+        self._meta = meta
+        self._lists = {
+            wanted: True
+            for capability, wanted in CHANGES.values()
+            if members_of(capabilities.get(capability)).get("listChanged") is True
+        }
+        self._uris: dict[str, None] = {}
+        self._heard: str | None = None
+        """The id of the listen that was acknowledged."""
+        self._asked: str | None = None
+        """The id of the one that was not yet, and below what it asks for."""
+        self._asked_for: dict[str, Any] = {}
+        self._changed = False
+        self._waiting: list[tuple[Request, str]] = []
+        self._ended = 0
+
+    def start(self) -> list[Step]:
+        """Listen for what the server tells of its own accord."""
+        return self._renew() if self._lists else []
+
+    def subscribe(self, request: Request) -> list[Step]:
+        """Listen for a resource too; the request is answered once the server agreed."""
+        uri = params_of(request).get("uri")
+        if type(uri) is not str:
+            return [ToClient(error_answer(request.id, INVALID_PARAMS, '"uri" must be a string.'))]
+        if len(self._uris) >= MOST_URIS or len(self._waiting) >= MOST_URIS:
+            return [ToClient(refusal(request.id, TooManyInFlight("Too many subscriptions.")))]
+        self._uris[uri] = None
+        self._waiting.append((request, uri))
+        self._ended = 0
+        return self._renew()
+
+    def unsubscribe(self, request: Request) -> list[Step]:
+        """Listen for a resource no more."""
+        uri = params_of(request).get("uri")
+        done: list[Step] = [ToClient(Response(id=request.id, result={}))]
+        if type(uri) is not str or uri not in self._uris:
+            return done
+        del self._uris[uri]
+        return [*done, *self._renew()]
+
+    def hear(self, notice: Notification) -> list[Step] | None:
+        """What to do with a notice, or None if it belongs to no listen of ours."""
+        if notice.method == CANCELLED:
+            ended = params_of(notice).get("requestId")
+            return self._closed(ended) if self._ids.made(ended) else None
+        stream = meta_of(notice).get(KEY)
+        if not self._ids.made(stream):
+            return None
+        if notice.method == ACKNOWLEDGED:
+            return self._agreed(params_of(notice)) if stream == self._asked else []
+        if stream != self._heard:
+            return []
+        self._ended = 0
+        return [ToClient(notice)] if self._wanted(notice) else []
+
+    def answered(self, answer: Response) -> list[Step]:
+        """A listen came to its end, or was refused."""
+        if isinstance(answer.error, ErrorObject) and answer.error.code == METHOD_NOT_FOUND:
+            self._ended = MOST_REOPENED
+        return self._closed(answer.id)
+
+    def _filter(self) -> dict[str, Any]:
+        return self._lists | ({URIS: list(self._uris)} if self._uris else {})
+
+    def _wanted(self, notice: Notification) -> bool:
+        """Whether the client still wants it: a listen goes on until the next one is there."""
+        if notice.method != UPDATED:
+            return True
+        uri = params_of(notice).get("uri")
+        return type(uri) is str and any(covers(named, uri) for named in self._uris)
+
+    def _renew(self) -> list[Step]:
+        """Have a listen for what is wanted now, as soon as none is being opened."""
+        if self._asked is not None:
+            self._changed = True
+            return []
+        wanted = self._filter()
+        if not wanted:
+            return self._stop_hearing()
+        self._asked, self._asked_for = self._ids.next(), wanted
+        params = {"notifications": wanted, "_meta": self._meta()}
+        request = Request(id=self._asked, method=LISTEN, params=params)
+        return [ToServer(request, after=_pause(self._ended))]
+
+    def _stop_hearing(self) -> list[Step]:
+        ended, self._heard = self._heard, None
+        if ended is None:
+            return []
+        return [ToServer(cancellation(ended, "The subscription has ended."))]
+
+    def _agreed(self, acknowledged: dict[str, Any]) -> list[Step]:
+        steps = self._stop_hearing()
+        self._heard, self._asked = self._asked, None
+        agreed = strings(members_of(acknowledged.get("notifications")).get(URIS))
+        steps += self._tell(set(agreed))
+        return steps + self._go_on()
+
+    def _closed(self, stream: Any) -> list[Step]:
+        if stream == self._heard:
+            self._heard = None
+        elif stream != self._asked:
+            return []
+        steps: list[Step] = []
+        if stream == self._asked:
+            self._asked = None
+            steps = self._tell(set())
+        if self._heard is None and self._asked is None and self._filter():
+            self._ended += 1
+            if self._ended <= MOST_REOPENED:
+                self._changed = False
+                return steps + self._renew()
+        return steps + self._go_on()
+
+    def _go_on(self) -> list[Step]:
+        if not self._changed:
+            return []
+        self._changed = False
+        return self._renew()
+
+    def _tell(self, agreed: set[str]) -> list[Step]:
+        """Answer the subscriptions that the listen was asked for."""
+        asked = set(self._asked_for.get(URIS, ()))
+        steps: list[Step] = []
+        still: list[tuple[Request, str]] = []
+        refused: set[str] = set()
+        for request, uri in self._waiting:
+            if uri in self._uris and uri not in asked:
+                still.append((request, uri))
+            elif uri in agreed or uri not in self._uris:
+                steps.append(ToClient(Response(id=request.id, result={})))
+            else:
+                refused.add(uri)
+                steps.append(ToClient(refusal(request.id, Refusal.UNHEARD.error())))
+        self._waiting = still
+        self._uris = {uri: None for uri in self._uris if uri not in refused}
+        return steps
+
+
+def _pause(ended: int) -> float:
+    return min(FIRST_PAUSE * 2 ** (ended - 1), LONGEST_PAUSE) if ended else 0.0

@@ -1,0 +1,292 @@
+"""Opening: the first words of a conversation, until it shows which era each side speaks.
+
+Both openings pass on what the client says as it is, so that a server of the same era hears nothing
+but its client. Only where the answer shows another era, or nothing, do we ask ourselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeAlias
+
+from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    same_id,
+)
+from folkmoot.mcp.eras.detection import (
+    Evidence,
+    answer_to_discover,
+    answer_to_initialize,
+    answer_to_stateless,
+    strings,
+)
+from folkmoot.mcp.eras.handshake_client import HandshakeClient
+from folkmoot.mcp.eras.shapes import UNKNOWN_PEER, initialize_request, without_tasks
+from folkmoot.mcp.eras.stateless_client import StatelessClient
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    DISCOVER,
+    INITIALIZE,
+    INITIALIZED,
+    METHOD_NOT_FOUND,
+    MOST_OPEN,
+    PING,
+    STATELESS_VERSION,
+    VERSION_KEY,
+    error_answer,
+    members_of,
+    meta_of,
+    params_of,
+    refusal,
+)
+
+
+class Settled(Enum):
+    """How an opening may end without two eras to bridge."""
+
+    SAME = "same"
+    """Both speak one era."""
+    OPEN = "open"
+    """Nothing is known yet: the next message opens anew."""
+
+
+Outcome: TypeAlias = Settled | HandshakeClient | StatelessClient
+
+
+class _Opening:
+    """What both openings have: an outcome, and what the client said before there was one."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self.outcome: Outcome | None = None
+        self.held: list[ProtocolMessage] = []
+        self.server_version: str | None = None
+
+    def _hold(self, message: ProtocolMessage) -> list[Step]:
+        if len(self.held) < MOST_OPEN:
+            self.held.append(message)
+            return []
+        if isinstance(message, Request):
+            return [ToClient(refusal(message.id, TooManyInFlight("Too many requests are open.")))]
+        return []
+
+    def _discover(self, client: Any, capabilities: Any) -> Request:
+        meta = {
+            VERSION_KEY: STATELESS_VERSION,
+            CLIENT_KEY: client,
+            CAPABILITIES_KEY: capabilities,
+        }
+        return Request(id=self._ids.next(), method=DISCOVER, params={"_meta": meta})
+
+
+class HandshakeOpening(_Opening):
+    """A client has sent `initialize`."""
+
+    def __init__(self, ids: Ids, request: Request) -> None:
+        super().__init__(ids)
+        self._request = request
+        self._probing: tuple[MessageId, Response] | None = None
+        """The id of our own question, and the answer that led to it."""
+
+    def start(self) -> list[Step]:
+        """Pass the client's first words on."""
+        return [ToServer(self._request)]
+
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """Have the client wait, which shook no hands yet; its answers pass."""
+        return [ToServer(message)] if isinstance(message, Response) else self._hold(message)
+
+    def from_server(self, message: ProtocolMessage) -> list[Step]:
+        """Look for the answer."""
+        if not isinstance(message, Response):
+            return [ToClient(message)]
+        if self._probing is None and same_id(message.id, self._request.id):
+            return self._answered(message)
+        if self._probing is not None and same_id(message.id, self._probing[0]):
+            return self._probed(message, self._probing[1])
+        return [] if self._ids.made(message.id) else [ToClient(message)]
+
+    def _answered(self, answer: Response) -> list[Step]:
+        if answer_to_initialize(answer) is Evidence.HANDSHAKE:
+            if type(answer.result) is dict:
+                self.server_version = answer.result.get("protocolVersion")
+            self.outcome = Settled.SAME
+            return [ToClient(answer)]
+        params = params_of(self._request)
+        client = params.get("clientInfo", UNKNOWN_PEER)
+        probe = self._discover(client, without_tasks(params.get("capabilities")))
+        self._probing = (probe.id, answer)
+        return [ToServer(probe)]
+
+    def _probed(self, answer: Response, refused: Response) -> list[Step]:
+        if answer_to_discover(answer) is not Evidence.STATELESS:
+            self.outcome = Settled.OPEN
+            return [ToClient(refused)]
+        found = answer.result if type(answer.result) is dict else {}
+        if STATELESS_VERSION not in strings(found.get("supportedVersions")):
+            self.outcome = Settled.OPEN
+            return [ToClient(refusal(self._request.id, Refusal.VERSIONS.error()))]
+        self.server_version = STATELESS_VERSION
+        self.outcome = machine = HandshakeClient(self._ids, found)
+        return machine.initialize(self._request)
+
+
+class StatelessOpening(_Opening):
+    """A client has sent a request of the stateless era. Others may follow it at once."""
+
+    def __init__(
+        self,
+        ids: Ids,
+        request: Request,
+        token: Callable[[], str],
+        *,
+        one_client: bool,
+        discoverable: bool,
+    ) -> None:
+        super().__init__(ids)
+        self._meta = meta_of(request)
+        self._first = request
+        self._token = token
+        self._one_client = one_client
+        self._discoverable = discoverable
+        self._asked: dict[MessageId, Request] = {}
+        self._kept: list[tuple[Request, Response]] = []
+        """What was answered with what may only mean that the server knows no such era."""
+        self._probe: MessageId | None = None
+        self._handshake: MessageId | None = None
+
+    def start(self) -> list[Step]:
+        """Pass the client's first words on."""
+        return self.from_client(self._first)
+
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """Pass on what a stateless server could answer, and remember it."""
+        if isinstance(message, Request) and message.method == INITIALIZE:
+            # A client of both eras that has waited long enough for an answer in this one.
+            self.held.insert(0, message)
+            self.outcome = Settled.OPEN
+            return self._tell_kept()
+        if isinstance(message, Notification) and message.method == CANCELLED:
+            self._forget(params_of(message).get("requestId"))
+        if self._handshake is not None or len(self._asked) >= MOST_OPEN:
+            return self._hold(message)
+        if isinstance(message, Request):
+            self._asked[message.id] = message
+        return [ToServer(message)]
+
+    def from_server(self, message: ProtocolMessage) -> list[Step]:
+        """Look for the answers."""
+        if isinstance(message, Request) and message.method == PING:
+            return [ToServer(Response(id=message.id, result={}))]
+        if not isinstance(message, Response) or message.id is None:
+            return [ToClient(message)]
+        if self._probe is not None and same_id(message.id, self._probe):
+            self._probe = None
+            return self._judge(answer_to_discover(message))
+        if self._handshake is not None and same_id(message.id, self._handshake):
+            return self._shaken(message)
+        request = self._asked.pop(message.id, None)
+        if request is not None:
+            return self._answered(request, message)
+        return [] if self._late(message) else [ToClient(message)]
+
+    def presume_handshake(self) -> list[Step]:
+        """Shake hands with a server that may never have heard of what it was asked."""
+        asked, self._asked = self._asked, {}
+        for request in asked.values():
+            unheard = error_answer(request.id, METHOD_NOT_FOUND, "The server does not answer.")
+            self._kept.append((request, unheard))
+        return self._judge(Evidence.HANDSHAKE)
+
+    def _late(self, answer: Response) -> bool:
+        """Whether an answer is to what was thought to have none, which then has this one."""
+        for place, (request, _) in enumerate(self._kept):
+            if same_id(request.id, answer.id):
+                self._kept[place] = (request, answer)
+                return True
+        return False
+
+    def _answered(self, request: Request, answer: Response) -> list[Step]:
+        evidence = (answer_to_discover if request.method == DISCOVER else answer_to_stateless)(
+            answer
+        )
+        self._kept.append((request, answer))
+        if self._only_looks(request) and evidence is Evidence.HANDSHAKE:
+            # A client of both eras looks for the one that the server speaks, and goes on in it.
+            self.outcome = Settled.OPEN
+            return self._tell_kept()
+        return self._judge(evidence)
+
+    def _only_looks(self, request: Request) -> bool:
+        """Whether all a client has said is `server/discover`, and the server is to answer it."""
+        alone = request is self._first and not self._asked and not self.held
+        return not self._discoverable and request.method == DISCOVER and alone
+
+    def _judge(self, evidence: Evidence) -> list[Step]:
+        if self._handshake is not None or self._probe is not None:
+            # What is asked decides: nobody else could take the answer to it.
+            return []
+        if evidence is Evidence.STATELESS:
+            return self._same()
+        if evidence is Evidence.HANDSHAKE:
+            request = initialize_request(self._ids.next(), self._meta)
+            self._handshake = request.id
+            return [ToServer(request)]
+        probe = self._discover(
+            self._meta.get(CLIENT_KEY) or UNKNOWN_PEER, self._meta.get(CAPABILITIES_KEY, {})
+        )
+        self._probe = probe.id
+        return [ToServer(probe)]
+
+    def _same(self) -> list[Step]:
+        self.outcome = Settled.SAME
+        self.server_version = self._meta.get(VERSION_KEY)
+        return self._tell_kept()
+
+    def _tell_kept(self) -> list[Step]:
+        kept, self._kept = self._kept, []
+        return [ToClient(answer) for _, answer in kept]
+
+    def _shaken(self, answer: Response) -> list[Step]:
+        if type(answer.result) is not dict:
+            if self._answers_anyway(answer):
+                return self._same()
+            self.outcome = Settled.OPEN
+            return self._tell_kept()
+        self.server_version = answer.result.get("protocolVersion")
+        offered = members_of(self._meta.get(CAPABILITIES_KEY))
+        self.outcome = machine = StatelessClient(
+            self._ids,
+            answer.result,
+            offered,
+            self._token,
+            one_client=self._one_client,
+            discoverable=self._discoverable or self._one_client,
+        )
+        steps: list[Step] = [ToServer(Notification(method=INITIALIZED))]
+        for request in self._asked.values():
+            machine.adopt(request)
+        for request, kept in self._kept:
+            machine.adopt(request)
+            steps += machine.from_server(kept)
+        return steps
+
+    def _answers_anyway(self, refused: Response) -> bool:
+        """Whether a server that wants no handshake answers without one."""
+        if answer_to_discover(refused) is Evidence.STATELESS:
+            return True
+        return any(not isinstance(kept.error, ErrorObject) for _, kept in self._kept)
+
+    def _forget(self, message_id: Any) -> None:
+        self._kept = [kept for kept in self._kept if not same_id(kept[0].id, message_id)]

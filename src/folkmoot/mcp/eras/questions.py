@@ -1,0 +1,140 @@
+"""Questions: what a handshake server asks during a call, until its stateless client comes back.
+
+The call is answered with a wish for input and the server's own call stays open; whoever repeats
+the request with the state that we gave takes up that call again. The state cannot be guessed,
+because several clients may share one server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from folkmoot.core.message import Request, Response, same_id
+from folkmoot.mcp.eras.calls import Call
+from folkmoot.mcp.eras.steps import Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import (
+    ASKING,
+    INPUT_REQUIRED,
+    NEEDED,
+    cancellation,
+    params_of,
+    refusal,
+)
+
+MOST_PARKED: Final = 256
+"""Calls that may wait for their clients; for more, the oldest is given up."""
+MOST_ASKED: Final = 16
+"""Questions that one call may have waiting."""
+
+
+class Parked:
+    """A call whose client was asked: with what, what came since, and the state it was given."""
+
+    def __init__(self, call: Call, state: str, asked: dict[str, Request], turn: int) -> None:
+        self.call = call
+        self.state = state
+        self.asked = asked
+        self.later: list[Request] = []
+        self.answer: Response | None = None
+        self.turn = turn
+
+
+class Questions:
+    """The calls that wait for their clients, and the questions that wait for a call."""
+
+    def __init__(self, token: Callable[[], str]) -> None:
+        self._token = token
+        self._parked: dict[str, Parked] = {}
+        self._orphans: list[tuple[Request, int]] = []
+        self._turn = 0
+
+    def keep(self, question: Request) -> list[Step]:
+        """Keep a question that came outside of any call for the next one to bring the answer."""
+        if len(self._orphans) >= MOST_ASKED:
+            return unanswered([question], Refusal.NOT_ANSWERED)
+        self._orphans.append((question, self._turn))
+        return []
+
+    def due(self, call: Call) -> list[Request]:
+        """The kept questions that this call is to bring the answers to."""
+        if not self._orphans or call.method not in ASKING:
+            return []
+        due = [asked for asked, _ in self._orphans if offers(call.capabilities, asked)]
+        self._orphans = [kept for kept in self._orphans if kept[0] not in due]
+        return due
+
+    def ask(self, call: Call, requests: list[Request]) -> tuple[Step, list[Parked]]:
+        """Answer a call with questions; beside it the calls that are given up for it."""
+        asked = {str(place): request for place, request in enumerate(requests, 1)}
+        parked = Parked(call, self._token(), asked, self._turn)
+        call.parked = self._parked[parked.state] = parked
+        wanted = {key: _as_input(request) for key, request in asked.items()}
+        result = {
+            "resultType": INPUT_REQUIRED,
+            "inputRequests": wanted,
+            "requestState": parked.state,
+        }
+        spare = list(self._parked.values())[: max(0, len(self._parked) - MOST_PARKED)]
+        return ToClient(Response(id=call.client_id, result=result)), spare
+
+    def take(self, state: Any, method: str) -> Parked | None:
+        """The call that a repeated request takes up again."""
+        parked = self._parked.get(state) if type(state) is str else None
+        return self.drop(parked) if parked is not None and parked.call.method == method else None
+
+    def drop(self, parked: Parked) -> Parked:
+        """Have a call wait no more."""
+        parked.call.parked = None
+        return self._parked.pop(parked.state)
+
+    def withdraw(self, message_id: Any) -> None:
+        """Take back a question that the server does not want answered any more."""
+        self._orphans = [kept for kept in self._orphans if not same_id(kept[0].id, message_id)]
+        for parked in self._parked.values():
+            parked.asked = {
+                key: asked
+                for key, asked in parked.asked.items()
+                if not same_id(asked.id, message_id)
+            }
+            parked.later = [asked for asked in parked.later if not same_id(asked.id, message_id)]
+
+    def expired(self) -> tuple[list[Parked], list[Request]]:
+        """The calls and the questions that waited already when this was asked last."""
+        turn = self._turn
+        calls = [parked for parked in self._parked.values() if parked.turn < turn]
+        questions = [asked for asked, since in self._orphans if since < turn]
+        self._orphans = [kept for kept in self._orphans if kept[1] >= turn]
+        self._turn += 1
+        return calls, questions
+
+
+def give_up(parked: Parked) -> list[Step]:
+    """Tell the server that a call it asks something for has no client any more."""
+    steps = unanswered([*parked.asked.values(), *parked.later], Refusal.NOT_ANSWERED)
+    if parked.call.server_id is not None and parked.answer is None:
+        told = cancellation(parked.call.server_id, "The client did not come back.")
+        steps.append(ToServer(told))
+    return steps
+
+
+def unanswered(requests: list[Request], why: Refusal) -> list[Step]:
+    """Answer questions of the server's with an error."""
+    return [ToServer(refusal(request.id, why.error())) for request in requests]
+
+
+def offers(capabilities: dict[str, Any], question: Request) -> bool:
+    """Whether a client with these capabilities may be asked this."""
+    offered = capabilities.get(NEEDED[question.method])
+    if type(offered) is not dict:
+        return False
+    by_url = question.method == "elicitation/create" and params_of(question).get("mode") == "url"
+    return not by_url or type(offered.get("url")) is dict
+
+
+def _as_input(request: Request) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"method": request.method}
+    if type(request.params) is dict:
+        wanted["params"] = request.params
+    return wanted

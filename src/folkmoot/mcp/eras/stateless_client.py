@@ -1,0 +1,327 @@
+"""StatelessClient: between clients of the stateless era and a server of the handshake one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    replace,
+    same_id,
+)
+from folkmoot.mcp.eras.calls import Call, Calls
+from folkmoot.mcp.eras.listens import Listens
+from folkmoot.mcp.eras.questions import (
+    MOST_ASKED,
+    Parked,
+    Questions,
+    give_up,
+    offers,
+    unanswered,
+)
+from folkmoot.mcp.eras.shapes import (
+    UNKNOWN_PEER,
+    as_handshake,
+    discover_result,
+    for_stateless,
+)
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
+from folkmoot.mcp.wire import (
+    ASKING,
+    CACHEABLE,
+    CANCELLED,
+    CHANGES,
+    DISCOVER,
+    INITIALIZE,
+    INVALID_PARAMS,
+    LEVELS,
+    LISTEN,
+    LOGGED,
+    METHOD_NOT_FOUND,
+    NEEDED,
+    PING,
+    PROGRESS,
+    SET_LEVEL,
+    STATELESS_VERSION,
+    UPDATED,
+    VERSION_KEY,
+    VERSION_UNSUPPORTED,
+    error_answer,
+    members_of,
+    meta_of,
+    params_of,
+    refusal,
+)
+
+HOMELESS: Final = frozenset(("notifications/elicitation/complete", "notifications/tasks/status"))
+"""What a handshake server tells that has no place in the stateless era."""
+UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
+
+
+class StatelessClient:
+    """Says in the handshake era what stateless clients say, and the other way round.
+
+    Unless there is `one_client`, a question is passed on only where it can belong to the calls of
+    one person, and a log message where it can belong to a single call: what one client's server
+    says must not reach another. `server/discover` is answered in the server's place where the
+    server is `discoverable`.
+    """
+
+    def __init__(
+        self,
+        ids: Ids,
+        initialized: dict[str, Any],
+        offered: dict[str, Any],
+        token: Callable[[], str],
+        *,
+        one_client: bool,
+        discoverable: bool = True,
+    ) -> None:
+        self._ids = ids
+        self._discoverable = discoverable
+        self._offered = offered
+        """The capabilities that the handshake was made with."""
+        self._one_client = one_client
+        self._discovered = discover_result(initialized)
+        self._server = initialized.get("serverInfo", UNKNOWN_PEER)
+        capabilities = members_of(initialized.get("capabilities"))
+        self._logs = "logging" in capabilities
+        self._level = len(LEVELS)
+        self._calls = Calls(ids)
+        self._questions = Questions(token)
+        self._listens = Listens(ids, capabilities)
+        self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
+            INITIALIZE: _refuse_handshake,
+            DISCOVER: self._discover,
+            LISTEN: self._listens.open,
+        }
+        self._notices: Mapping[str, Callable[[Notification], list[Step]]] = {
+            PROGRESS: self._progress,
+            LOGGED: self._logged,
+            CANCELLED: self._withdraw,
+            UPDATED: self._listens.tell,
+            **dict.fromkeys(CHANGES, self._listens.tell),
+            **dict.fromkeys(HOMELESS, _drop),
+        }
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that the server has not answered, those that wait for their clients included."""
+        return len(self._calls)
+
+    @property
+    def askers(self) -> frozenset[str]:
+        """Whose calls a question can belong to; an empty name is that of somebody unknown."""
+        return frozenset(call.person for call in self._calls.asking())
+
+    def adopt(self, request: Request) -> None:
+        """Take over a request that the server got before it was initialised."""
+        self._calls.adopt(request)
+
+    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
+        """What to do because a client said this, for `person` if that is known."""
+        if isinstance(message, Response):
+            return []
+        if isinstance(message, Notification):
+            return self._cancel(message) if message.method == CANCELLED else [ToServer(message)]
+        version = meta_of(message).get(VERSION_KEY, STATELESS_VERSION)
+        if version != STATELESS_VERSION:
+            return [ToClient(_unsupported(message, version))]
+        if message.method in UNBRIDGED:
+            return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
+        handle = self._requests.get(message.method)
+        return handle(message) if handle is not None else self._call(message, person)
+
+    def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
+        """What to do because the server said this; `about` is the request it said it during."""
+        if isinstance(message, Response):
+            return self._answer(message)
+        if isinstance(message, Request):
+            return self._asked(message, about)
+        handle = self._notices.get(message.method)
+        return handle(message) if handle is not None else [ToClient(message)]
+
+    def expire(self) -> list[Step]:
+        """Give up the calls whose clients have not come back since this was said last."""
+        steps: list[Step] = []
+        calls, questions = self._questions.expired()
+        for parked in calls:
+            steps += self._give_up(parked)
+        return steps + unanswered(questions, Refusal.NOT_ANSWERED)
+
+    def _discover(self, request: Request) -> list[Step]:
+        if not self._discoverable:
+            # One client of both eras is to find what the others found, whoever came before it.
+            return [ToClient(error_answer(request.id, METHOD_NOT_FOUND, UNDISCOVERED))]
+        return [ToClient(Response(id=request.id, result=self._discovered))]
+
+    def _call(self, request: Request, person: str) -> list[Step]:
+        if request.method in ASKING and "requestState" in params_of(request):
+            return self._resume(request)
+        if self._calls.full:
+            return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
+        call = Call(request, person)
+        due = self._questions.due(call)
+        return self._ask(call, due) if due else self._send(call, request)
+
+    def _send(self, call: Call, request: Request) -> list[Step]:
+        server_id = self._calls.add(call, request.id)
+        return [*self._set_level(call.level), ToServer(as_handshake(request, server_id))]
+
+    def _set_level(self, level: int | None) -> list[Step]:
+        """Have the server tell what the request that wants most to hear wants to hear."""
+        if level is None or not self._logs or level >= self._level:
+            return []
+        self._level = level
+        params = {"level": LEVELS[level]}
+        return [ToServer(Request(id=self._ids.next(), method=SET_LEVEL, params=params))]
+
+    def _resume(self, request: Request) -> list[Step]:
+        """Take up a call again whose client was asked something."""
+        params = params_of(request)
+        parked = self._questions.take(params.get("requestState"), request.method)
+        if parked is None:
+            told = "This requestState names no call that waits for input."
+            return [ToClient(error_answer(request.id, INVALID_PARAMS, told))]
+        call, given = parked.call, members_of(params.get("inputResponses"))
+        call.take(request)
+        steps: list[Step] = []
+        left: list[Request] = []
+        for key, asked in parked.asked.items():
+            if type(given.get(key)) is dict:
+                steps.append(ToServer(Response(id=asked.id, result=given[key])))
+            else:
+                left.append(asked)
+        left += parked.later
+        if parked.answer is not None:
+            # The server did not wait for what it asked.
+            steps += unanswered(left, Refusal.NOT_ANSWERED)
+            return [*steps, ToClient(self._upgraded(call.method, parked.answer, request.id))]
+        if left:
+            return steps + self._ask(call, left)
+        if call.server_id is None:
+            return steps + self._send(call, request)
+        return steps + self._set_level(call.level)
+
+    def _ask(self, call: Call, questions: list[Request]) -> list[Step]:
+        step, spare = self._questions.ask(call, questions)
+        steps = [step]
+        for parked in spare:
+            steps += self._give_up(parked)
+        return steps
+
+    def _give_up(self, parked: Parked) -> list[Step]:
+        self._questions.drop(parked)
+        self._calls.drop(parked.call)
+        return give_up(parked)
+
+    def _cancel(self, notice: Notification) -> list[Step]:
+        closed = self._listens.close(params_of(notice).get("requestId"))
+        if closed is not None:
+            return closed
+        told = self._calls.cancel(notice)
+        return [] if told is None else [ToServer(told)]
+
+    def _answer(self, answer: Response) -> list[Step]:
+        call = self._calls.answered(answer)
+        if call is None:
+            return self._listens.answered(answer) if self._ids.made(answer.id) else []
+        if call.parked is not None:
+            call.parked.answer = answer
+            return []
+        if call.early is not None and _to_repeat(call, answer):
+            return self.from_client(call.early)
+        return [ToClient(self._upgraded(call.method, answer, call.client_id))]
+
+    def _upgraded(self, method: str, answer: Response, message_id: MessageId) -> Response:
+        """An answer of the server's as the client wants it, itself where nothing changes."""
+        if isinstance(answer.error, ErrorObject):
+            same = same_id(answer.id, message_id)
+            return answer if same else replace(answer, id=message_id)
+        result = for_stateless(method, answer.result, self._server)
+        return replace(answer, id=message_id, result=result)
+
+    def _asked(self, question: Request, about: MessageId | None) -> list[Step]:
+        """A question of the server's, put to the client whose call it belongs to."""
+        if question.method == PING:
+            return [ToServer(Response(id=question.id, result={}))]
+        if question.method not in NEEDED:
+            return unanswered([question], Refusal.NOT_ASKED)
+        calls = self._calls.asking()
+        if not self._one_client and not _are_of_one(calls, about):
+            return unanswered([question], Refusal.NOT_TIED)
+        if not calls:
+            return self._asked_early(question)
+        call = max(
+            calls,
+            key=lambda c: (
+                same_id(c.server_id, about),
+                offers(c.capabilities, question),
+                not c.parked,
+            ),
+        )
+        if not offers(call.capabilities, question):
+            return unanswered([question], Refusal.NOT_OFFERED)
+        if call.parked is None:
+            return self._ask(call, [question])
+        if len(call.parked.later) >= MOST_ASKED:
+            return unanswered([question], Refusal.NOT_ANSWERED)
+        call.parked.later.append(question)
+        return []
+
+    def _asked_early(self, question: Request) -> list[Step]:
+        if offers(self._offered, question):
+            return self._questions.keep(question)
+        return unanswered([question], Refusal.NOT_OFFERED)
+
+    def _withdraw(self, notice: Notification) -> list[Step]:
+        self._questions.withdraw(params_of(notice).get("requestId"))
+        return []
+
+    def _progress(self, notice: Notification) -> list[Step]:
+        told = self._calls.progress(notice)
+        return [] if told is None else [ToClient(told)]
+
+    def _logged(self, notice: Notification) -> list[Step]:
+        wanted = self._calls.want(notice, one_client=self._one_client)
+        return [ToClient(notice)] if wanted else []
+
+
+def _are_of_one(calls: list[Call], about: MessageId | None) -> bool:
+    """Whether a question can be of nobody else's calls than one person's.
+
+    `about` is the request that it was asked during, if that is known.
+    """
+    people = {call.person for call in calls}
+    if len(calls) != 1 and (len(people) != 1 or "" in people):
+        return False
+    return about is None or any(same_id(call.server_id, about) for call in calls)
+
+
+def _to_repeat(call: Call, answer: Response) -> bool:
+    """Whether to ask again what a server answered before it was initialised.
+
+    Lenient servers answer then, but tell only what they offer to clients they know nothing of.
+    """
+    return isinstance(answer.error, ErrorObject) or call.method in CACHEABLE | {DISCOVER}
+
+
+def _unsupported(request: Request, version: Any) -> Response:
+    data = {"supported": [STATELESS_VERSION], "requested": version}
+    return error_answer(request.id, VERSION_UNSUPPORTED, "Unsupported protocol version", data)
+
+
+def _refuse_handshake(request: Request) -> list[Step]:
+    return [ToClient(_unsupported(request, params_of(request).get("protocolVersion")))]
+
+
+def _drop(_: Notification) -> list[Step]:
+    return []

@@ -1,0 +1,207 @@
+"""The head of a request to an HTTP front: what it says, and whether it may be served."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from folkmoot.core.errors import (
+    BodyTooLarge,
+    HeaderMismatch,
+    MediaTypeUnsupported,
+    NotAcceptable,
+    VersionMissing,
+    VersionUnsupported,
+)
+from folkmoot.core.session import KNOWN_VERSIONS, Era, ProtocolVersion
+from folkmoot.core.transport import HttpMetadata, TransportContext
+from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
+from folkmoot.mcp.client.mirror import (
+    METHOD,
+    NAME,
+    NAMED_BY,
+    PARAM,
+    TOOLS_CALL,
+    VERSION,
+    VERSION_MEMBER,
+    as_text,
+    value_at,
+)
+from folkmoot.mcp.httpcontext import connection_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import Receive, Scope
+
+    from folkmoot.core.message import Request
+    from folkmoot.core.transport import Headers
+    from folkmoot.mcp.client.mirror import Mirror
+
+ASSUMED: Final = "2025-03-26"
+"""What a client speaks that does not say, as the specification has it."""
+SESSION: Final = "mcp-session-id"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
+TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
+ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", "last-event-id"})
+"""Headers of which two could be read as either."""
+
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.0{1,15})?")
+_WRAPPED: Final = re.compile(r"=\?base64\?(.*)\?=")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What the headers of a request say."""
+
+    headers: Headers
+    transport: TransportContext
+    version: ProtocolVersion
+    json: bool
+    """Whether the client takes an answer as one JSON object."""
+    events: bool
+    """Whether it takes a stream of events."""
+    session: str | None
+    last_event_id: str | None
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the request is of the era that has no sessions."""
+        return self.version.era is Era.STATELESS
+
+
+def read_head(scope: Scope, extra: Sequence[str] = ()) -> Head:
+    """Read the head of a request; what no version of the protocol has is refused."""
+    pairs = ((n.decode("latin-1"), text_of(v)) for n, v in scope["headers"])
+    headers = allowed(pairs, REQUEST_HEADERS, extra)
+    check_once(headers)
+    found = dict(headers)
+    version = ProtocolVersion(found.get(VERSION, ASSUMED))
+    if not version.is_known and version.era is not Era.STATELESS:
+        raise VersionUnsupported(
+            "The header mcp-protocol-version names no version that is spoken here.",
+            supported=list(KNOWN_VERSIONS),
+            requested=version.value[:64],
+        )
+    accept = ",".join(headers.get_all("accept"))
+    taken = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    return Head(
+        headers=headers,
+        # Without the query, which may hold what opens a door.
+        transport=TransportContext(
+            HttpMetadata(headers, scope["method"], scope["path"]), connection_of(scope)
+        ),
+        version=version,
+        json=not TAKES_JSON.isdisjoint(taken),
+        events=not TAKES_EVENTS.isdisjoint(taken),
+        session=found.get(SESSION),
+        last_event_id=found.get("last-event-id"),
+    )
+
+
+def check_once(headers: Headers) -> None:
+    """What may be said once only is not said twice, lest each reader take another of the two."""
+    seen: set[str] = set()
+    for name, _ in headers:
+        if name in ONCE and name in seen:
+            raise HeaderMismatch(f"The header {name} occurs twice.")
+        seen.add(name)
+
+
+def check_answerable(head: Head) -> None:
+    """Who asks takes at least one form of answer."""
+    if not head.json and not head.events:
+        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
+
+
+def check_json(head: Head) -> None:
+    """A message comes as JSON."""
+    kind = (head.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise MediaTypeUnsupported(f"A message is sent as {JSON}.")
+
+
+def check_listener(head: Head) -> None:
+    """Who listens takes events."""
+    if not head.events:
+        raise NotAcceptable(f"The client must accept {EVENTS}.")
+
+
+def check_mirrored(head: Head, request: Request) -> None:
+    """The headers of a request of the stateless era say what the request says."""
+    params = request.params if isinstance(request.params, dict) else {}
+    meta = params.get("_meta")
+    version = meta.get(VERSION_MEMBER) if isinstance(meta, dict) else None
+    if version is None:
+        raise VersionMissing(f'The request does not say "{VERSION_MEMBER}" in params._meta.')
+    _check_same(VERSION, head.version.value, version)
+    _check_same(METHOD, head.headers.get(METHOD), request.method)
+    name = params.get(NAMED_BY.get(request.method, ""))
+    if name is not None:
+        _check_same(NAME, unwrapped(head.headers.get(NAME)), name)
+
+
+def check_params(head: Head, request: Request, mirror: Mirror) -> None:
+    """The headers repeat the arguments that the tool's schema marks, and nothing else.
+
+    A tool that was never listed is not known here, and its headers are passed on unchecked.
+    """
+    params = request.params if isinstance(request.params, dict) else {}
+    name = params.get("name")
+    if request.method != TOOLS_CALL or not isinstance(name, str):
+        return
+    for path, token in mirror.marked(name).items():
+        header = PARAM + token
+        told = head.headers.get_all(header)
+        if len(told) > 1:
+            raise HeaderMismatch(f"The header {header} stands there twice.")
+        value = value_at(params.get("arguments"), path)
+        meant = None if value is None else as_text(value)
+        if meant is not None and not told:
+            raise HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
+        if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
+            raise HeaderMismatch(f"The header {header} does not say what the request says.")
+
+
+def _repeats(told: str | None, value: Any, meant: str) -> bool:
+    """Whether a header says what an argument says; whole numbers may be written as decimals."""
+    if told == meant:
+        return True
+    number = type(value) in (int, float) and told is not None and _DECIMAL.fullmatch(told)
+    return bool(number) and float(told or 0) == value
+
+
+def _check_same(header: str, told: str | None, meant: Any) -> None:
+    if told != meant:
+        raise HeaderMismatch(f"The header {header} does not say what the request says.")
+
+
+def unwrapped(value: str | None) -> str | None:
+    """The text that a header stands for; None where it stands for none."""
+    wrapped = _WRAPPED.fullmatch(value) if value is not None else None
+    if wrapped is None:
+        return value
+    try:
+        decoded = base64.b64decode(wrapped[1], validate=True)
+        return decoded.decode() if base64.b64encode(decoded).decode() == wrapped[1] else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+async def read_limited(receive: Receive, most: int) -> bytes | None:
+    """The whole body, or nothing if the client has left before it was whole."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise BodyTooLarge(f"A message may have at most {most:,} bytes.", limit=most)
+        if not message.get("more_body", False):
+            return bytes(body)

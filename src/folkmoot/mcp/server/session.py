@@ -1,0 +1,195 @@
+"""One session of the handshake era: which of its streams each message of the server's goes to."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from folkmoot.core.errors import (
+    EventUnknown,
+    InvalidId,
+    RequestCancelled,
+    ServerUnreachable,
+    TooManyInFlight,
+    TransportClosed,
+)
+from folkmoot.core.message import Notification, Request, Response, encode_message, is_message_id
+from folkmoot.core.session import SessionContext, SessionId
+from folkmoot.mcp.server.carriers import FrontCarrier
+from folkmoot.mcp.server.refusals import refusal
+from folkmoot.mcp.server.renaming import ASKED_TOKEN, CANCELLED_ID, TOLD_TOKEN, found
+from folkmoot.mcp.server.streams import UNSENT, Reader, Stream
+from folkmoot.mcp.server.unheard import Unheard
+
+if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core.message import MessageId, ProtocolMessage
+    from folkmoot.core.ports import Clock
+    from folkmoot.core.strict import Limits
+    from folkmoot.core.transport import TransportContext
+
+MOST_OPEN: Final = 1024
+"""Requests of one session that may be open at once."""
+MOST_DONE: Final = 16
+DONE_SECONDS: Final = 60.0
+"""So many streams that are done are kept for so long, in case their end did not arrive."""
+CANCEL_SECONDS: Final = 1.0
+"""How long a server may still answer what was cancelled; then its stream is ended for it."""
+GENERAL: Final = "0"
+"""The name of the stream that answers nothing: the one a client opens with GET."""
+
+
+class Asked(NamedTuple):
+    """A request without an answer: its stream, and what its progress is told by."""
+
+    stream: Stream
+    token: MessageId | None
+
+
+class SessionCarrier(FrontCarrier):
+    """What one session looks like to the relay."""
+
+    def __init__(
+        self, session_id: str, clock: Clock, limits: Limits, context: TransportContext
+    ) -> None:
+        super().__init__(clock, limits, context)
+        self.id = session_id
+        self.session = SessionContext(SessionId(session_id))
+        self._general = Stream(GENERAL)
+        self._open: dict[MessageId, Asked] = {}
+        """The requests without an answer, the newest last."""
+        self._tokens: dict[MessageId, MessageId] = {}
+        """Which request a progress token belongs to."""
+        self._done: dict[str, Stream] = {}
+        self._unheard = Unheard()
+        self._streams = 0
+
+    @property
+    def listeners(self) -> int:
+        """How many responses to its client are open."""
+        streams = (self._general, *(each.stream for each in self._open.values()))
+        return sum(stream.reader is not None for stream in streams)
+
+    @property
+    def attended(self) -> bool:
+        """Whether a stream is being read."""
+        return self.listeners > 0
+
+    def ask(self, request: Request, *, plain: bool, events: bool) -> tuple[Stream, Reader]:
+        """The stream that will answer a request, and its reader."""
+        if request.id in self._open:
+            raise InvalidId("A request with this id is already open.")
+        if len(self._open) >= MOST_OPEN:
+            raise TooManyInFlight("Too many requests of this session are open at once.")
+        self._streams += 1
+        stream = Stream(str(self._streams), plain=plain, events=events)
+        reader = stream.attach()
+        token = found(request, ASKED_TOKEN)
+        if is_message_id(token):
+            self._tokens[token] = request.id
+        self._open[request.id] = Asked(stream, token if is_message_id(token) else None)
+        if events and self._general.reader is None:
+            self._tell_unheard(stream)
+        return stream, reader
+
+    def listen(self) -> tuple[Stream, Reader]:
+        """The stream that answers nothing, for a client that listens."""
+        reader = self._general.attach()
+        self._tell_unheard(self._general)
+        return self._general, reader
+
+    def resume(self, event_id: str) -> tuple[Stream, Reader]:
+        """The stream that an event belongs to, from there on."""
+        asked = (each.stream for each in self._open.values())
+        for stream in (self._general, *asked, *self._done.values()):
+            place = stream.place_of(event_id) if stream.begun else None
+            if place is not None:
+                reader = stream.attach(place)
+                if stream is self._general:
+                    self._tell_unheard(stream)
+                return stream, reader
+        raise EventUnknown("The stream of this event is no longer kept.")
+
+    def cancelled(self, message: ProtocolMessage) -> None:
+        """See to it that a request ends which the client has cancelled and the server lets be."""
+        if isinstance(message, Notification) and message.method == "notifications/cancelled":
+            request_id = found(message, CANCELLED_ID)
+            asked = self._open.get(request_id) if is_message_id(request_id) else None
+            if asked is not None:
+                loop = asyncio.get_running_loop()
+                loop.call_later(CANCEL_SECONDS, partial(self._give_up, request_id, asked))
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Say a message in the stream it belongs to, or keep it until there is one."""
+        self.check_way(envelope)
+        self.check_open()
+        message = envelope.message
+        if isinstance(message, Response) and message.id is not None:
+            asked = self._open.get(message.id)
+            self._answer(message.id, encode_message(message), envelope.context.transport)
+            if asked is not None and asked.stream.unsent > UNSENT:
+                # A client that reads none of its answers must not have us keep them all.
+                await asked.stream.flushed()
+            return
+        stream = self._stream_for(message)
+        if stream is None:
+            refusal_of = self._unheard.keep(envelope)
+            if refusal_of is not None:
+                self.say(refusal_of)
+            return
+        stream.put(encode_message(message), envelope.context.transport)
+        if stream.unsent > UNSENT:
+            await stream.room()
+            if self.over:
+                raise TransportClosed("The client has ended the conversation.")
+
+    def _stream_for(self, message: ProtocolMessage) -> Stream | None:
+        if isinstance(message, Notification) and message.method == "notifications/progress":
+            token = found(message, TOLD_TOKEN)
+            request_id = self._tokens.get(token) if is_message_id(token) else None
+            asked = None if request_id is None else self._open.get(request_id)
+            if asked is not None and asked.stream.events:
+                return asked.stream
+        if self._general.reader is not None:
+            return self._general
+        for asked in reversed(self._open.values()):
+            if asked.stream.events and asked.stream.reader is not None:
+                return asked.stream
+        return None
+
+    def _answer(self, request_id: MessageId, raw: bytes, said: TransportContext | None) -> None:
+        """Answer a request, which is open no longer; the stream is kept if it can be resumed."""
+        asked = self._open.pop(request_id, None)
+        if asked is None:
+            return
+        if asked.token is not None:
+            self._tokens.pop(asked.token, None)
+        stream = asked.stream
+        stream.put(raw, said, last=True)
+        if stream.answer is not None or not (stream.begun or stream.reader):
+            return
+        while len(self._done) >= MOST_DONE:
+            del self._done[next(iter(self._done))]
+        self._done[stream.name] = stream
+        asyncio.get_running_loop().call_later(DONE_SECONDS, self._done.pop, stream.name, None)
+
+    def _give_up(self, request_id: MessageId, asked: Asked) -> None:
+        if self._open.get(request_id) is asked:
+            error = RequestCancelled("The request was cancelled.")
+            self._answer(request_id, refusal(error, request_id), None)
+
+    def _tell_unheard(self, stream: Stream) -> None:
+        for envelope in self._unheard.take():
+            stream.put(encode_message(envelope.message), envelope.context.transport)
+
+    def _ended(self, error: FolkmootError | None) -> None:
+        why = error or ServerUnreachable("The conversation with the server has ended.")
+        for request_id, asked in self._open.items():
+            asked.stream.put(refusal(why, request_id), None, last=True, status=why.http)
+        self._general.end()
+        self._open.clear()
+        self._tokens.clear()
+        self._done.clear()
+        self._unheard.take()

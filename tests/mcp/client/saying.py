@@ -1,0 +1,57 @@
+"""What tests of links share: messages to send, and small servers to send them to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from folkmoot.core import strict
+from folkmoot.core.message import (
+    ErrorObject,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    decode_message,
+)
+from folkmoot.mcp.carrier import PROXY_LIMITS
+
+
+def request(method: str, id_: int | str = 1, **params: Any) -> Request:
+    """A request as it comes from a client: with its bytes."""
+    message = said({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+    assert isinstance(message, Request)
+    return message
+
+
+def notice(method: str, **params: Any) -> Notification:
+    message = said({"jsonrpc": "2.0", "method": method, "params": params})
+    assert isinstance(message, Notification)
+    return message
+
+
+def said(value: dict[str, Any]) -> ProtocolMessage:
+    return decode_message(strict.encode(value), PROXY_LIMITS)
+
+
+def failure(message: ProtocolMessage) -> tuple[Any, str, dict[str, Any]]:
+    """The id, the sentence and the data of an error."""
+    assert isinstance(message, Response)
+    assert isinstance(message.error, ErrorObject), message.result
+    return message.id, message.error.message, message.error.data
+
+
+def python(code: str) -> list[str]:
+    """A command that starts quickly."""
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+async def at_rest(count: Callable[[], int]) -> int:
+    """What is counted, once it does not grow any more; if it only pauses, it is less."""
+    before, now = -1, count()
+    while before != now:
+        await asyncio.sleep(0.1)
+        before, now = now, count()
+    return now

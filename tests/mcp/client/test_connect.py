@@ -1,0 +1,113 @@
+"""Ways to servers, and finding out which one a server needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core.message import Response
+from folkmoot.mcp.carrier import Connect
+from folkmoot.mcp.client.connect import (
+    connect_http,
+    connect_oldsse,
+    connect_stdio,
+    detect,
+)
+from folkmoot.mcp.client.http import HttpTarget
+from tests.harness import run
+from tests.mcp.client.places import Asked, Place, sdk_http, sdk_sse
+from tests.mcp.client.saying import python, request
+from tests.mcp_harness import meeting
+
+CLOCK = SystemClock()
+ANSWERING = """
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": {}}), flush=True)
+"""
+HELLO = request(
+    "initialize",
+    protocolVersion="2024-11-05",
+    capabilities={},
+    clientInfo={"name": "test", "version": "1"},
+)
+
+
+async def greeted(connect: Connect) -> bool:
+    async with connect() as server:
+        await server.send(HELLO)
+        answer = await server.receive()
+        return isinstance(answer, Response) and answer.result is not None
+
+
+@pytest.mark.requirement("proxy.stdio")
+def test_every_way_leads_to_its_server() -> None:
+    async def test() -> None:
+        assert await greeted(connect_stdio(python(ANSWERING), CLOCK, grace=1))
+        async with sdk_http() as url, HttpTarget(url) as target:
+            assert await greeted(connect_http(target, CLOCK, listen=False))
+        async with sdk_sse() as url, HttpTarget(url) as target:
+            assert await greeted(connect_oldsse(target, CLOCK))
+
+    run(test())
+
+
+def test_a_server_tells_by_its_answers_what_it_speaks(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with meeting(tmp_path) as there, HttpTarget(there.url) as target:
+            assert await detect(target) == "streamable"
+        async with sdk_sse() as url, HttpTarget(url) as target:
+            assert await detect(target) == "oldsse"
+
+    run(test())
+
+
+def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.head(200, {"content-type": "text/event-stream"})
+        await asked.part(b"event: endpoint\ndata: /messages\n\n")
+        await asked.end()
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            assert await detect(target) == "oldsse"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(401, b""), (200, b""), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}')],
+)
+def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, body: bytes) -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST":
+            await asked.say(status, body, content_type="application/json", mcp_session_id="s")
+        else:
+            await asked.say(200)
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            assert await detect(target) == "streamable"
+            # A session that was opened by asking is ended again.
+            assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
+
+    run(test())
+
+
+def test_what_is_neither_is_said_to_be_neither() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.say(404 if asked.method == "POST" else 200, b"hello", content_type="text/plain")
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url + "?key=hunter2") as target:
+            with pytest.raises(ServerAnswerInvalid, match=r"/mcp \(404\) is not an MCP server"):
+                await detect(target)
+        async with HttpTarget(place.url) as target:
+            with pytest.raises(ServerUnreachable):
+                await detect(target)
+
+    run(test())

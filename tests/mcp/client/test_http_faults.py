@@ -1,0 +1,366 @@
+"""What can go wrong with a Streamable HTTP server: never a hang, always one clear sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, ServerUnreachable
+from folkmoot.core.message import ErrorObject, ProtocolMessage, Response
+from folkmoot.core.strict import Limits
+from folkmoot.core.transport import Headers, HttpMetadata
+from folkmoot.mcp.client.http import HttpLink, HttpTarget
+from folkmoot.mcp.client.target import Asking
+from tests.harness import run
+from tests.mcp.client.places import Asked, Place, event, result, told
+from tests.mcp.client.saying import at_rest, failure, notice, request
+
+CLOCK = SystemClock()
+Do = Callable[[Asked], Awaitable[None]]
+
+
+@asynccontextmanager
+async def linked(url: str, limits: Limits | None = None, **options: Any) -> AsyncIterator[HttpLink]:
+    more = {} if limits is None else {"limits": limits}
+    async with (
+        HttpTarget(url, **options) as target,
+        HttpLink(target, CLOCK, **more) as link,  # type: ignore[arg-type]
+    ):
+        yield link
+
+
+def answer_of(do: Do, message: ProtocolMessage | None = None, **options: Any) -> ProtocolMessage:
+    """What the link gives for an answer to a request."""
+
+    async def test() -> ProtocolMessage:
+        async with Place(do).open() as place, linked(place.url, **options) as link:
+            await link.send(message or request("ask", 7))
+            return await link.receive()
+
+    return run(test())
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "sentence"),
+    [
+        (401, "server_answer_invalid", "The server demands authorisation (401)."),
+        (404, "server_answer_invalid", "The server has nothing at this address (404)."),
+        (405, "server_answer_invalid", "The server does not take messages at this address (405)."),
+        (418, "server_answer_invalid", "The server does not answer the request (418)."),
+        (500, "server_unreachable", "The server failed (500)."),
+        (503, "server_unreachable", "The server failed (503)."),
+        (302, "server_answer_invalid", "The server does not answer the request (302)."),
+    ],
+)
+def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
+    status: int, code: str, sentence: str
+) -> None:
+    async def do(asked: Asked) -> None:
+        await asked.say(status, b"<h1>no</h1>", content_type="text/html", www_authenticate="Basic")
+
+    async def test() -> None:
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(request("ask", 7))
+            envelope = await link.receive_envelope()
+            assert failure(envelope.message) == (7, sentence, {"code": code, "status": status})
+            metadata = envelope.context.transport.metadata
+            assert isinstance(metadata, HttpMetadata)
+            assert metadata.status == status
+            assert metadata.headers.get("www-authenticate") == "Basic"
+
+    run(test())
+
+
+@pytest.mark.parametrize("given", [None, "server-error", 7])
+def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(given: Any) -> None:
+    error = {"code": -32600, "message": "Missing session ID", "data": [1]}
+
+    async def do(asked: Asked) -> None:
+        await asked.say_json({"jsonrpc": "2.0", "id": given, "error": error}, 400)
+
+    answer = answer_of(do)
+    assert isinstance(answer, Response)
+    assert answer.id == 7
+    assert answer.error == ErrorObject(-32600, "Missing session ID", [1])
+    assert (answer.raw is not None) is (given == 7)
+
+
+def _say(status: int, body: bytes, kind: str) -> Do:
+    async def do(asked: Asked) -> None:
+        await asked.say(status, body, content_type=kind)
+
+    return do
+
+
+NO_ANSWERS = {
+    "html": (_say(200, b"<h1>hello</h1>", "text/html"), "text/html, not with a message"),
+    "accepted": (_say(202, b"", "application/json"), "accepted the request and answers nothing"),
+    "no JSON": (_say(200, b"{", "application/json"), "cannot be read: "),
+    "twice": (_say(200, b'{"id":7,"id":7}', "application/json"), "cannot be read: "),
+    "another": (
+        _say(200, b'{"jsonrpc":"2.0","id":8,"result":1}', "application/json"),
+        "something that it was not asked",
+    ),
+    "a notice": (
+        _say(200, b'{"jsonrpc":"2.0","method":"x"}', "application/json"),
+        "something that it was not asked",
+    ),
+    "an error that is none": (_say(400, b'{"error":"no"}', "application/json"), "malformed (400)"),
+    "an error that is a result": (
+        _say(400, b'{"jsonrpc":"2.0","id":7,"result":1}', "application/json"),
+        "malformed (400)",
+    ),
+    "too large": (_say(200, b" " * 2000, "application/json"), "more than the 1,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+def test_what_is_no_answer_is_an_error_for_who_asked(kind: str) -> None:
+    do, words = NO_ANSWERS[kind]
+    found, sentence, data = failure(answer_of(do, limits=Limits(1000)))
+    assert found == 7
+    assert words in sentence
+    assert data["code"] == "server_answer_invalid"
+
+
+def test_an_event_without_end_is_not_read_without_end() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.head(200, {"content-type": "text/event-stream"})
+        await asked.part(b"id: 1\n\ndata: ")
+        while True:
+            await asked.part(b"x" * 10_000)
+
+    found, sentence, _ = failure(answer_of(do, limits=Limits(100_000)))
+    assert found == 7
+    assert "An event has more than the 100,000 bytes" in sentence
+
+
+def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def do(asked: Asked) -> None:
+        await asked.head(200, {"content-type": "text/event-stream"})
+        await asked.part(b"event: ping\ndata: hunter2\n\ndata: hunter2\n\n")
+        await asked.part(event(result("nobody's")))
+        await asked.part(event(told("news")))
+        await asked.part(b'data: {"jsonrpc":"2.0","id":7,"result":1,"result":2}\n\n')
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(request("ask", 7))
+            assert not isinstance(await link.receive(), Response)
+            found, sentence, _ = failure(await link.receive())
+            assert found == 7
+            assert "cannot be read" in sentence
+            assert link.strays.count == 3
+
+    with caplog.at_level(logging.WARNING, "folkmoot"):
+        run(test())
+    assert "hunter2" not in caplog.text
+    assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
+
+
+def test_a_session_that_ended_is_told_as_such() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST" and asked.message["method"] == "initialize":
+            await asked.result({}, mcp_session_id="s")
+        else:
+            await asked.say(404)
+
+    async def test() -> None:
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(request("initialize", 0))
+            await link.receive()
+            await link.send(request("ask", 1))
+            _, sentence, data = failure(await link.receive())
+            assert sentence == "The server no longer knows this session."
+            assert data == {"code": "session_not_found", "status": 404}
+            with pytest.raises(ServerAnswerInvalid, match="no longer knows this session"):
+                await link.send(notice("tick"))
+
+    run(test())
+
+
+def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.path == "/mcp":
+            await asked.say(307, location="/there?secret=hunter2")
+        elif asked.path.startswith("/there"):
+            await asked.result({"path": asked.path})
+        else:
+            await asked.say(307, location=asked.path)
+
+    async def away(asked: Asked) -> None:
+        await asked.say(307, location=f"http://127.0.0.1:{elsewhere.port}/mcp?secret=hunter2")
+
+    async def test() -> None:
+        headers = Headers((("authorization", "hunter2"),))
+        async with Place(do).open() as place, Place(away).open() as leads_away:
+            nonlocal elsewhere
+            elsewhere = place
+            async with linked(place.url) as link:
+                await link.send(request("ask", 7, text="twice"))
+                answer = await link.receive()
+                assert isinstance(answer, Response)
+                assert answer.result == {"path": "/there?secret=hunter2"}
+                assert place.asked[0].body == place.asked[1].body
+            async with linked(place.url.replace("/mcp", "/round")) as link:
+                await link.send(request("ask", 7))
+                assert "redirects in circles" in failure(await link.receive())[1]
+            place.asked.clear()
+            async with linked(leads_away.url, headers=headers) as link:
+                await link.send(request("ask", 7))
+                _, sentence, _ = failure(await link.receive())
+                assert f"redirects to {place.url}, which is not followed" in sentence
+                assert "hunter2" not in sentence
+            assert not place.asked
+
+    elsewhere = Place(do)
+    run(test())
+
+
+def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> None:
+    async def test() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port, refused = taken.getsockname()[1], "connection refused"
+            url = f"http://me:hunter2@127.0.0.1:{port}/mcp?token=hunter2#x"
+            async with linked(url) as link:
+                await link.send(request("ask", 7))
+                envelope = await link.receive_envelope()
+                assert failure(envelope.message) == (
+                    7,
+                    f"The server at http://127.0.0.1:{port}/mcp cannot be reached: {refused}.",
+                    {"code": "server_unreachable"},
+                )
+                assert "hunter2" not in repr(envelope)
+                with pytest.raises(ServerUnreachable, match="refused"):
+                    await link.send(notice("tick"))
+
+    run(test())
+
+
+def test_name_and_password_of_an_address_are_sent_as_authorization() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.result({"path": asked.path, "authorization": asked.headers["authorization"]})
+
+    async def test() -> None:
+        async with Place(do).open() as place:
+            url = place.url.replace("//", "//me:p%40ss@") + "?key=1"
+            async with linked(url) as link:
+                await link.send(request("ask", 7))
+                answer = await link.receive()
+                assert isinstance(answer, Response)
+                assert answer.result == {
+                    "path": "/mcp?key=1",
+                    "authorization": "Basic bWU6cEBzcw==",
+                }
+
+    run(test())
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-le", b"SSH-2.0-x\r\n\r\n"])
+def test_a_server_that_hangs_up_or_speaks_something_else_is_an_error(said: bytes) -> None:
+    async def test() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(said)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with linked(f"http://127.0.0.1:{port}/mcp") as link:
+            await link.send(request("ask", 7))
+            found, sentence, _ = failure(await link.receive())
+            assert found == 7
+            assert (
+                f"The server at http://127.0.0.1:{port}/mcp" in sentence
+                or "is not HTTP" in sentence
+            )
+        server.close()
+
+    run(test())
+
+
+def test_a_server_that_says_nothing_is_given_up_when_that_is_wished() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.message["method"] == "begin":
+            await asked.head(200, {"content-type": "text/event-stream"})
+            await asked.part(b": hello\n\n")
+        await asyncio.Event().wait()
+
+    for method in ("ask", "begin"):
+        answer = answer_of(do, request(method, 7), answer_seconds=0.05)
+        found, sentence, data = failure(answer)
+        assert found == 7
+        assert sentence.endswith("did not answer in time.")
+        assert data["code"] == "server_timeout"
+
+
+def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("folkmoot.mcp.client.weblink.TELL_SECONDS", 0.05)
+
+    async def do(asked: Asked) -> None:
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        async with Place(do).open() as place, linked(place.url) as link:
+            with pytest.raises(ServerTimeout, match="did not accept"):
+                await link.send(notice("tick"))
+
+    run(test())
+
+
+def test_a_server_that_says_more_than_is_taken_waits() -> None:
+    async def test() -> None:
+        said = 0
+
+        async def do(asked: Asked) -> None:
+            nonlocal said
+            await asked.head(200, {"content-type": "text/event-stream"})
+            for number in range(5000):
+                await asked.part(event(told("news", number=number, text="x" * 10_000)))
+                said = number
+            await asked.part(event(result(7)))
+            await asked.end()
+
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(request("ask", 7))
+            # Fifty megabytes were there to be said; the buffers hold a part of them.
+            assert await at_rest(lambda: said) < 3000
+            for number in range(5000):
+                message = await link.receive()
+                assert not isinstance(message, Response)
+                assert message.params["number"] == number  # type: ignore[index, call-overload]
+            assert isinstance(await link.receive(), Response)
+
+    run(test())
+
+
+def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.head(200, {"content-type": "text/event-stream"})
+        await asked.part(b": x\n\n")
+        asked.hang_up()
+
+    async def read(asking: Asking) -> None:
+        async with asking as answer:
+            async for _ in answer.content.iter_any():
+                pass
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            with pytest.raises(CarryError, match="cannot be reached"):
+                await read(target.ask("GET", Headers()))
+        with pytest.raises(ServerUnreachable, match="closed"):
+            await read(target.ask("GET", Headers()))
+
+    run(test())

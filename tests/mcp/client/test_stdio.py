@@ -1,0 +1,349 @@
+"""The link to a server on standard input and output, against real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import Misrouted, ServerUnreachable, TransportClosed
+from folkmoot.core.message import Notification, Response, decode_message
+from folkmoot.core.strict import Limits
+from folkmoot.core.transport import StdioMetadata
+from folkmoot.mcp.client.stdio import StdioLink
+from tests.harness import run
+from tests.mcp.client.saying import at_rest, failure, notice, python, request
+
+CLOCK = SystemClock()
+
+ECHO = """
+import sys
+for line in sys.stdin.buffer:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+"""
+"""Says every message back; what was a request comes as one."""
+
+SERVER = r"""
+import json, os, sys
+say = lambda text: (sys.stdout.write(text + "\n"), sys.stdout.flush())
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, params = asked["method"], asked.get("params") or {}
+    if method == "say":
+        for each in params["lines"]: say(each)
+    elif method == "die":
+        os._exit(3)
+    elif method == "log":
+        for each in params["lines"]: print(each, file=sys.stderr, flush=True)
+    if "id" in asked and not params.get("silent"):
+        say(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"pid": os.getpid()}}))
+"""
+
+
+@pytest.mark.requirement("proxy.stdio", "proxy.connection-info")
+def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_process() -> None:
+    async def test() -> None:
+        async with StdioLink(python(ECHO), CLOCK) as link:
+            raw = b'{ "method":"notifications/cancelled", "jsonrpc":"2.0","new":[1.50,"\\u00e9"]}'
+            await link.send(decode_message(raw))
+            await link.send(request("tools/call", "seven"))
+            first, second = await link.receive_envelope(), await link.receive_envelope()
+            assert first.message.raw == raw
+            assert isinstance(first.message, Notification)
+            assert second.message == request("tools/call", "seven")
+            for envelope in (first, second):
+                context = envelope.context
+                assert context.direction is MessageDirection.SERVER_TO_CLIENT
+                assert context.transport is link.current_context()
+            assert link.process_id is not None
+            assert link.current_context().metadata == StdioMetadata(link.process_id)
+            assert link.current_context().connection is not None
+            with pytest.raises(Misrouted):
+                await link.send_envelope(first)
+        assert link.returncode == 0
+        with pytest.raises(TransportClosed):
+            await link.send(notice("late"))
+
+    run(test())
+
+
+def test_a_message_of_several_lines_is_written_as_one() -> None:
+    async def test() -> None:
+        async with StdioLink(python(ECHO), CLOCK) as link:
+            await link.send(decode_message(b'{"jsonrpc":"2.0",\r\n "method":"a\\nb"}'))
+            message = await link.receive()
+            assert message.raw == b'{"jsonrpc":"2.0",   "method":"a\\nb"}'
+
+    run(test())
+
+
+def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK) as link:
+            await link.send(request("wait", 1, silent=True))
+            await link.send(request("wait", "1", silent=True))
+            await link.send(request("wait", 2, silent=True))
+            await link.send(notice("notifications/cancelled", requestId=2))
+            await link.send(request("say", 4, lines=[]))
+            await link.send(request("die", 3))
+            answer = await link.receive()
+            assert isinstance(answer, Response)
+            assert answer.id == 4
+            lost = [failure(await link.receive()) for _ in range(3)]
+            assert [each[0] for each in lost] == [1, "1", 3]
+            assert {each[1] for each in lost} == {"The server ended before it answered."}
+            with pytest.raises(TransportClosed):
+                await link.receive()
+            with pytest.raises(TransportClosed):
+                await link.send(request("more", 5))
+        assert link.returncode == 3
+
+    run(test())
+
+
+def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = ["server started", "", "token=hunter2 loaded", "[]", '{"jsonrpc":"2.0"}', "\x7f" * 9]
+
+    async def test() -> int:
+        async with StdioLink(python(SERVER), CLOCK) as link:
+            await link.send(request("say", 1, lines=lines))
+            assert isinstance(await link.receive(), Response)
+            return link.strays.count
+
+    with caplog.at_level(logging.WARNING):
+        assert run(test()) == 5
+    assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
+    assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{{"jsonrpc":"2.0","id":2,"result":{{"a":"{}"}}}}',
+        '{{"result":{{"a":"{}"}},"jsonrpc":"2.0","id":2}}',
+    ],
+    ids=["id first", "id last"],
+)
+def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(answer: str) -> None:
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
+            await link.send(request("hang", 1, silent=True))
+            await link.send(request("hang", 2, silent=True))
+            await link.send(request("say", 3, lines=[answer.format("x" * 6000)], silent=True))
+            about, words, _ = failure((await link.receive_envelope()).message)
+            assert about == 2
+            assert "more than the 4,000 bytes" in words
+
+    run(test())
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
+    twice = '{"jsonrpc":"2.0","id":7,"result":1,"result":2}'
+    large = json.dumps({"result": "x" * 2000, "jsonrpc": "2.0", "id": 8})
+
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK, limits=Limits(1000)) as link:
+            await link.send(request("say", 7, lines=[twice], silent=True))
+            message_id, sentence, data = failure(await link.receive())
+            assert message_id == 7
+            assert sentence.startswith("The server's answer cannot be read: ")
+            assert data == {"code": "server_answer_invalid"}
+            # The line that is too long is made by the server: ours are under the same limit.
+            code = f"print({large!r}, flush=True)\nimport sys\nsys.stdin.read()"
+        async with StdioLink(python(code), CLOCK, limits=Limits(1000)) as link:
+            await link.send(request("any", 8))
+            assert failure(await link.receive())[0] == 8
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["/nowhere/to-be-found", "--key=hunter2"], "to-be-found cannot be started: it was not"),
+        (["no-such-command-at-all"], "no-such-command-at-all cannot be started: it was not"),
+        (["FILE"], "cannot be started: it may not be executed"),
+        ([], "The server's command is empty"),
+        (["nul\0byte"], "null character"),
+    ],
+)
+def test_a_command_that_cannot_be_started_says_why(
+    tmp_path: Path, command: list[str], reason: str
+) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("hello")
+    plain.chmod(stat.S_IRUSR)
+    descriptors = open_descriptors()
+
+    async def test() -> None:
+        link = StdioLink([str(plain) if part == "FILE" else part for part in command], CLOCK)
+        with pytest.raises(ServerUnreachable, match=reason) as raised:
+            await link.open()
+        assert "hunter2" not in raised.value.message
+        await link.close()
+
+    run(test())
+    assert open_descriptors() == descriptors
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    link = StdioLink(["true"], CLOCK, cwd=tmp_path / "gone")
+    with pytest.raises(ServerUnreachable, match="there is no folder"):
+        run(link.open())
+
+
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = os.fork()
+if not child:
+    time.sleep(1000)
+print('{"jsonrpc":"2.0","method":"ready","params":{"child":%d}}' % child, flush=True)
+while True:
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("how", ["closed", "cancelled"])
+def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) -> None:
+    async def test() -> None:
+        link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
+        await link.open()
+        message = await link.receive()
+        assert isinstance(message, Notification)
+        assert isinstance(message.params, dict)
+        child = message.params["child"]
+        closing = asyncio.ensure_future(link.close())
+        if how == "cancelled":
+            await asyncio.sleep(0)
+            closing.cancel()
+        await asyncio.wait([closing])
+        assert link.process_id is not None
+        async with asyncio.timeout(10):
+            while running(child) or running(link.process_id):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    run(test())
+
+
+def running(pid: int) -> bool:
+    """Whether a process still does something; one that nobody has buried does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> None:
+    code = "import os, time\nif not os.fork(): time.sleep(1000)"
+
+    async def test() -> None:
+        async with StdioLink(python(code), CLOCK, grace=0.1) as link:
+            with pytest.raises(TransportClosed):
+                await link.receive()
+
+    run(test())
+
+
+def test_the_servers_log_is_passed_on_line_by_line() -> None:
+    lines = ["one", "x" * 100_000, "three"]
+
+    async def test() -> bytes:
+        told: list[bytes] = []
+        async with StdioLink(python(SERVER), CLOCK, stderr=told.append) as link:
+            await link.send(request("log", 1, lines=lines))
+            await link.receive()
+        assert told[0] == b"one"
+        return b"".join(told)
+
+    assert run(test()) == "".join(lines).encode()
+
+
+def test_fifty_megabytes_pass_in_both_directions() -> None:
+    async def test() -> None:
+        async with StdioLink(python(ECHO), CLOCK) as link:
+            body = "x" * (50 * 1024 * 1024)
+            began = time.process_time()
+            message = request("large", 1, body=body)
+            await asyncio.gather(link.send(message), _same(link, message.raw))
+            # Searching or joining it anew for every piece would take minutes.
+            assert time.process_time() - began < 20
+
+    run(test())
+
+
+async def _same(link: StdioLink, raw: bytes | None) -> None:
+    assert (await link.receive()).raw == raw
+
+
+def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None:
+    count = 20_000
+
+    async def test() -> None:
+        async with StdioLink(python(ECHO), CLOCK) as link:
+            sent = 0
+
+            async def send() -> None:
+                nonlocal sent
+                for number in range(count):
+                    await link.send(notice("tick", number=number, padding="x" * 200))
+                    sent = number
+
+            sending = asyncio.ensure_future(send())
+            # Between the two there is room for what the buffers hold, and for no more.
+            assert await at_rest(lambda: sent) < count * 0.8
+            for number in range(count):
+                message = await link.receive()
+                assert isinstance(message, Notification)
+                assert isinstance(message.params, dict)
+                assert message.params["number"] == number
+            await sending
+            assert not link.waiting
+
+    run(test())
+
+
+def test_what_was_received_already_is_known_to_wait() -> None:
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK) as link:
+            message = '{"jsonrpc":"2.0","method":"a"}'
+            await link.send(request("say", 1, lines=[message, "noise", message, "noise"]))
+            seen = [await link.receive()]
+            while link.waiting:
+                seen.append(await link.receive())
+            while not isinstance(seen[-1], Response):
+                seen.append(await link.receive())
+            assert len(seen) == 3
+            assert not link.waiting
+
+    run(test())
+
+
+def test_a_signal_to_us_does_not_reach_the_server() -> None:
+    async def test() -> None:
+        async with StdioLink(python(SERVER), CLOCK) as link:
+            assert link.process_id is not None
+            assert os.getpgid(link.process_id) == link.process_id != os.getpgrp()
+            os.kill(link.process_id, signal.SIGTERM)
+            with pytest.raises(TransportClosed):
+                await link.receive()
+        assert link.returncode == -signal.SIGTERM
+
+    run(test())

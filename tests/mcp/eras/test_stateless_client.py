@@ -1,0 +1,516 @@
+"""Clients of the stateless era in front of a server of the handshake one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.core.message import message_from
+from folkmoot.mcp.eras import EraBridge
+from folkmoot.mcp.eras.listens import MOST_LISTENS
+from folkmoot.mcp.eras.questions import MOST_ASKED, MOST_PARKED
+from folkmoot.mcp.wire import MOST_OPEN
+from tests.mcp.eras.script import (
+    BOX,
+    CAPABILITIES,
+    LEVEL,
+    META,
+    SERVER,
+    SUBSCRIPTION,
+    TOLD,
+    VERSION,
+    Line,
+    bridge,
+    client,
+    error,
+    notice,
+    ours,
+    play,
+    request,
+    result,
+    said,
+    server,
+    shown,
+    to_client,
+    to_server,
+)
+
+pytestmark = pytest.mark.requirement("mcp.eras-bridged")
+
+DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
+ASKED = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}}
+GIVEN = {"action": "accept", "content": {}}
+
+
+def met(*, one_client: bool = True, capabilities: dict[str, Any] | None = None) -> EraBridge:
+    """A bridge whose server was initialised; the next id it makes is the second."""
+    machine = bridge(one_client=one_client)
+    told = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": TOLD if capabilities is None else capabilities,
+        "serverInfo": BOX,
+    }
+    said(machine, "client says", request(0, "server/discover", _meta=META))
+    said(machine, "server says", error(0, -32601))
+    said(machine, "server says", result(ours(1), **told))
+    return machine
+
+
+def call(message_id: int | str, meta: dict[str, Any] | None = None, **params: Any) -> Line:
+    """A client calls a tool."""
+    return client(request(message_id, "tools/call", name="a", _meta=META | (meta or {}), **params))
+
+
+def called(message_id: int | str, **params: Any) -> Line:
+    """The server is called."""
+    return to_server(request(message_id, "tools/call", name="a", **params))
+
+
+def asks(message_id: int | str, asked: dict[str, Any] = ASKED) -> Line:
+    """The server asks something."""
+    return server({"id": message_id, **asked})
+
+
+def wanted(message_id: int | str, state: str, *asked: dict[str, Any]) -> Line:
+    """A call is answered with questions."""
+    questions = {str(place): question for place, question in enumerate(asked or (ASKED,), 1)}
+    return to_client(
+        result(message_id, resultType="input_required", inputRequests=questions, requestState=state)
+    )
+
+
+def untold(message_id: int | str, sentence: str) -> Line:
+    """The server is told that its question is not answered."""
+    return to_server(error(message_id, -32000, sentence, data={"code": "era_not_bridged"}))
+
+
+def done(message_id: int | str) -> tuple[Line, Line]:
+    """A call is answered for good, under the same id."""
+    return server(result(message_id, content=[])), to_client(result(message_id, content=[], **DONE))
+
+
+def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own() -> None:
+    play(
+        met(),
+        call(1, {"progressToken": "p", "traceparent": "00-1"}),
+        called(1, _meta={"progressToken": "p", "traceparent": "00-1"}),
+        client({"id": 2, "method": "odd", "params": [1]}),
+        to_server({"id": 2, "method": "odd", "params": [1]}),
+        server(result(1, content=[], _meta={"x": 1}, future=2)),
+        to_client(
+            result(1, resultType="complete", content=[], _meta={SERVER: BOX, "x": 1}, future=2)
+        ),
+        server({"id": 2, "result": 7}),
+        to_client({"id": 2, "result": 7}),
+        server(result(2)),
+    )
+
+
+def test_errors_and_notices_that_nobody_changes_stay_the_same_objects() -> None:
+    machine = met()
+    said(machine, *call(1, {"progressToken": 5}))
+    for value in (
+        notice("notifications/progress", progressToken=5, progress=1),
+        notice("notifications/x/custom", a=1),
+        error(1, -32050),
+    ):
+        message = message_from({"jsonrpc": "2.0", **value})
+        (step,) = machine.from_server(message)
+        assert step.message is message
+
+
+def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_here() -> None:
+    unsupported = {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+    play(
+        met(),
+        server(request(1, "ping")),
+        to_server(result(1)),
+        server(request(2, "tasks/get", taskId="t")),
+        untold(2, "A client of the stateless era cannot be asked this."),
+        server(notice("notifications/tools/list_changed")),
+        server(notice("notifications/elicitation/complete", elicitationId="e")),
+        server(notice("notifications/tasks/status", taskId="t")),
+        server(notice("notifications/message", level="error", data="x")),
+        client(result(9, x=1)),
+        client(request(3, "initialize", protocolVersion="2025-11-25")),
+        to_client(error(3, -32022, "Unsupported protocol version", data=unsupported)),
+        client(request(4, "tasks/get", taskId="t", _meta=META)),
+        to_client(
+            error(
+                4,
+                -32000,
+                "Tasks cannot be carried from one era to the other.",
+                data={"code": "era_not_bridged"},
+            )
+        ),
+        client(request(5, "tools/list", _meta=META | {VERSION: "2031-01-01"})),
+        to_client(
+            error(
+                5,
+                -32022,
+                "Unsupported protocol version",
+                data={"supported": ["2026-07-28"], "requested": "2031-01-01"},
+            )
+        ),
+    )
+
+
+def test_a_question_answers_the_call_and_the_repeated_call_answers_the_question() -> None:
+    play(
+        met(),
+        call(1, {"progressToken": 1}),
+        called(1, _meta={"progressToken": 1}),
+        asks("q"),
+        wanted(1, "s1"),
+        server(notice("notifications/progress", progressToken=1, progress=1)),
+        call(2, {"progressToken": 2}, requestState="s1", inputResponses={"1": GIVEN}),
+        to_server(result("q", **GIVEN)),
+        server(notice("notifications/progress", progressToken=1, progress=2)),
+        to_client(notice("notifications/progress", progressToken=2, progress=2)),
+        server(result(1, content=[])),
+        to_client(result(2, content=[], **DONE)),
+        call(3, requestState="s1", inputResponses={"1": GIVEN}),
+        to_client(error(3, -32602, "This requestState names no call that waits for input.")),
+    )
+
+
+def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round() -> None:
+    roots = {"method": "roots/list"}
+    play(
+        met(),
+        call(1),
+        called(1),
+        asks("q"),
+        wanted(1, "s1"),
+        asks("r", roots),
+        call(2, requestState="s1"),
+        wanted(2, "s2", ASKED, roots),
+        call(3, requestState="s2", inputResponses={"1": GIVEN, "2": "?"}),
+        to_server(result("q", **GIVEN)),
+        wanted(3, "s3", roots),
+        server(notice("notifications/cancelled", requestId="r")),
+        call(4, requestState="s3", inputResponses={"1": {"roots": []}}),
+        client(notice("notifications/cancelled", requestId=4, reason="enough")),
+        to_server(notice("notifications/cancelled", requestId=1, reason="enough")),
+    )
+
+
+def test_a_server_that_did_not_wait_for_the_answer_is_heard_when_the_client_comes_back() -> None:
+    play(
+        met(),
+        call(1),
+        called(1),
+        asks("q"),
+        wanted(1, "s1"),
+        asks("r"),
+        server(error(1, -32050)),
+        call(2, requestState="s1", inputResponses={"1": GIVEN}),
+        to_server(result("q", **GIVEN)),
+        untold("r", "The client did not come back with an answer."),
+        to_client(error(2, -32050)),
+    )
+
+
+def test_a_state_is_no_use_for_another_method() -> None:
+    prompt = request(2, "prompts/get", name="a", requestState="s1", _meta=META)
+    play(
+        met(),
+        call(1),
+        called(1),
+        asks("q"),
+        wanted(1, "s1"),
+        client(prompt),
+        to_client(error(2, -32602, "This requestState names no call that waits for input.")),
+        call(3, requestState=["s1"]),
+        to_client(error(3, -32602, "This requestState names no call that waits for input.")),
+    )
+
+
+def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> None:
+    play(
+        met(one_client=False),
+        asks("p"),
+        untold("p", "The question cannot be tied to one call or one person, so nobody is asked."),
+        call(1),
+        called(1),
+        call(2),
+        called(2),
+        asks("q"),
+        untold("q", "The question cannot be tied to one call or one person, so nobody is asked."),
+        server(notice("notifications/message", level="error", data="x")),
+        *done(1),
+        asks("r"),
+        wanted(2, "s1"),
+    )
+
+
+def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer() -> None:
+    play(
+        met(),
+        call(1),
+        called(1),
+        call(2, {CAPABILITIES: {}}),
+        called(2),
+        asks("q"),
+        wanted(1, "s1"),
+        *done(2),
+    )
+
+
+def test_a_client_is_not_asked_what_it_does_not_offer() -> None:
+    page = {"method": "elicitation/create", "params": {"mode": "url", "url": "x", "message": "?"}}
+    play(
+        met(),
+        call(1, {CAPABILITIES: {"elicitation": {}}}),
+        called(1),
+        asks("q", page),
+        untold("q", "The client does not offer what the server asks for."),
+        asks("r", {"method": "roots/list"}),
+        untold("r", "The client does not offer what the server asks for."),
+        asks("s"),
+        wanted(1, "s1"),
+    )
+
+
+def test_a_question_outside_of_any_call_is_answered_by_the_next_one() -> None:
+    roots = {"method": "roots/list"}
+    play(
+        met(),
+        asks("q", roots),
+        client(request(1, "tools/list", _meta=META)),
+        to_server(request(1, "tools/list") | {"params": {}}),
+        call(2, {CAPABILITIES: {}}),
+        called(2),
+        call(3),
+        wanted(3, "s1", roots),
+        call(4, requestState="s1", inputResponses={"1": {"roots": []}}),
+        to_server(result("q", roots=[])),
+        called(4),
+        *done(4),
+    )
+
+
+def test_a_client_that_does_not_come_back_is_given_up() -> None:
+    machine = met()
+    play(machine, call(1), called(1), asks("q"), wanted(1, "s1"), asks("r"))
+    assert shown(machine.expire()) == []
+    late = "The client did not come back with an answer."
+    assert shown(machine.expire()) == [
+        untold("q", late),
+        untold("r", late),
+        to_server(
+            notice("notifications/cancelled", requestId=1, reason="The client did not come back.")
+        ),
+    ]
+    play(
+        machine,
+        server(result(1, content=[])),
+        call(2, requestState="s1", inputResponses={"1": GIVEN}),
+        to_client(error(2, -32602, "This requestState names no call that waits for input.")),
+        asks("x", {"method": "roots/list"}),
+    )
+    assert shown(machine.expire()) == []
+    assert shown(machine.expire()) == [untold("x", late)]
+
+
+def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
+    machine = met()
+    for number in range(MOST_PARKED):
+        play(
+            machine,
+            call(number),
+            called(number),
+            asks(f"q{number}"),
+            wanted(number, f"s{number + 1}"),
+        )
+    reason = "The client did not come back."
+    play(
+        machine,
+        call("n"),
+        called("n"),
+        asks("q"),
+        wanted("n", f"s{MOST_PARKED + 1}"),
+        untold("q0", "The client did not come back with an answer."),
+        to_server(notice("notifications/cancelled", requestId=0, reason=reason)),
+    )
+
+
+def test_an_id_that_the_server_still_knows_gets_another_on_the_way_to_it() -> None:
+    play(
+        met(),
+        call(1),
+        called(1),
+        asks("q"),
+        wanted(1, "s1"),
+        call(1, {"progressToken": 7}),
+        called(ours(2), _meta={"progressToken": 7}),
+        client(notice("notifications/cancelled", requestId=1)),
+        to_server(notice("notifications/cancelled", requestId=ours(2))),
+        call(1, requestState="s1", inputResponses={"1": GIVEN}),
+        to_server(result("q", **GIVEN)),
+        *done(1),
+    )
+
+
+def listen(message_id: int, *uris: str, **lists: bool) -> Line:
+    """A client listens."""
+    filters: dict[str, Any] = {"resourceSubscriptions": list(uris), **lists}
+    return client(request(message_id, "subscriptions/listen", notifications=filters, _meta=META))
+
+
+def agreed(message_id: int, **filters: Any) -> Line:
+    """A listen is acknowledged."""
+    return to_client(
+        notice(
+            "notifications/subscriptions/acknowledged",
+            notifications=filters,
+            _meta={SUBSCRIPTION: message_id},
+        )
+    )
+
+
+def test_listens_for_the_same_resource_share_a_subscription() -> None:
+    uri = "note://a"
+    play(
+        met(),
+        listen(1, uri),
+        to_server(request(ours(2), "resources/subscribe", uri=uri)),
+        listen(2, uri),
+        server(result(ours(2))),
+        agreed(1, resourceSubscriptions=[uri]),
+        agreed(2, resourceSubscriptions=[uri]),
+        client(notice("notifications/cancelled", requestId=1)),
+        client(notice("notifications/cancelled", requestId=2)),
+        to_server(request(ours(3), "resources/unsubscribe", uri=uri)),
+    )
+
+
+def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to() -> None:
+    a, b = "note://a", "note://b"
+
+    def heard(message_id: int, method: str, **params: Any) -> Line:
+        return to_client(notice(method, **params, _meta={SUBSCRIPTION: message_id}))
+
+    changed, updated = "notifications/tools/list_changed", "notifications/resources/updated"
+    play(
+        met(),
+        listen(1, a, b, toolsListChanged=True, promptsListChanged=True),
+        to_server(request(ours(2), "resources/subscribe", uri=a)),
+        to_server(request(ours(3), "resources/subscribe", uri=b)),
+        server(notice(changed)),
+        server(result(ours(2))),
+        listen(2, a),
+        agreed(2, resourceSubscriptions=[a]),
+        server(error(ours(3), -32002)),
+        agreed(1, toolsListChanged=True, resourceSubscriptions=[a]),
+        server(notice(changed)),
+        heard(1, changed),
+        server(notice(updated, uri=a + "/part")),
+        heard(1, updated, uri=a + "/part"),
+        heard(2, updated, uri=a + "/part"),
+        server(notice(updated, uri=b)),
+        client(notice("notifications/cancelled", requestId=1)),
+        client(notice("notifications/cancelled", requestId=2)),
+        to_server(request(ours(4), "resources/unsubscribe", uri=a)),
+        server(result(ours(4))),
+        server(notice(updated, uri=a)),
+        client(notice("notifications/cancelled", requestId=[2])),
+    )
+
+
+def test_a_server_that_tells_nothing_is_not_subscribed_to() -> None:
+    filters = {"toolsListChanged": True, "resourceSubscriptions": ["note://a"]}
+    play(
+        met(capabilities={"tools": {}}),
+        client(request(1, "subscriptions/listen", notifications=filters, _meta=META)),
+        to_client(
+            notice(
+                "notifications/subscriptions/acknowledged",
+                notifications={},
+                _meta={SUBSCRIPTION: 1},
+            )
+        ),
+        client(request(2, "subscriptions/listen", _meta=META)),
+        to_client(error(2, -32602, '"notifications" must be an object.')),
+    )
+
+
+def test_the_number_of_listens_is_bounded() -> None:
+    machine = met()
+    for number in range(MOST_LISTENS):
+        said(
+            machine,
+            *client(request(number, "subscriptions/listen", notifications={}, _meta=META)),
+        )
+    play(
+        machine,
+        client(request("n", "subscriptions/listen", notifications={}, _meta=META)),
+        to_client(
+            error("n", -32000, "Too many subscriptions.", data={"code": "too_many_in_flight"})
+        ),
+    )
+
+
+def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
+    def logged(level: str) -> dict[str, Any]:
+        return notice("notifications/message", level=level, data="x")
+
+    play(
+        met(),
+        call(1, {LEVEL: "error"}),
+        to_server(request(ours(2), "logging/setLevel", level="error")),
+        called(1),
+        server(result(ours(2))),
+        server(logged("info")),
+        server(logged("alert")),
+        to_client(logged("alert")),
+        call(2, {LEVEL: "info"}),
+        to_server(request(ours(3), "logging/setLevel", level="info")),
+        called(2),
+        server(logged("info")),
+        to_client(logged("info")),
+        call(3, {LEVEL: "warning"}),
+        called(3),
+        *done(2),
+        server(logged("info")),
+    )
+
+
+def test_the_number_of_open_requests_is_bounded() -> None:
+    machine = met()
+    for number in range(MOST_OPEN):
+        assert said(machine, *client(request(number, "x", _meta=META)))
+    play(
+        machine,
+        client(request("n", "x", _meta=META)),
+        to_client(
+            error("n", -32000, "Too many requests are open.", data={"code": "too_many_in_flight"})
+        ),
+    )
+
+
+def test_the_number_of_questions_that_wait_is_bounded() -> None:
+    late = "The client did not come back with an answer."
+    early, during = met(), met()
+    play(during, call(1), called(1), asks("q"), wanted(1, "s1"))
+    for number in range(MOST_ASKED):
+        play(early, asks(number))
+        play(during, asks(number))
+    play(early, asks("n"), untold("n", late))
+    play(during, asks("n"), untold("n", late))
+
+
+def test_progress_that_belongs_to_no_call_is_passed_on() -> None:
+    told = notice("notifications/progress", progress=1)
+    play(met(), call(1), called(1), server(told), to_client(told))
+
+
+def test_a_question_is_put_to_the_call_that_the_server_asked_it_during_if_that_is_known() -> None:
+    for during in (1, 2):
+        machine = met()
+        play(machine, call(1), called(1), call(2), called(2))
+        assert machine.in_flight == 2
+        question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
+        (step,) = machine.from_server(message_from(question), about=during)
+        assert step.message.id == during

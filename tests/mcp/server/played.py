@@ -1,0 +1,278 @@
+"""A small MCP server, played on the carriers of a front, and HTTP clients without a library."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import httpx2
+from starlette.types import ASGIApp
+
+from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import TransportClosed
+from folkmoot.core.message import Notification, Request, Response
+from folkmoot.mcp.carrier import Carrier
+from folkmoot.mcp.server.http import HttpFront
+from folkmoot.mcp.sse import Event, EventReader
+from tests.harness import serving
+
+BOTH = "application/json, text/event-stream"
+TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
+ANY: dict[str, Any] = {"type": "object"}
+REGION = {"type": "string", "x-mcp-header": "Region"}
+COUNT = {"type": "integer", "x-mcp-header": "Count"}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "ship": {
+        "type": "object",
+        "properties": {
+            "region": REGION,
+            "load": {"type": "object", "properties": {"count": COUNT}},
+        },
+    }
+}
+"""Of tools that want some arguments repeated in headers."""
+
+
+class Played:
+    """The server: what it got, and a line to each conversation it is in."""
+
+    def __init__(self) -> None:
+        self.got: list[MessageEnvelope[Any]] = []
+        self.carriers: list[Carrier] = []
+        self.changed = asyncio.Condition()
+        self.go_on = asyncio.Event()
+        self._asked: dict[Any, asyncio.Future[Any]] = {}
+
+    async def serve(self, carrier: Carrier) -> None:
+        """One conversation, until its client ends it."""
+        self.carriers.append(carrier)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    envelope = await carrier.receive_envelope()
+                except TransportClosed:
+                    break
+                self.got.append(envelope)
+                async with self.changed:
+                    self.changed.notify_all()
+                if isinstance(envelope.message, Request):
+                    tasks.create_task(self._answer(carrier, envelope.message))
+                elif isinstance(envelope.message, Response):
+                    self._asked[envelope.message.id].set_result(envelope.message)
+            self.go_on.set()
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until something was received."""
+        async with self.changed:
+            await self.changed.wait_for(reached)
+
+    async def ask(self, carrier: Carrier, request: Request) -> Response:
+        """Ask the client something."""
+        self._asked[request.id] = asyncio.get_running_loop().create_future()
+        await carrier.send(request)
+        answer: Response = await self._asked[request.id]
+        return answer
+
+    async def _answer(self, carrier: Carrier, request: Request) -> None:
+        params: dict[str, Any] = request.params if isinstance(request.params, dict) else {}
+        result: dict[str, Any] = {}
+        if request.method == "initialize":
+            result = {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}, "logging": {}},
+                "serverInfo": {"name": "played", "version": "1"},
+            }
+        elif request.method == "server/discover":
+            result = {
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "played", "version": "1"},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        elif request.method == "tools/list":
+            tools = [{"name": name, "inputSchema": SCHEMAS.get(name, ANY)} for name in TOOLS]
+            result = {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
+        elif request.method == "tools/call":
+            text = await self._call(carrier, request, params)
+            result = {"content": [{"type": "text", "text": text}]}
+        elif request.method == "subscriptions/listen":
+            await self._listen(carrier, request)
+            result = {"_meta": {SUBSCRIPTION: request.id}}
+        await say(carrier, Response(id=request.id, result={"resultType": "complete", **result}))
+
+    async def _call(self, carrier: Carrier, request: Request, params: dict[str, Any]) -> str:
+        arguments = params.get("arguments") or {}
+        token = params.get("_meta", {}).get("progressToken")
+        name = params["name"]
+        if name == "progress":
+            for step in range(arguments["steps"]):
+                told = {"progressToken": token, "progress": step}
+                await carrier.send(Notification(method="notifications/progress", params=told))
+        elif name == "log":
+            told = {"level": "info", "data": arguments["text"]}
+            await carrier.send(Notification(method="notifications/message", params=told))
+        elif name == "ask":
+            asked = {"messages": [], "maxTokens": 1}
+            answer = await self.ask(
+                carrier, Request(id="s1", method="sampling/createMessage", params=asked)
+            )
+            return str(answer.result["content"]["text"])
+        elif name == "wait":
+            if token is not None:
+                told = {"progressToken": token, "progress": 0}
+                await carrier.send(Notification(method="notifications/progress", params=told))
+            await self.go_on.wait()
+        return str(arguments.get("text", ""))
+
+    async def _listen(self, carrier: Carrier, request: Request) -> None:
+        meta = {SUBSCRIPTION: request.id}
+        honoured = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+        await carrier.send(
+            Notification(method="notifications/subscriptions/acknowledged", params=honoured)
+        )
+        await carrier.send(
+            Notification(method="notifications/tools/list_changed", params={"_meta": meta})
+        )
+        await self.go_on.wait()
+
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+async def say(carrier: Carrier, message: Any) -> None:
+    """Send, unless nobody is there any more."""
+    with suppress(TransportClosed):
+        await carrier.send(message)
+
+
+class Http:
+    """Requests to a front without any client library."""
+
+    def __init__(self, url: str, http: httpx2.AsyncClient) -> None:
+        self.url = url
+        self._http = http
+        self.session = ""
+
+    def headers(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        named = {"content-type": "application/json", "accept": BOTH}
+        if self.session:
+            named["mcp-session-id"] = self.session
+        return {**named, **(more or {})}
+
+    async def ask(
+        self, method: str, message: Any = None, headers: dict[str, str] | None = None
+    ) -> httpx2.Response:
+        """One request and its whole answer."""
+        body = message if isinstance(message, bytes | None) else json.dumps(message).encode()
+        return await self._http.request(
+            method, self.url, headers=self.headers(headers), content=body
+        )
+
+    async def open(self, version: str = "2025-11-25") -> str:
+        """Open a session; its id."""
+        answer = await self.ask("POST", initialize(version))
+        assert answer.status_code == 200, answer.text
+        self.session = answer.headers["mcp-session-id"]
+        done = await self.ask("POST", {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert done.status_code == 202
+        return self.session
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, message: Any = None, headers: dict[str, str] | None = None
+    ) -> AsyncIterator[Events]:
+        """A request whose answer is a stream; leaving it closes the connection."""
+        body = None if message is None else json.dumps(message).encode()
+        async with self._http.stream(
+            method, self.url, headers=self.headers(headers), content=body
+        ) as answer:
+            yield Events(answer)
+
+
+class Events:
+    """The events of one stream."""
+
+    def __init__(self, answer: httpx2.Response) -> None:
+        self.answer = answer
+        self._reader = EventReader(2**24)
+        self._chunks = answer.aiter_raw()
+        self._ready: list[Event] = []
+
+    async def next(self) -> Event:
+        """The next event; `StopAsyncIteration` at the end of the stream."""
+        while not self._ready:
+            self._ready = self._reader.feed(await anext(self._chunks))
+        return self._ready.pop(0)
+
+    async def message(self) -> tuple[str, Any]:
+        """The next event that says something: its id and its message."""
+        while True:
+            event = await self.next()
+            if event.data:
+                return event.event_id or "", json.loads(event.data)
+
+    async def rest(self) -> list[tuple[str, Any]]:
+        """Every message until the end."""
+        found = []
+        while True:
+            try:
+                found.append(await self.message())
+            except StopAsyncIteration:
+                return found
+
+
+def initialize(version: str = "2025-11-25") -> dict[str, Any]:
+    return call_of(
+        "initialize",
+        0,
+        protocolVersion=version,
+        capabilities={},
+        clientInfo={"name": "test", "version": "1"},
+    )
+
+
+def call_of(method: str, id_: Any, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+
+
+def tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> dict[str, Any]:
+    """A call of one of the server's tools."""
+    meta = {} if token is None else {"_meta": {"progressToken": token}}
+    return call_of("tools/call", id_, name=name, arguments=arguments, **meta)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Wait until something is so that nothing announces."""
+    while not reached():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def fronted(
+    make: Callable[..., HttpFront] = HttpFront, **options: Any
+) -> AsyncIterator[tuple[HttpFront, Played, Http]]:
+    """A front with a played server behind it, and a client in front of it."""
+    played = Played()
+    front = make(played.serve, SystemClock(), **options)
+    async with (
+        front.running(),
+        served({"/mcp": front}) as url,
+        httpx2.AsyncClient(verify=False, timeout=30) as http,
+    ):
+        try:
+            yield front, played, Http(f"{url}/mcp", http)
+        finally:
+            played.go_on.set()
+            front.stop()
+
+
+@asynccontextmanager
+async def served(endpoints: dict[str, ASGIApp]) -> AsyncIterator[str]:
+    """Applications on a port of their own."""
+    async with serving(endpoints=endpoints, max_body_bytes=2**26) as there:
+        yield f"http://localhost:{there.port}"

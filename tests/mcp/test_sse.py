@@ -1,0 +1,127 @@
+"""Server-Sent Events: what is written can be read, wherever the bytes are cut."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from folkmoot.core.errors import MessageTooLarge
+from folkmoot.mcp.sse import Event, EventReader, encode_event
+
+LIMIT = 1024 * 1024
+
+
+def read(raw: bytes, size: int | None = None, limit: int = LIMIT) -> list[Event]:
+    reader, size = EventReader(limit), size or max(len(raw), 1)
+    pieces = (raw[at : at + size] for at in range(0, len(raw), size))
+    return [event for piece in pieces for event in reader.feed(piece)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_every_line_end_is_understood_wherever_the_bytes_are_cut(end: bytes, size: int) -> None:
+    lines = [
+        b"\xef\xbb\xbfid: 7",
+        b"event: message",
+        b"retry: 1500",
+        b": a comment",
+        b'data: {"a":',
+        b"data:1}",
+        b"",
+        b"data",
+        b"",
+        b"",
+        b"data:  two",
+        b"unknown: field",
+        b"",
+        b"",
+    ]
+    assert read(end.join(lines), size) == [
+        Event(b'{"a":\n1}', "7", "message", 1.5),
+        Event(b""),
+        Event(b" two"),
+    ]
+
+
+def test_an_event_without_data_is_given_when_it_helps_to_connect_again() -> None:
+    assert read(b"id: 3\n\nretry: 10\n\nevent: ping\n\n: nothing\n\nid:\n\n") == [
+        Event(b"", "3"),
+        Event(b"", retry=0.01),
+        Event(b"", ""),
+    ]
+
+
+def test_what_an_event_names_is_not_the_next_ones() -> None:
+    assert read(b"id: 1\nevent: a\nretry: 1\ndata: x\n\ndata: y\n\n")[1] == Event(b"y")
+
+
+def test_an_event_that_is_cut_off_is_not_given() -> None:
+    assert read(b"data: x\n\ndata: y\n") == [Event(b"x")]
+
+
+@pytest.mark.parametrize("field", [b"retry: soon", b"retry: -1", b"retry: " + b"9" * 5000])
+def test_a_retry_that_is_no_number_is_ignored(field: bytes) -> None:
+    assert read(field + b"\ndata: x\n\n") == [Event(b"x")]
+
+
+def test_an_id_with_a_null_in_it_is_ignored() -> None:
+    assert read(b"id: a\0b\ndata: x\n\n") == [Event(b"x")]
+
+
+@pytest.mark.parametrize("raw", [b"data: " + b"x" * 101, b"data: x\n" * 20, b": " + b"c" * 101])
+def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw: bytes) -> None:
+    with pytest.raises(MessageTooLarge):
+        read(raw, 10, limit=100)
+
+
+def test_comments_without_end_are_no_event() -> None:
+    assert read(b": still here\n" * 1000 + b"data: x\n\n", 100, limit=100) == [Event(b"x")]
+
+
+def test_fifty_megabytes_in_small_pieces_are_read_in_linear_time() -> None:
+    reader, piece = EventReader(64 * 1024 * 1024), b"x" * 4096
+    began = time.process_time()
+    reader.feed(b"data: ")
+    for _ in range(50 * 256):
+        reader.feed(piece)
+    (event,) = reader.feed(b"\n\n")
+    assert len(event.data) == 50 * 1024 * 1024
+    # Joining the line anew for every piece would take minutes.
+    assert time.process_time() - began < 5
+
+
+def test_what_would_end_a_line_is_left_out_of_id_and_type() -> None:
+    raw = encode_event(b"x", event_id="1\r\ndata: y\0", event_type="a\nb")
+    assert read(raw) == [Event(b"x", "1data: y", "ab")]
+
+
+_field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.strip)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    events=st.lists(
+        st.builds(
+            Event,
+            st.binary().filter(lambda data: b"\r" not in data),
+            st.none() | _field,
+            st.none() | _field,
+            st.none() | st.integers(0, 10**6).map(lambda ms: ms / 1000),
+        ),
+        max_size=5,
+    ),
+    size=st.integers(1, 40),
+)
+def test_what_is_written_is_what_is_read(events: list[Event], size: int) -> None:
+    raw = b"".join(
+        encode_event(e.data, event_id=e.event_id, event_type=e.event_type, retry=e.retry)
+        for e in events
+    )
+    assert read(raw, size) == events
+
+
+def test_lines_of_data_are_kept_whichever_way_they_end() -> None:
+    assert read(encode_event(b"a\r\nb\rc\n")) == [Event(b"a\nb\nc\n")]
