@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -70,7 +69,6 @@ from folkmoot.tools.routing import HubService
 from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
-from folkmoot.transports.buffers import return_large_buffers
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
@@ -79,6 +77,7 @@ from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.mcp.own import own_lists, server_info
+from folkmoot.transports.memory import collecting_seldom, return_large_buffers
 from folkmoot.transports.operators import Operators, operators_token
 from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
@@ -607,9 +606,6 @@ async def _serve(loaded: Loaded, announce: Announce) -> None:
         # `nohup` has SIGHUP ignored, and means it.
         if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, on_signal)
-    async with hub.running():
-        # What is here from the start stays: to look through it for garbage would hold everyone up.
-        gc.collect()
-        gc.freeze()
+    async with hub.running(), collecting_seldom():
         announce(hub.base_url, await hub.count_users())
         await asked.wait()

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 
+from folkmoot.transports.memory import COLLECT_SOONER, collecting_seldom
+
 BODIES = """
 from pathlib import Path
-from folkmoot.transports.buffers import return_large_buffers
+from folkmoot.transports.memory import return_large_buffers
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
@@ -35,3 +40,26 @@ MAX_KEPT = 8_000_000
 def test_large_bodies_leave_no_memory_behind_among_small_things_that_stay() -> None:
     ran = subprocess.run([sys.executable, "-c", BODIES], capture_output=True, text=True, check=True)
     assert int(ran.stdout) < MAX_KEPT
+
+
+class Node:
+    """Something that holds itself, as what only a search for garbage finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.anyio
+async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_began_with() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    async with collecting_seldom(0.001):
+        assert gc.get_freeze_count() > frozen
+        assert gc.get_threshold()[2] in (COLLECT_SOONER, 0)
+        node = Node()
+        gc.collect()
+        gone = asyncio.Event()
+        weakref.finalize(node, gone.set)
+        del node
+        await asyncio.wait_for(gone.wait(), 10)
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
