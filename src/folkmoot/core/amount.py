@@ -20,8 +20,8 @@ FEW: Final = 8
 
 def is_too_much(raw: bytes | bytearray, most: int) -> bool:
     """Whether there are more than so many values in what may be JSON, or overlong numbers."""
-    many = len(raw) > 2 * most and _count(raw) > most
-    if not many and not _has_long_number(raw):
+    many = len(raw) > 2 * most and count_starts(raw) > most
+    if not many and not has_long_number(raw):
         return False
     # A beginning that is too much tells of the whole, and sooner.
     size = BEGINNING * most
@@ -38,15 +38,16 @@ def _is_too_much_outside_texts(raw: bytes | bytearray, most: int) -> bool:
     if plain.count(b'"') > 4 * most:
         return True
     outside = b"".join(plain.split(b'"')[::2])
-    return _count(outside) > most or _has_long_number(outside)
+    return count_starts(outside) > most or has_long_number(outside)
 
 
-def _count(raw: bytes | bytearray) -> int:
-    """One pass for all of them: `bytes.count` would take one for each."""
+def count_starts(raw: bytes | bytearray) -> int:
+    """How many values there may be, those that texts seem to hold included."""
+    # One pass for all of them: `bytes.count` would take one for each.
     return len(raw) - len(raw.translate(None, STARTS))
 
 
-def _has_long_number(raw: bytes | bytearray) -> bool:
+def has_long_number(raw: bytes | bytearray) -> bool:
     """Whether there are so many digits in a row: then one of every so many bytes is one of them."""
     for place in range(LONG - 1, len(raw), LONG):
         if raw[place : place + FEW].isdigit() or raw[place - FEW + 1 : place + 1].isdigit():

@@ -28,6 +28,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Tx
+from folkmoot.core.strict import Limits
 from folkmoot.core.transport import TransportContext
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
@@ -257,7 +258,9 @@ class Rooms(Listing):
 
     async def post(self, visitor: Visitor, name: str, raw: bytes) -> bytes:
         """Say something without being connected; the message as it is stored."""
-        message = self._decode(raw)
+        # The values of a request's body were counted as it came.
+        limits = msgspec.structs.replace(self.options.limits, values=0)
+        message = self._decode(raw, limits)
         if (message.kind.protocol, message.kind.operation) == ("room", "invite"):
             raise PayloadInvalid(
                 "The answer to an invitation is for the inviter alone: invite with "
@@ -289,10 +292,10 @@ class Rooms(Listing):
             return await live.post(visitor.principal, role, message.raw)
         return await live.post(visitor.principal, role, message)
 
-    def _decode(self, raw: bytes) -> McpxMessage:
+    def _decode(self, raw: bytes, limits: Limits | None = None) -> McpxMessage:
         options = self.options
         old = options.accept_old_spellings
-        return decode_mcpx(raw, options.limits, accept_old_spellings=old)
+        return decode_mcpx(raw, limits or options.limits, accept_old_spellings=old)
 
     async def open_request(self, visitor: Visitor, name: str, id_: str) -> OpenRequest | None:
         """The request of a room that waits for its answer and has this id."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.amount import is_too_much
+from folkmoot.core.amount import count_starts, has_long_number, is_too_much
 from folkmoot.core.errors import BodyTimeout, BodyTooLarge, ConnectionsExceeded, HubFull
 from folkmoot.transports.begun import Begun
 
@@ -38,7 +38,7 @@ SMALL: Final = 4_096
 there are no more of these than connections.
 """
 COUNTED: Final = 262_144
-"""How much of a body has come when its values are counted first; then at four times as much."""
+"""How much of a body has come when too many values are refused; then at four times as much."""
 RETRY_SECONDS: Final = 2
 """When to try again, for whoever is refused because there is no room at the moment."""
 
@@ -199,13 +199,13 @@ class _Body:
         limit = self._limit
         loop = asyncio.get_running_loop()
         enough, deadline = 0, None
-        counted = COUNTED
+        starts, checked = count_starts(body), COUNTED
         async with self._arriving():
             while True:
-                if len(body) >= counted:
+                if starts > self._fewest_values and len(body) >= checked:
                     # Too many values are refused before the rest of them comes.
                     await self._check_values(body)
-                    counted *= 4
+                    checked *= 4
                 reading = Begun(self._receive())
                 if not reading.done:
                     if deadline is None:
@@ -222,13 +222,15 @@ class _Body:
                     return message
                 fresh = message.get("body", b"")
                 body += fresh
+                starts += count_starts(fresh)
                 await self._hold(len(fresh))
                 if not message.get("more_body", False):
                     break
                 if len(body) >= enough:
                     deadline = None
         whole = bytes(body)
-        await self._check_values(whole)
+        if starts > self._fewest_values or has_long_number(whole):
+            await self._check_values(whole)
         return {"type": "http.request", "body": whole, "more_body": False}
 
     def release(self) -> None:
@@ -306,10 +308,14 @@ class _Body:
             )
             raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
 
-    async def _check_values(self, body: bytes | bytearray) -> None:
+    @property
+    def _fewest_values(self) -> int:
+        """Whoever is not known to have an account is held to a stranger's limit first."""
         bounds = self._limit.bounds
-        # Whoever is not known to have an account is held to a stranger's limit first.
-        fewer = bounds.values if self._caller else bounds.anonymous_values or bounds.values
+        return bounds.values if self._caller else bounds.anonymous_values or bounds.values
+
+    async def _check_values(self, body: bytes | bytearray) -> None:
+        bounds, fewer = self._limit.bounds, self._fewest_values
         if not fewer or not is_too_much(body, fewer):
             return
         stranger = await self._is_stranger()

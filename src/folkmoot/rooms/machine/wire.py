@@ -24,6 +24,8 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 MAX_SHOWN: Final = 1280
+LARGE: Final = 65_536
+"""Bytes of a message that is not copied twice."""
 
 
 class Stamper:
@@ -70,7 +72,9 @@ class Stamper:
             return head + b'"to":%b,' % _encode(to) + _rest(message, drop_to=True)
         if message.verbatim or not _must_replace(message):
             raw = message.raw
-            return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
+            if len(raw) < LARGE:
+                return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
+            return b"".join((head, memoryview(raw)[raw.index(b"{") + 1 :]))
         return head + _rest(message, drop_to=False)
 
     def gateway(

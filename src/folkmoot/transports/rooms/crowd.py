@@ -39,4 +39,5 @@ class RoomCrowd:
 
     def broadcast(self, data: bytes) -> None:
         """Tell all of them."""
-        self._send(text_frame(data))
+        if self._audience:
+            self._send(text_frame(data))
