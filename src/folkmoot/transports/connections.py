@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from folkmoot.core.errors import ConnectionsExceeded, HubFull, RequestError
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import RETRY_SECONDS, nobody
+from folkmoot.transports.turns import Turns
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -91,6 +92,7 @@ class Connections:
         identify: Identify = nobody,
         metrics: Metrics | None = None,
     ) -> None:
+        self.turns = Turns()
         self._most = most
         self._open_to_all = most - most // RESERVE
         self._away = away

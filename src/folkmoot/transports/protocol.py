@@ -7,12 +7,14 @@ would be a full house.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from folkmoot.transports.connections import PEER
 from folkmoot.transports.joining import HEAD, Joining
+from folkmoot.transports.turns import Metered
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -193,7 +195,15 @@ class HubProtocol(HttpToolsProtocol):
         self._joining = Joining(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
-        super()._start_asgi_task(cycle, app)
+        peer = self._peer
+        who = peer.account or peer.address
+        request = Metered(cycle.run_asgi(app), self._house.turns, who)
+        self._house.turns.begin(who, partial(self._answer, request))
+
+    def _answer(self, request: Metered) -> None:
+        task = self.loop.create_task(request)
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def _see_off(self) -> None:
         """A connection closes once everything is read, which some never do."""

@@ -1,0 +1,155 @@
+"""Whose request begins next while the hub is busy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from folkmoot.transports import turns
+from folkmoot.transports.listen import listen
+from folkmoot.transports.server import HttpServer
+from folkmoot.transports.turns import BEGUN_AT_ONCE, Metered, Turns
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+MANY = 20
+
+
+async def turned(loops: int) -> None:
+    """Let the loop turn so many times."""
+    for _ in range(loops):
+        await asyncio.sleep(0)
+
+
+async def test_a_request_begins_at_once_while_there_is_time() -> None:
+    begun: list[str] = []
+    waiting = Turns()
+    for number in range(3):
+        waiting.begin("ann", lambda number=number: begun.append(str(number)))  # type: ignore[misc]
+        assert len(begun) == number + 1
+        await turned(3)
+
+
+async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
+    begun: list[str] = []
+    waiting = Turns()
+    waiting.used["mallory"] = 0.5
+    for number in range(MANY):
+        waiting.begin("mallory", lambda number=number: begun.append(f"mallory {number}"))  # type: ignore[misc]
+    waiting.begin("ann", lambda: begun.append("ann"))
+    await turned(MANY)
+    assert begun.index("ann") == BEGUN_AT_ONCE
+    assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
+
+
+async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    begun: list[str] = []
+    waiting = Turns()
+    waiting.used["mallory"] = 0.5
+    for _ in range(BEGUN_AT_ONCE):
+        waiting.begin("ann", lambda: None)
+    waiting.begin("mallory", lambda: begun.append("mallory"))
+    now += 0.6
+    waiting.begin("ann", lambda: begun.append("ann"))
+    await turned(3)
+    assert begun == ["mallory", "ann"]
+
+
+async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    waiting = Turns()
+    waiting.used |= {"mallory": 0.5, "ann": 0.0005}
+    for _ in range(2):
+        now += turns.FORGET_SECONDS
+        waiting.begin("ann", lambda: None)
+        await turned(3)
+    assert waiting.used == {"mallory": 0.125}
+
+
+async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(turns, "monotonic", lambda: now)
+
+    async def work() -> None:
+        nonlocal now
+        now += 0.25
+        await asyncio.sleep(0)
+        now += 0.5
+        raise ValueError
+
+    async def others() -> None:
+        nonlocal now
+        now += 7
+
+    waiting = Turns()
+    mine = asyncio.get_running_loop().create_task(Metered(work(), waiting, "ann"))
+    await asyncio.gather(mine, others(), return_exceptions=True)
+    assert isinstance(mine.exception(), ValueError)
+    assert waiting.used == {"ann": 0.75}
+
+
+async def test_a_request_can_be_cancelled_while_it_is_metered() -> None:
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    task = asyncio.get_running_loop().create_task(Metered(work(), Turns(), "ann"))
+    await turned(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
+    served: list[str] = []
+
+    async def app(scope: Scope, _: Receive, send: Send) -> None:
+        host = scope["client"][0]
+        if host == "127.0.0.2":
+            busy_until = asyncio.get_running_loop().time() + 0.002
+            while asyncio.get_running_loop().time() < busy_until:
+                pass
+        served.append(host)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    sockets = listen("127.0.0.1", 0)
+    port = sockets[0].getsockname()[1]
+    server = HttpServer(app, sockets, max_connections=100, shutdown_seconds=1)
+    serving = asyncio.create_task(server.serve())
+    await server.listening()
+
+    async def connected(host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+
+    flood = [await connected("127.0.0.2") for _ in range(MANY)]
+    guest = await connected("127.0.0.3")
+    for asking in (flood, [*flood, guest]):
+        for _, writer in asking:
+            writer.write(REQUEST)
+        for reader, _ in asking:
+            await reader.readuntil(b"\r\n\r\n")
+    assert len(served) == 2 * MANY + 1
+    assert served.index("127.0.0.3") < MANY + MANY // 2
+    for _, writer in [*flood, guest]:
+        writer.close()
+    server.stop()
+    await serving
