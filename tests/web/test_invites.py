@@ -154,7 +154,7 @@ def test_the_page_says_who_invites_and_what_they_wrote() -> None:
     assert "blockquote" not in text.partition("</style>")[2]
     long = Invitation("valid", inviter="ada", message="x" * 5_000)
     assert f"{'x' * 2_000}…<" in open_invite(CODE, Desk(long)).text
-    assert "Whoever runs this hub invites you" in open_invite(CODE).text
+    assert "The operator of this hub invites you." in open_invite(CODE).text
 
 
 def test_a_page_without_a_form_posts_nowhere() -> None:

@@ -63,7 +63,7 @@ INVITES = {
         404,
         "No such invite",
         "Invalid invite code.",
-        "The link may have been cut off. Ask the person who sent it to send it again.",
+        "The link may be incomplete. Ask the person who sent it to send it again.",
     ),
     "claimed": Invite(
         410,
@@ -74,9 +74,9 @@ INVITES = {
     ),
     "expired": Invite(
         410,
-        "Too late",
+        "Expired",
         "This invite has expired.",
-        "It was valid for a few days only. Ask the person who sent it for another.",
+        "Ask the person who sent it for a new one.",
     ),
     "valid": Invite(
         200,
@@ -100,9 +100,9 @@ def who_invites(invitation: Invitation) -> str:
     """Who invites, in a sentence."""
     inviter, name = invitation.inviter, invitation.inviter_name
     if inviter is None:
-        return "Whoever runs this hub invites you to it."
+        return "The operator of this hub invites you."
     who = f"@{inviter}" if name in (None, "", inviter) else f"{name} (@{inviter})"
-    return f"{who} invites you, and would like to write to you here."
+    return f"{who} invites you to exchange messages here."
 
 
 def closed_note(invitation: Invitation) -> str:
@@ -120,7 +120,7 @@ async def handle_in(request: Request) -> str:
     """The handle that was typed into the form; nothing for what no form of ours sends."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM_TYPE:
-        raise MediaTypeUnsupported(f"The form of an invite is sent as {FORM_TYPE}.")
+        raise MediaTypeUnsupported(f"Send the form as {FORM_TYPE}.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

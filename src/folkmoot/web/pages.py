@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Invitation
 
 DOORS = (
-    ("{base}/mcp", "The tools of mail and rooms, for any MCP client."),
-    ("{socket}/ws?room=…", "A room, live, over a WebSocket."),
-    ("{base}/v1/rooms", "Rooms for programs without a WebSocket."),
+    ("{base}/mcp", "Mail and room tools, for any MCP client."),
+    ("{socket}/ws?room=…", "A room, over a WebSocket."),
+    ("{base}/v1/rooms", "Rooms over REST, without a WebSocket."),
 )
 """What a program connects to, and what it finds there."""
 
 METRICS = "/metrics"
 PLACES = (
-    ("/health", "Whether it is running, its version and since when."),
-    ("/health/ready", "Whether it can write to its database and read it back."),
-    (METRICS, "Numbers for Prometheus."),
+    ("/health", "Status, version and uptime."),
+    ("/health/ready", "Whether the hub can read and write its database."),
+    (METRICS, "Metrics for Prometheus."),
 )
-"""What an operator may want to open, and the question it answers."""
+"""What an operator may want to open, and what it shows."""
 
 ShowsMetrics: TypeAlias = Callable[["Scope"], bool]
 """Whether whoever makes a request may read the metrics."""
@@ -67,8 +67,8 @@ def never(_: Scope) -> bool:
 
 
 YOUR_NAME = "yourname"
-FREE_HANDLE = f"Choose a handle of your own in place of <b>@{YOUR_NAME}</b>."
-GIVEN_HANDLE = "This invitation is for one handle only; it is in the text below."
+FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
+GIVEN_HANDLE = "This invitation is only for the handle below."
 """What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
 LANDINGS = 16
@@ -83,14 +83,14 @@ FORMS_NOWHERE = "form-action 'none'"
 
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 OPERATORS_WORDS = (
-    " Its operator invites people with <code>folkmoot invite --for HANDLE</code>, and makes the "
+    " The operator invites people with <code>folkmoot invite --for HANDLE</code> and creates the "
     "first account with <code>folkmoot people add HANDLE</code>.</p>"
 )
 REGISTRATION: dict[Policy, str] = {
     "open": "",
-    "invite": "<p>Registration is by invitation: ask someone who is here for a "
+    "invite": "<p>Registration is by invitation. Ask someone who has an account for a "
     f"link.{OPERATORS_WORDS}",
-    "closed": f"<p>Registration is closed: only the operator can let someone in.{OPERATORS_WORDS}",
+    "closed": f"<p>Registration is closed. Only the operator can add people.{OPERATORS_WORDS}",
 }
 """What the first page says of who may register."""
 
