@@ -199,7 +199,7 @@ def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_
     run(main())
     assert b"words that anyone with the database can read" in on_disk(tmp_path)
     page = (DOCS / "operations/rooms.md").read_text(encoding="utf-8")
-    assert "**What is said in a room is stored readable.**" in page
+    assert "**Room messages are stored unencrypted.**" in page
 
 
 @pytest.mark.requirement("migrate.setting-off-by-default")
