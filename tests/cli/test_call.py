@@ -110,8 +110,8 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(folkmoot: Run) -> None:
         (["--", "no-such-server"], 1, "no-such-server cannot be started"),
         (["--", sys.executable, "-IS", "-c", ""], 1, "The server ended before it answered"),
         (["http://127.0.0.1:9/mcp"], 1, "cannot be reached: connection refused"),
-        (["127.0.0.1:9"], ExitCode.USAGE, "give the server's URL, or its command behind --"),
-        ([], ExitCode.USAGE, "give the server's URL, or its command behind --"),
+        (["127.0.0.1:9"], ExitCode.USAGE, "give the server's URL, or its command after --"),
+        ([], ExitCode.USAGE, "give the server's URL, or its command after --"),
     ):
         ran = folkmoot("call", *words)
         assert (ran.code, ran.out) == (code, "")

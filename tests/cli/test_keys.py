@@ -308,4 +308,4 @@ def test_on_a_terminal_the_change_is_told_in_lines_that_fit(
     assert f"The master key was rotated from {old.id} to " in seen
     assert "No copy of it was kept here" in seen
     assert list(data.glob("*.old")) == []
-    assert "Awaited" not in on_terminal("keys", "show")
+    assert "Pending" not in on_terminal("keys", "show")

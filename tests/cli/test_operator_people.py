@@ -83,7 +83,11 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
 REFUSED = [
     (("people", "suspend", "nobody"), ExitCode.FAILED, "Nobody has the handle @nobody."),
     (("people", "suspend", "no!"), ExitCode.FAILED, "'no!' is not a valid handle."),
-    (("people", "remove", "alice"), ExitCode.USAGE, "--yes is needed where nobody can be asked"),
+    (
+        ("people", "remove", "alice"),
+        ExitCode.USAGE,
+        "no terminal to ask for confirmation; use --yes",
+    ),
     (("people", "add", "alice"), ExitCode.FAILED, "Handle already taken."),
     (("people", "add", "no!"), ExitCode.FAILED, "Invalid handle."),
     (("people", "--json", "add", "zoe"), ExitCode.USAGE, "options come after 'add'"),

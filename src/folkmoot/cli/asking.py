@@ -87,7 +87,7 @@ def ask(
 
 
 YesOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask whether you mean it.", show_default=False)
+    bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
 ]
 
 
@@ -96,7 +96,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask on; say --yes if you mean it")
+        raise typer.BadParameter("there is no terminal to ask for confirmation; use --yes")
     typer.confirm(question, abort=True, err=True)
 
 

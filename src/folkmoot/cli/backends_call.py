@@ -28,8 +28,8 @@ ToolArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="WORD", show_default=False,
-        help="The tool, by the backend's name for it or by the hub's, and what it is called with. "
-        "Without a tool, what the backend offers is listed.",
+        help="The tool, by the backend's name for it or by the hub's, and its arguments. "
+        "Without a tool, lists what the backend offers.",
     ),
 ]  # fmt: skip
 
@@ -57,9 +57,9 @@ def call_backend(
 ) -> None:
     """Use a backend by hand: list, call, read.
 
-    Reaches the backend as its settings say, with secrets from your own environment and files; a
-    running hub is not asked, and its rules, rights and audit log have no part in it. A resource is
-    read by the backend's own URI. Ends with 1 when the backend, or its tool, answers with an error.
+    Connects to the backend directly, with its settings, and with secrets from your own environment
+    and files. A running hub, its rules, rights and audit log are not involved. A resource is read
+    by the backend's own URI. The exit code is 1 when the backend or the tool returns an error.
     """
     loaded = settings_from(config, runs=True, data=data)
     spec = find_spec(loaded, name)

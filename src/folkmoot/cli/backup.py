@@ -54,11 +54,11 @@ def backup(
     *,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Back up the database to FILE while the hub runs, or not.
+    """Back up the database to FILE.
 
-    The hub keeps working. FILE appears once it is complete and checked, and only you can read it.
-    The master key is NOT in it: keep a copy of the key in another place, because the backup cannot
-    be used without it.
+    Works with or without a running hub, which keeps working. FILE appears once it is complete and
+    checked, and only you can read it. The master key is NOT in it: keep a copy of the key in
+    another place, because the backup cannot be used without it.
     """
     from folkmoot.store import check_target
 

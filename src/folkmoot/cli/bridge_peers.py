@@ -19,7 +19,11 @@ NONE = "none"
 
 FingerprintOption = Annotated[
     str | None,
-    option("--fingerprint", "DIGITS", "Only if this is its fingerprint, which verifies it."),
+    option(
+        "--fingerprint",
+        "DIGITS",
+        "Only if the key has this fingerprint; also marks it as verified.",
+    ),
 ]
 
 app = typer.Typer(help="The keys of your correspondents.", rich_markup_mode=None)
@@ -85,10 +89,10 @@ def accept(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Trust the key that the hub names for someone now.
+    """Trust the key that the hub has for someone now.
 
-    If it names none, they count as having none from then on. Ask them first, and not through this
-    hub: its operator could have put another key there.
+    If it has none, they count as having none from then on. Ask them first, but not through this
+    hub: its operator could have replaced the key.
     """
     from folkmoot.bridge.boxes import check_public
     from folkmoot.bridge.peers import named
@@ -137,10 +141,10 @@ def verify(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Note that you have compared someone's key with them.
+    """Mark someone's key as verified, after you compared it with them.
 
-    Ask them for what 'folkmoot bridge key show' says on their computer, by telephone or face to
-    face. From then on their messages are marked as verified.
+    Ask them, by telephone or in person, what 'folkmoot bridge key show' prints on their computer.
+    From then on their messages are marked as verified.
     """
     owner = Own(url, handle, key_file).keys().current.public
     with ledger() as known:
@@ -165,7 +169,7 @@ def forget(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Forget someone's keys: the next one that the hub names is trusted."""
+    """Forget someone's keys; the next key from the hub is trusted."""
     owner = Own(url, handle, key_file).keys().current.public
     confirm(f"The next key that the hub names for @{peer} will be trusted. Continue?", yes=yes)
     with ledger() as known:

@@ -33,8 +33,8 @@ WordsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="WORD", show_default=False,
-        help="The server's URL, unless it is a COMMAND behind --; then the TOOL and what it is "
-        "called with. Without a tool, what the server offers is listed.",
+        help="The server's URL, unless there is a COMMAND after --; then the TOOL and its "
+        "arguments. Without a tool, lists what the server offers.",
     ),
 ]  # fmt: skip
 ReadOption = Annotated[
@@ -55,22 +55,22 @@ WholeOption = Annotated[
     str | None,
     typer.Option(
         "--arguments", metavar="JSON", show_default=False,
-        help="All arguments as a JSON object: itself, @FILE, or - for standard input.",
+        help="All arguments as one JSON object: the JSON itself, @FILE, or - for standard input.",
     ),
 ]  # fmt: skip
 EraOption = Annotated[
     str,
     choice(
         "--era", "ERA", ("auto", "stateless", "handshake"),
-        "Which era of MCP to speak.  [default: auto, the newest that the server knows]",
+        "The era of MCP to use.  [default: auto, the newest that the server supports]",
     ),
 ]  # fmt: skip
 TransportOption = Annotated[
     str,
     choice(
         "--transport", "KIND", ("auto", "http", "sse"),
-        "What the server at URL speaks: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
-        "[default: auto, found out]",
+        "The transport of the server at URL: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
+        "[default: auto, detected]",
     ),
 ]  # fmt: skip
 TimeoutOption = Annotated[
@@ -123,15 +123,15 @@ def call(
 ) -> None:
     """Use an MCP server by hand: list, call, read.
 
-    The server is at a URL, or is the COMMAND behind --, which is started and ended. A value is
-    read as the tool's schema wants it; KEY:=JSON sends any JSON. Log messages and progress are
-    shown on standard error. Ends with 1 when the server, or its tool, answers with an error.
+    The server is at a URL, or is started with the COMMAND after --. A value is converted to the
+    type in the tool's schema; KEY:=JSON sends any JSON. Log messages and progress are shown on
+    standard error. The exit code is 1 when the server or the tool returns an error.
     """
     command, given = command_behind(ctx), list(words or ())
     url = ""
     if not command:
         if not given or not given[0].startswith(WEB):
-            raise typer.BadParameter("give the server's URL, or its command behind --")
+            raise typer.BadParameter("give the server's URL, or its command after --")
         url = server_url(given.pop(0))
     if header and not url:
         raise typer.BadParameter("--header needs the URL of a server")

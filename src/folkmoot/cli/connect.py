@@ -101,7 +101,7 @@ SearchOption = Annotated[
     bool,
     typer.Option(
         "--search", show_default=False,
-        help="List only two tools to it, which find and call all others.",
+        help="List only two tools to the client: one finds the other tools, one calls them.",
     ),
 ]  # fmt: skip
 BridgeOption = Annotated[

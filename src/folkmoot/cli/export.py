@@ -45,7 +45,7 @@ def export(
     """Export everything the hub stores about a person, as JSON.
 
     For the operator, on the hub's own machine, with or without a running hub. Exports the profile,
-    contacts, blocks, invites, all mail (decrypted), and their rooms with what they said there.
+    contacts, blocks, invites, all mail (decrypted), their rooms, and their messages in rooms.
     Nothing is marked as read. FILE appears once it is complete, and only you can read it. Give it
     to nobody but that person.
     """

@@ -57,7 +57,7 @@ def grant(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Give someone more rights at the hub, or fewer.
+    """Grant or deny someone rights at the hub.
 
     For the operator, on the hub's own machine. A pattern is a capability, such as
     'mcp.request.tools/call:files:read_*', or one of its short forms: 'files' for a whole backend,

@@ -122,7 +122,7 @@ def show(
     ]
     if info.awaited_key_id:
         rows.append(
-            ("Awaited", f"{info.awaited_key_id}: the next start with it finishes the rotation")
+            ("Pending", f"{info.awaited_key_id}: the next start with it finishes the rotation")
         )
     rows += [("Kept for old backups", name) for name in kept_keys(paths)]
     for line in aligned(rows):

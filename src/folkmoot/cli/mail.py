@@ -101,8 +101,8 @@ def inbox(
 ) -> None:
     """Show your mail, newest first, and mark it as read.
 
-    What you had not read yet is marked as new. Each message says how it was encrypted: e2e between
-    the two of you, or server-assisted, which the hub could read.
+    Unread messages are marked as new. Each message shows how it was encrypted: e2e, which only the
+    two of you can read, or server-assisted, which the hub could read.
     """
     hub, login = signed_in(url, handle)
     arguments = {"limit": limit, "cursor": cursor, "peek": peek or None, "wait": wait or None}

@@ -1,4 +1,4 @@
-"""Conversations put away, starred, muted and deleted, and messages deleted."""
+"""Archiving, starring, muting and deleting conversations, and deleting messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from folkmoot.cli.show import short, word
 from folkmoot.cli.text import one_line, say_data
 
 UndoOption = Annotated[
-    bool, typer.Option("--undo", help="Make it an ordinary one again.", show_default=False)
+    bool, typer.Option("--undo", help="Make it active again.", show_default=False)
 ]
 MessagesArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="ID", help="The messages: their ids as they are shown.",
+        metavar="ID", help="The ids of the messages, as shown.",
         callback=checked_id, show_default=False,
     ),
 ]  # fmt: skip
@@ -33,9 +33,9 @@ def archive(
     undo: UndoOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a conversation away until something new comes.
+    """Archive a conversation until a new message arrives.
 
-    'folkmoot threads --state archived' lists those that are away.
+    'folkmoot threads --state archived' lists archived ones.
     """
     change("msg/archive", which, url, handle, undo=undo, as_json=as_json)
 
@@ -50,7 +50,7 @@ def star(
 ) -> None:
     """Star a conversation, to find it again.
 
-    'folkmoot threads --state starred' lists those with a star.
+    'folkmoot threads --state starred' lists starred ones.
     """
     change("msg/star", which, url, handle, undo=undo, as_json=as_json)
 
@@ -65,7 +65,7 @@ def mute(
 ) -> None:
     """Mute a conversation, so that it does not notify you.
 
-    What is written in it still arrives, and does not end 'folkmoot inbox --wait'.
+    New messages still arrive, but do not end 'folkmoot inbox --wait'.
     """
     change("msg/mute", which, url, handle, undo=undo, as_json=as_json)
 
@@ -99,7 +99,7 @@ def delete(
             if not as_json:
                 say(f"Deleted {short(deleted[-1])}.")
     finally:
-        # What is gone is told also when a later one could not be deleted.
+        # Deleted messages are reported even if a later one could not be deleted.
         if as_json:
             say_data({"deleted": deleted})
 

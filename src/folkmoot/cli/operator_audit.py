@@ -34,7 +34,7 @@ def checked_span(value: str | None) -> Any:
 SinceOption = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="Only the last 30m, 12h, 7d or so.",
+        "--since", metavar="TIME", help="Only lines of the last 30m, 12h, 7d or 2w.",
         callback=checked_span, show_default=False,
     ),
 ]  # fmt: skip
@@ -54,12 +54,12 @@ ActionOption = Annotated[
 ]  # fmt: skip
 RoomOption = Annotated[
     str | None,
-    typer.Option("--room", metavar="NAME", help="Only what was in this room.", show_default=False),
+    typer.Option("--room", metavar="NAME", help="Only lines about this room.", show_default=False),
 ]
 AboutOption = Annotated[
     str | None,
     typer.Option(
-        "--about", metavar="TEXT", help="Only lines about something with this in it.",
+        "--about", metavar="TEXT", help="Only lines whose subject contains this text.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -79,7 +79,7 @@ def audit(
 ) -> None:
     """Show who did what, the newest line last.
 
-    For the operator, on the hub's own machine, whether a hub runs or not. Lines are kept for 90
+    For the operator, on the hub's own machine, with or without a running hub. Lines are kept for 90
     days; the setting audit.keep_days changes that.
     """
     hub = Operated(config, data)
@@ -99,7 +99,7 @@ def audit(
     ]
     columns = (Column("When", "dim"), Column("Action", "bold"), Column("By"),
                Column("About", wide=True), Column("", "dim", wide=True))  # fmt: skip
-    tell_table(columns, rows, "No audit line fits." if any(wanted.values()) else "Nothing yet.")
+    tell_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
 
 
 def newest(hub: Operated, wanted: dict[str, Any], most: int) -> list[dict[str, Any]]:

@@ -22,17 +22,17 @@ from folkmoot.cli.text import moment, say_data
 from folkmoot.core.errors import CredentialsUnusable
 
 SuspendedOption = Annotated[
-    bool, typer.Option("--suspended", help="Only those who are suspended.", show_default=False)
+    bool, typer.Option("--suspended", help="Only suspended accounts.", show_default=False)
 ]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
 AgentOption = Annotated[
-    bool, typer.Option("--agent", help="The account of a program.", show_default=False)
+    bool, typer.Option("--agent", help="The account is for a program.", show_default=False)
 ]
 NoKeepOption = Annotated[
     bool,
     typer.Option(
         "--no-keep", show_default=False,
-        help="Only show the token, for someone else; do not keep it here.",
+        help="Only show the token; do not save it here.",
     ),
 ]  # fmt: skip
 ReasonOption = Annotated[
@@ -56,7 +56,7 @@ def people(
 ) -> None:
     """List, add, suspend, restore and remove people.
 
-    For the operator, on the hub's own machine, whether a hub runs or not.
+    For the operator, on the hub's own machine, with or without a running hub.
     """
     if ctx.invoked_subcommand is None:
         list_people(data, config, suspended=suspended, as_json=as_json)
@@ -110,10 +110,10 @@ def add(
     no_keep: NoKeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an account, without an invitation and without limits.
+    """Create an account, without an invitation or limits.
 
-    The first account of a hub is made like this. The token and the recovery code are shown once,
-    and kept here as 'folkmoot register' does. To let someone else register, use 'folkmoot invite'.
+    Use this for the first account of a hub. The token and the recovery code are shown once and
+    saved here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
     """
     hub = Operated(config, data)
     arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
@@ -152,8 +152,8 @@ def suspend(
 ) -> None:
     """Lock an account until it is restored.
 
-    Its token stops working and its connections are closed at once; nothing of it is deleted, and
-    mail to it still arrives.
+    Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
+    to it still arrives.
     """
     hub = Operated(config, data)
     answer = hub.do("people.suspend", {"handle": handle, "reason": reason})
@@ -195,10 +195,10 @@ def remove(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete an account and all its mail, for good.
+    """Permanently delete an account and all its mail.
 
-    What they said in rooms stays there, and backups of the hub that were made before keep what
-    they held. Asks for the handle first, unless --yes is given.
+    Messages in rooms stay, and older backups of the hub still contain the mail. Asks for the handle
+    first, unless --yes is given.
     """
     hub = Operated(config, data)
     if not yes:
@@ -207,14 +207,14 @@ def remove(
     if as_json:
         say_data(answer)
     else:
-        say(f"{at(answer['handle'])} is removed. Backups that were made before keep their data.")
+        say(f"Removed {at(answer['handle'])}. Older backups still contain their data.")
 
 
 def confirm(handle: str) -> None:
     """Let only someone go on who types the handle."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("--yes is needed where nobody can be asked")
-    complain(f"this deletes {at(handle)} and all their mail, for good.", kind="warning")
+        raise typer.BadParameter("there is no terminal to ask for confirmation; use --yes")
+    complain(f"this permanently deletes {at(handle)} and all their mail.", kind="warning")
     typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
     if typed.strip().removeprefix("@").lower() != handle:
         say("Nothing was removed.", err=True)

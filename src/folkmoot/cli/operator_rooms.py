@@ -14,9 +14,9 @@ from folkmoot.cli.text import moment, say_data
 def rooms(
     data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """List every room of the hub, private ones too.
+    """List every room of the hub, including private ones.
 
-    For the operator, on the hub's own machine, whether a hub runs or not. To use rooms, see
+    For the operator, on the hub's own machine, with or without a running hub. To use rooms, see
     'folkmoot room'.
     """
     hub = Operated(config, data)

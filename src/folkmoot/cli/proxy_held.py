@@ -38,20 +38,20 @@ HubDataOption = Annotated[
     str | None,
     typer.Option(
         "--data", metavar="DIR", show_default=False,
-        help="Ask the hub of this data folder, instead of the proxies that run.",
+        help="Ask the hub of this data folder, instead of the running proxies.",
     ),
 ]  # fmt: skip
 IdArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Which message, as 'list' shows it: 4711/3, or 3 if one proxy runs.",
+        metavar="ID", help="Which message, as 'list' shows it: 4711/3, or 3 if only one runs.",
         show_default=False,
     ),
 ]  # fmt: skip
 ReasonOption = Annotated[
     str,
     typer.Option(
-        "--reason", metavar="TEXT", help="Why; the one who waits for the message reads it.",
+        "--reason", metavar="TEXT", help="The reason, for whoever waits for the message.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -66,7 +66,7 @@ WithOption = Annotated[
     str | None,
     typer.Option(
         "--with", metavar="FILE", show_default=False,
-        help="Let the message in this JSON file go on in its place; - is standard input.",
+        help="Release the message in this JSON file instead; - reads standard input.",
     ),
 ]  # fmt: skip
 
@@ -145,7 +145,7 @@ def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> Non
 
 @held.command("show")
 def held_show(which: IdArgument, data: HubDataOption = None) -> None:
-    """Show the whole of a held message, as JSON."""
+    """Show a held message in full, as JSON."""
     place, number = found(which, data)
     say_data(message_of(place, number))
 
@@ -161,7 +161,7 @@ def held_release(
 ) -> None:
     """Release a held message, as it is or edited.
 
-    An edited message keeps its id and its method. What is not a valid message is refused, and the
+    An edited message must keep its id and its method. If it is not valid it is refused, and the
     message stays held. The rules that checked it before check it again.
     """
     if edit and replacement is not None:

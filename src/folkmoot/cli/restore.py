@@ -29,7 +29,7 @@ KeyOption = Annotated[
     Path | None,
     typer.Option(
         "--key", metavar="FILE", show_default=False,
-        help="The master key the backup needs.  [default: a key in the data folder that fits]",
+        help="The master key the backup needs.  [default: the matching key in the data folder]",
     ),
 ]  # fmt: skip
 
@@ -42,11 +42,11 @@ def restore(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Put a backup in the place of the hub's database.
+    """Replace the hub's database with a backup.
 
-    The hub must be stopped. The backup is copied and checked first; the present database is kept
-    beside it, as folkmoot.db.TIME.old. The master key must be the one the backup was made with: a
-    key that the data folder kept is found, any other is given with --key.
+    The hub must be stopped. The backup is copied and checked first, and the current database is
+    kept as folkmoot.db.TIME.old. The master key must be the one the backup was made with: a key in
+    the data folder is found automatically, any other needs --key.
     """
     settings = settings_from(config, data=data).settings
     paths = Paths(settings.data_folder)

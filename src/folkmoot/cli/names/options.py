@@ -59,7 +59,7 @@ NamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace", metavar="NAME", show_default=False, callback=checked_namespace,
-        help="The namespace of all names.  [default: as configured, or as the sources say it]",
+        help="The namespace of all names.  [default: as configured, or as found in the sources]",
     ),
 ]  # fmt: skip
 StandaloneOption = Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OldArgument = Annotated[
     str,
     typer.Argument(
-        metavar="OLD", help="The present name: ns:tool, ns://type/id, or a namespace.",
+        metavar="OLD", help="The current name: ns:tool, ns://type/id, or a namespace.",
         show_default=False,
     ),
 ]  # fmt: skip

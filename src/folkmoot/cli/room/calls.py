@@ -37,7 +37,7 @@ def tools(
     """List the tools that the participants of a room offer.
 
     Arguments in brackets can be left out. Needs the right mcp.request.tools/list, which members
-    have unless the room says otherwise.
+    have by default.
     """
     found = list_tools(account(name, url, handle), name, to)
     if as_json:
@@ -73,7 +73,7 @@ def call(
 ) -> None:
     """Call a tool of a participant, and print its answer.
 
-    Where you may only propose the call, it is proposed: someone who may can approve it.
+    If you may only propose the call, it is proposed, and someone with the right can approve it.
     """
     who = account(name, url, handle)
     to, schema = whose(who, name, tool, to)
@@ -125,9 +125,9 @@ def propose(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Propose that a tool be called, or that another request be made.
+    """Propose a tool call or another request.
 
-    Someone who may make the request can approve it.
+    Someone with the right to make the request can approve it.
     """
     who = entrance(name, url, handle)
     method, context = slash.method_of(what)

@@ -98,7 +98,7 @@ ProgressSecondsOption = Annotated[
     int | None,
     number(
         "--progress-seconds", 1, MOST_SECONDS,
-        "How long it waits at most while progress is told.",
+        "How long a request waits at most while it reports progress.",
     ),
 ]  # fmt: skip
 LoopGuardOption = Annotated[
@@ -113,7 +113,7 @@ OwnerOption = Annotated[
     list[str] | None,
     listed(
         "--owner", "HANDLE",
-        "An owner from now on, in place of the current ones; several times. They must be members.",
+        "A new owner, a member of the room; replaces the current owners. May be repeated.",
     ),
 ]  # fmt: skip
 KeepMessagesOption = Annotated[
@@ -244,7 +244,7 @@ GuestOption = Annotated[
 ]  # fmt: skip
 GuestGrantOption = Annotated[
     list[str] | None,
-    listed("--grant", "PATTERN", "What the guest may do from the start; several times."),
+    listed("--grant", "PATTERN", "What the guest may do from the start. May be repeated."),
 ]
 InvitedArgument = Annotated[
     str | None,

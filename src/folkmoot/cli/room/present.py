@@ -33,8 +33,8 @@ def join(
     """Enter a room: read, talk, decide on proposals.
 
     On a terminal there is an input line; /help lists the commands, and Ctrl-C leaves. Otherwise
-    each message is printed as a line (number, time, sender, kind, text), and each line of the
-    standard input is said in the room, until it ends.
+    each message is printed as a line (number, time, sender, kind, text), and each line of standard
+    input is sent to the room, until it ends.
     """
     if invitation and handle is not None:
         raise typer.BadParameter("--invitation and --as cannot be combined")

@@ -40,8 +40,8 @@ def diff(
     Calls with the same method and arguments are compared, in their order. Reports answers that
     differ and where, errors that appeared or disappeared, calls on one tape only, and tools that
     were added, removed or changed. Ids, progress tokens, times and the order of answers are
-    ignored. List items with names are compared by name, and text that is JSON by its content. How
-    long calls took on either tape is shown below, and makes no difference.
+    ignored. List items with names are compared by name, and text that is JSON by its content.
+    Latencies of both tapes are shown, but are not a difference.
     """
     from folkmoot.cli.tape.differing import tell_differences
 
