@@ -24,7 +24,7 @@ help: ## Show this list
 serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
 
-test: $(VENV)/dev.stamp ## Checks and the whole suite, under three minutes
+test: $(VENV)/dev.stamp ## Checks and the everyday tests, under three minutes
 	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core
 	@$(MAKE) --no-print-directory suite
 
@@ -36,7 +36,7 @@ core: $(VENV)/dev.stamp
 suite: $(VENV)/dev.stamp
 	$(PYTEST) -m "not long and not core" --durations 10 $(ARGS)
 
-test-full: $(VENV)/dev.stamp ## The long tiers: deep properties, fuzz, soak
+test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing
 	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "long or hypothesis" --durations 10 --timeout 900 $(ARGS)
 	$(MAKE) fuzz
 
@@ -59,20 +59,20 @@ siege: $(VENV)/dev.stamp ## People work while a hub is attacked; exit code 1 whe
 soak: $(VENV)/dev.stamp ## People work for long; memory must reach a plateau (MINUTES=60)
 	$(BIN)/python -m tests.siege soak --minutes $(or $(MINUTES),60) $(ARGS)
 
-bench: $(VENV)/dev.stamp ## Ratios against floors, in one run
+bench: $(VENV)/dev.stamp ## Run the benchmarks, as ratios to baselines
 	$(BIN)/python -m benchmarks $(ARGS)
 
-fmt: $(VENV)/dev.stamp ## Format, and fix what can be fixed
+fmt: $(VENV)/dev.stamp ## Format, and fix what can be fixed automatically
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/dev.stamp ## Write the generated reference pages anew
+docs: $(VENV)/dev.stamp ## Regenerate the reference pages
 	$(BIN)/python -m docs.generate
 
-wheel: $(VENV)/run.stamp ## Make dist/folkmoot-….whl, to install without a clone
+wheel: $(VENV)/run.stamp ## Build dist/folkmoot-….whl, to install without a clone
 	@$(BIN)/python -m flit_core.wheel --outdir dist
 
-lock: ## Resolve the exact versions anew (needs uv)
+lock: ## Update the locked versions (needs uv)
 	@test -n "$(UV)" || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
 	$(UV) pip compile $(LOCK) --extra build -o constraints.txt pyproject.toml
 	$(UV) pip compile $(LOCK) --all-extras -c constraints.txt -o constraints-dev.txt pyproject.toml

@@ -24,8 +24,8 @@ def limits() -> str:
                 "connections served",
                 f"`http.max_connections`; 1/{RESERVE} of it for those who are signed in",
                 (
-                    f"those without an account that wait for {IDLE_SECONDS:g} second or longer are "
-                    "closed; then 503"
+                    f"those without an account that are idle for {IDLE_SECONDS:g} second or longer "
+                    "are closed; then 503"
                 ),
             ],
             [
@@ -40,7 +40,7 @@ def limits() -> str:
             ],
             ["connections of one account", "`http.max_connections_per_account`", "429"],
             ["body of a request", "`http.max_body_bytes`, with a length or without", "413"],
-            ["body without a valid token", "`http.max_anonymous_body_bytes`", "413, unread"],
+            ["body without a valid token", "`http.max_anonymous_body_bytes`", "413, not read"],
             [
                 "JSON values in a body",
                 "`http.max_body_values`; without a valid token `http.max_anonymous_body_values`",
@@ -49,14 +49,11 @@ def limits() -> str:
             ["array of JSON-RPC messages", "none", "400"],
             [
                 "time for a body to arrive",
-                (
-                    f"{BODY_SECONDS:g} seconds, and again if {BODY_BYTES_A_SECOND:,} bytes came in "
-                    "each of them"
-                ),
+                (f"{BODY_SECONDS:g} seconds, and longer at {BODY_BYTES_A_SECOND:,} bytes a second"),
                 "408",
             ],
             [
-                "bodies half received, of one address without an account or of one account",
+                "partly received bodies, of one address without an account or of one account",
                 "`http.max_connections_per_address`",
                 "429",
             ],
@@ -98,12 +95,12 @@ def limits() -> str:
                 "closed with 4029",
             ],
             [
-                "what waits for a client that does not read",
+                "data that waits for a client that does not read",
                 "`limits.unsent_bytes` and `limits.unsent_frames`",
                 "closed with 4008",
             ],
             [
-                "silence on a WebSocket",
+                "an idle WebSocket",
                 "`limits.ping_seconds`, then a ping, then `limits.pong_seconds`",
                 "closed with 4408",
             ],

@@ -1,4 +1,4 @@
-"""The audit log: who did what, and what came of it, as lines of the log and rows of a table.
+"""The audit log: who did what, and the outcome, as lines of the log and rows of a table.
 
 Everything that is logged by `folkmoot.audit` also becomes a row, soon after: an `AuditTable` takes
 the records while a hub runs. What an operator does is different: its row is written in the same

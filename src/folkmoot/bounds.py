@@ -1,4 +1,4 @@
-"""What the settings say about limits, as the parts that keep to them take it."""
+"""The limits in the settings, in the form that each part needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps keys out of core dumps, and the memory of a process out of the reach of its neighbours."""
+"""Keeps keys out of core dumps, and a process's memory from other processes of its user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Schema as servers write it, applied within bounds: a schema is a stranger's program.
+"""JSON Schema with limits on its cost, for schemas from servers that are not trusted.
 
 References lead nowhere outside the schema. What takes too many steps, and a pattern that could, is
 not checked any further; the server will.

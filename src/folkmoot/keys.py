@@ -1,4 +1,4 @@
-"""The master key: 32 bytes under which everything secret in the database is sealed.
+"""The master key: 32 bytes that encrypt everything secret in the database.
 
 It comes from the operator or from a file of its own, never from the database, and it has an id that
 may be told. A database remembers the id of its key and is opened with no other. A key is changed by

@@ -1,4 +1,4 @@
-"""What JSON Schema says of schemas themselves, in a form that can be applied within bounds.
+"""The metaschemas of JSON Schema, in a form that can be applied within limits.
 
 Where a metaschema names its own dialect, the library would go on with one that counts nothing; and
 where it wants all items of a list to be different, each is compared with each. Both are left out.

@@ -1,4 +1,4 @@
-"""The one way through, and the only place where the order of its steps is written.
+"""The path of every message, and the only place where the order of its steps is defined.
 
     envelope → interceptors → policy → service, which commits → bus → delivery
 

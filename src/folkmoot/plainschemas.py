@@ -1,4 +1,4 @@
-"""Plain JSON Schemas as functions: most arguments fit, and that can be told at once.
+"""Simple JSON Schemas as functions, which accept most arguments quickly.
 
 Such a function says yes only where the whole check would find nothing wrong; after a no, or for a
 schema that is not plain, that check is made. It takes no longer than the schema is long.

@@ -1,4 +1,4 @@
-"""Quotas: how much an account, and the whole hub, has stored, and what may not be exceeded.
+"""Quotas: how much each account and the whole hub have stored, and how much they may store.
 
 What is stored is kept as *shares*, in the transaction that stores or removes it, so that a check
 costs the same however much there is. A message of mail is its sender's until neither side has a

@@ -1,4 +1,4 @@
-"""How often a thing may be done: counters in memory, each for one limit and one key.
+"""Rate limits: counters in memory, one for each limit and key.
 
 A window opens with the first event of its key and holds until it is over, so that the time to wait
 is always known. Each limit keeps a bounded number of keys; the oldest make room for new ones.

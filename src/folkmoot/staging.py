@@ -1,4 +1,4 @@
-"""Writing a file so that whoever looks sees the old one or the new one, and never a part of it."""
+"""Writes a file atomically: a reader sees the old one or the new one, never a part of it."""
 
 from __future__ import annotations
 

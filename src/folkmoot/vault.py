@@ -1,4 +1,4 @@
-"""The vault: what must not lie readable in the database is sealed under one data key.
+"""The vault: encrypts what must not be readable in the database, with one data key.
 
 The data key is itself in the database, wrapped under the master key, which is not. To change the
 master key is to wrap the data key anew; nothing else that is sealed has to be touched. A new master

@@ -1,4 +1,4 @@
-"""Who has an account, under which name, and what people are to each other.
+"""Accounts: handles, tokens, profiles, contacts, blocks and invites.
 
 An *account* has one live *handle*; handles it gave up *redirect* to it for a while. It is opened
 by a *token* and, when that is lost, by a *recovery code*; only their hashes are stored. Its

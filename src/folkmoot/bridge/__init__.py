@@ -1,9 +1,9 @@
-"""The bridge: a local MCP server that keeps mail from the hub that carries it.
+"""A local MCP server between a client and a hub that encrypts mail end to end.
 
-It stands between a client on this computer and a hub, and is made of interceptors. A **device key**
-seals and opens bodies here; a **pin** is the key a correspondent had when they were first met; a
-**letter** is what lies in a box, with who wrote it to whom; the **ledger** remembers pins and
-letters. `sealing` encrypts what is sent, `opening` decrypts what comes and says truthfully how each
-message was protected, `guarding` and `telling` keep the client within what the bridge can promise.
-What the bridge needs to know it asks the hub by itself, never in the client's conversation.
+It is a proxy made of interceptors. A **device key** encrypts and decrypts bodies; a **pin** is the
+first key that a correspondent was seen with; a **letter** is the content of a box, with its author
+and recipient; the **ledger** stores pins and letters. `sealing` encrypts what is sent, `opening`
+decrypts what arrives and says how each message was protected, `guarding` and `telling` stop the
+client from doing what the bridge cannot protect. The bridge makes its own requests to the hub,
+never in the client's conversation.
 """

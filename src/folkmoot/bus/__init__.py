@@ -1,4 +1,4 @@
-"""Wakes and fans out: what was committed is told to everyone who subscribed to it.
+"""Publish and subscribe: events about committed changes, for everyone who subscribed.
 
 An *event* is published on a *subject*, tokens joined by dots (`mail.42`). A *subscription*
 is made with a *pattern*, in which `*` stands for one token and a last `>` for one or more. Each

@@ -1,10 +1,11 @@
-"""What an agent author imports: a *room* to be in, and the tools to offer there.
+"""The client library for agents: join a *room*, and offer tools in it.
 
-A `Room` is entered with `async with`. It is on a *link* to the hub, which may be lost: the
-*session* opens another and goes on from its *position*, without a gap or a duplicate. What is sent
-waits in the *outbox* until the hub has stored it; what comes is *heard* by the client itself,
-which looks for answers, proposals and calls of its tools, and then waits in the *inbox* for
-`async for`. The *verbs* are what can be done in a room, and a *service* answers for the tools.
+A `Room` is entered with `async with`. It uses a *link* to the hub. If the link is lost, the
+*session* opens another and resumes from its *position*, without gaps or duplicates. Sent messages
+wait in the *outbox* until the hub has stored them. Received messages are first *heard* by the
+client itself, which looks for answers, proposals and calls to its tools, and then wait in the
+*inbox* for `async for`. The *verbs* are the actions in a room, and a *service* answers calls to the
+tools.
 """
 
 from __future__ import annotations

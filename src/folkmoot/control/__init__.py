@@ -3,7 +3,7 @@
 The *server* runs in the hub and has a table of *commands*; the *client* is for the command line. A
 request is one line of JSON, `{"command": …, "arguments": {…}}`. The answer is any number of
 `{"progress": {…}}` lines and then one `{"result": …}` or `{"error": {"code", "message"}}`. One
-connection carries one request; whoever hangs up stops what was asked.
+connection carries one request; closing it stops the command.
 """
 
 from __future__ import annotations

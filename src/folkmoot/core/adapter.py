@@ -1,4 +1,4 @@
-"""Gives any plain transport an envelope: received messages gain a context, sent ones lose it."""
+"""Adapts a plain transport to envelopes: received messages gain a context, sent ones lose it."""
 
 from __future__ import annotations
 

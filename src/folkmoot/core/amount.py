@@ -1,4 +1,4 @@
-"""How much there is to read in some JSON, told without reading it.
+"""How many values some JSON has, counted without decoding it.
 
 To read a value costs the same however short it is: `{},{},{},` takes a hundred times as long as a
 text of the same length, and a number of thousands of digits takes longer still. All that time

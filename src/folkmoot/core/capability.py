@@ -1,4 +1,4 @@
-"""Capabilities: patterns over kinds, compiled once, and the rights a principal has by them.
+"""Capabilities: patterns for kinds, compiled once, and the rights they give a principal.
 
 A pattern is read part by part, like a kind; `*` stands for any run of characters of its part, and
 a part that is left out for anything. So a pattern covers what lies below it. `!pattern` denies, and

@@ -1,4 +1,4 @@
-"""Room chat and its spellings: two equal ones, the tool that says the same, and its proposal.
+"""Room chat in its equivalent spellings: two kinds, the tool call and its proposal.
 
 `chat.message[.format]` and the notification `notifications/chat/message` are one thing. A deny on
 either denies both, and `chat.say` as well, whichever way a message is spelled; so the body of a

@@ -1,4 +1,4 @@
-"""Close codes: how the hub ends a WebSocket, and what each code tells its client."""
+"""Close codes: why the hub closes a WebSocket, and what the client should do."""
 
 from __future__ import annotations
 

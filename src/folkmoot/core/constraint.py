@@ -1,4 +1,4 @@
-"""Payload constraints: what a payload must say for a capability to speak of it.
+"""Payload constraints: what a payload must contain for a capability to match it.
 
 `{"params": {"name": "read_*", "dry_run": true}}`: objects are read member by member and ANDed, a
 string may hold `*`, a list offers alternatives (a list inside it is one exact list), and every

@@ -1,4 +1,4 @@
-"""The id of a message that cannot be decoded, where it stands in one of the usual places."""
+"""The id of a message that cannot be decoded, if it is in one of the usual places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind against payload: nobody claims one thing and does another.
+"""Checks a kind against its payload: a message cannot claim one thing and do another.
 
 Everything that can be told from the message alone is checked here, in one pass, before anyone else
 sees it; what depends on who is in the room and which requests are open is the room's to check.

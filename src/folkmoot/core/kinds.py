@@ -1,4 +1,4 @@
-"""Kinds: `protocol.operation[.method[:context]]`, the grammar and the table of those we know.
+"""Kinds: `protocol.operation[.method[:context]]`, the grammar and the table of known kinds.
 
 The context is cut off at the first `:`, then the rest is split at the first two dots. Dots are for
 hierarchy, the colon for context; a slash stays inside a method, as MCP writes it.

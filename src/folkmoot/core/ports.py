@@ -1,4 +1,4 @@
-"""Protocols the shell implements: the domains know what they need, not who provides it."""
+"""Protocols that other parts implement: what the core needs from outside."""
 
 from __future__ import annotations
 

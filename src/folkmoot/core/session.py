@@ -1,4 +1,4 @@
-"""SessionContext: which MCP session a message belongs to, and how far that session has come."""
+"""SessionContext: the MCP session a message belongs to, and the state of that session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict JSON: what one reader accepts, every strict reader accepts, and with the same meaning.
+"""Strict JSON: accepts only what every strict parser accepts, with the same meaning.
 
 The fast way decodes with msgspec and then *proves* that nothing was dropped; only input that the
 proof does not reach, or that msgspec refused, is read again slowly with the standard library.

@@ -1,4 +1,4 @@
-"""Targets: whom a message must be for, for a capability to speak of it.
+"""Targets: whom a message must be addressed to for a capability to match it.
 
 `"to": "files"` names a participant, `"to": "files-*"` several by a glob, and a list offers
 alternatives. An allow speaks of a message whose recipients are all meant; a deny speaks of one as

@@ -1,4 +1,4 @@
-"""TimingContext: when a message came, was worked on and left. The times are passed in."""
+"""TimingContext: when a message was received, processed and sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TransportContext: over which transport a message travelled, and what that transport said."""
+"""TransportContext: the transport that carried a message, and what it said about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids that nobody can guess and that grow with time, so that an index of them grows at its end."""
+"""Ids that nobody can guess and that sort by time, so that an index of them grows at its end."""
 
 from __future__ import annotations
 

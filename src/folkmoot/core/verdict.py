@@ -1,4 +1,4 @@
-"""Verdict: what an interceptor says about a message."""
+"""Verdict: what an interceptor decides about a message."""
 
 from __future__ import annotations
 

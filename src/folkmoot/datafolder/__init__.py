@@ -1,7 +1,7 @@
-"""The data folder: where a hub keeps its database, key, lock and control socket, for itself alone.
+"""The data folder: the private folder for a hub's database, key, lock and control socket.
 
-`Paths` are the names of these things, `DataFolder` is a folder this process has taken, and
-`examine` looks at a folder and tells what it finds, changing nothing.
+`Paths` has the paths of these files, `DataFolder` is a folder that this process has locked, and
+`examine` inspects a folder and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The gateway: many MCP servers behind one endpoint, under names that never collide.
 
-It knows what the servers offer and who may use it, and routes what is asked; how a server is
-reached is not its business: it is given `Backend`s.
+It knows what the servers offer and who may use it, and routes requests. It does not connect to
+servers itself: it is given `Backend`s.
 """

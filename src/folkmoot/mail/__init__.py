@@ -1,13 +1,13 @@
-"""Letters between two people, and what each of them makes of them.
+"""Mail: messages between two people, and each person's own copy of them.
 
 Two people have one *thread*; each is a *member* of it, in a *state* of their own. A *message* is
 stored once, encrypted; each side has a *copy* of it, which is read, unread or deleted by itself.
 Messages have one order, their *sequence*, and lists are read in it from the newest, a *page* at a
-time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that we
-only keep. A sender may give a message an *idempotency key*, so that it is not sent twice. `mail.py`
-is what others use: each action there is one unit of the store, made by the `Sender`, the `Reader`
-and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older than the hub
-keeps.
+time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that is
+only stored. A sender may give a message an *idempotency key*, so that it is not sent twice.
+`mail.py` is what others use: each action there is one unit of the store, made by the `Sender`, the
+`Reader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older than the
+hub keeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names: the conventions for tools and resources of MCP servers, and how names travel.
+"""Names: the conventions for tools and resources of MCP servers, and their spellings.
 
 A tool is `ns:tool` and a resource `ns://type/id`: made, read and checked here for any server. The
 *canonical* name (`msg/send`, `ns:tool`) is the only one the hub thinks in; `wire` spells it for

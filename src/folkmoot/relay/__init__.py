@@ -1,4 +1,4 @@
-"""The proxy at work: two ends of a conversation, and everything that passes between them.
+"""The running proxy: connects two ends of a conversation and passes messages between them.
 
 - `steps`: what every message takes; `conversation`: its session, and the requests that are open
 - `carrying`, `pump`: one conversation between two carriers

@@ -1,12 +1,12 @@
-"""Rooms: live streams in which everyone sees everything, and nobody does what they may not.
+"""Rooms: live streams of messages that everyone present sees, with rights for what each may do.
 
 The *machine* is a room as pure state: messages in, effects out. A *live room* drives it: its
-*journal* stores what must be stored, many messages with one commit, and only then is anything
-carried out; its *history* is what can be read again; an *outlet* is a connection, and a *crowd*
-those that hear the same. *Rooms* is what transports and tools use: it knows who may come in
-(`access`), loads what is needed (`loading`), and looks after all of it (`upkeep`). A *visitor* is
-whoever asks: an account, or a *guest* who was invited into one room. A *requester* asks others in a
-room for a visitor who has no connection.
+*journal* stores messages, many with one commit, before any effect is carried out; its *history*
+returns past messages; an *outlet* is a connection, and a *crowd* the connections that get the same
+messages. *Rooms* is what transports and tools use: it knows who may join (`access`), loads rooms
+(`loading`) and maintains them (`upkeep`). A *visitor* is whoever makes a request: an account, or a
+*guest* who was invited into one room. A *requester* sends requests in a room for a visitor who has
+no connection.
 """
 
 from __future__ import annotations

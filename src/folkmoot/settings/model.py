@@ -308,8 +308,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Times one person may chat in a room in a minute for long; a minute's "
-            "worth may come at once.",
+            description="Chat messages one person may send to a room per minute on average; a "
+            "burst may have a minute's worth.",
         ),
     ] = 60
     chat_agent_per_minute: Annotated[
@@ -317,9 +317,9 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Times one agent may chat in a room in a minute for long; a minute's "
-            "worth may come at once. A room's `loop_guard` stops agents that only answer each "
-            "other.",
+            description="Chat messages one agent may send to a room per minute on average; a "
+            "burst may have a minute's worth. A room's `loop_guard` stops agents that only answer "
+            "each other.",
         ),
     ] = 60
     chat_guest_per_minute: Annotated[
@@ -327,8 +327,8 @@ class RateSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1_000_000,
-            description="Times one guest may chat in a room in a minute for long; a minute's "
-            "worth may come at once.",
+            description="Chat messages one guest may send to a room per minute on average; a "
+            "burst may have a minute's worth.",
         ),
     ] = 10
     room_messages_per_second: Annotated[

@@ -141,9 +141,9 @@ class RoomSettings(Section, frozen=True, kw_only=True):
         Meta(
             ge=0.1,
             le=86_400,
-            description="How long a request in a room stays open at most while its progress is "
-            "told: each message of progress lets it wait for `request_seconds` again. A room's own "
-            "policy goes before it.",
+            description="How long a request in a room may stay open while it reports progress: "
+            "each progress message lets it wait for `request_seconds` again. A room's policy may "
+            "set its own time.",
         ),
     ] = 3600.0
     proposal_seconds: Annotated[

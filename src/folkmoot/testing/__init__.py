@@ -1,11 +1,11 @@
-"""Tests against MCP servers that are recorded once and replayed after.
+"""The pytest plugin: record an MCP server once, then test against the recording.
 
-- `plugin`: what pytest finds by itself: the marker `tape`, the fixture `tape`, the option `--tapes`
-- `recorded`: `RecordedServer`, which is what the fixture gives a test
-- `keeping`: puts what was recorded in a test on one tape
-- `background`: a loop in a thread of its own, for what a test reaches by HTTP
+- `plugin`: loaded by pytest: the marker `tape`, the fixture `tape`, the option `--tapes`
+- `recorded`: `RecordedServer`, the value of the fixture
+- `keeping`: writes what was recorded in a test to one tape
+- `background`: an event loop in its own thread, for servers that a test uses over HTTP
 
-The plugin is loaded in every run of pytest, so it imports none of the others before a test asks.
+pytest loads the plugin in every run, so it imports the other modules only when a test needs them.
 """
 
 from __future__ import annotations

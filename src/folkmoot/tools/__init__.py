@@ -1,4 +1,4 @@
-"""The tools of a hub as a table that knows nothing of MCP or HTTP.
+"""The tools of a hub as a table, independent of MCP and HTTP.
 
 A `Tool` is a row: name, schema, the struct its arguments become, and a handler. `CATALOGUE` holds
 all rows; `Dispatcher.call` takes one call through authentication, decoding and rate limits to its

@@ -1,4 +1,4 @@
-"""Pages for people. Each is one HTML document that asks for nothing further and needs no script.
+"""HTML pages for people. Each is one document that loads nothing else and needs no script.
 
-`pages` fills the templates that lie beside it; everything it puts into one is escaped.
+`pages` fills the templates in this folder; every value it inserts is escaped.
 """
