@@ -284,11 +284,6 @@ class LiveRoom:
         self._require(None)
         await self.journal.alter(tuple)
 
-    def assign(self, account: str, role: Role) -> None:
-        """Give someone who may be here another role."""
-        self._expelled.discard(account)
-        self.perform(self.machine.assign(account, role, self._now()))
-
     async def endow(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
         self._require(principal)

@@ -304,11 +304,10 @@ def test_settings_that_change_change_rights_at_once(play: Play) -> None:
 
 
 def test_a_role_that_changes_changes_rights_at_once(play: Play) -> None:
-    play >> does(lambda room, now: room.assign("account-bob", Role.OWNER, now))
+    play >> joins("bob", on="bob2", role=Role.OWNER)
     play << told("bob", "system.welcome", payload={"you": {"role": "owner", "capabilities": ["*"]}})
-    assert play.room.assign("account-nobody", Role.OWNER, play.now) == []
-    assert play.room.assign("account-bob", Role.OWNER, play.now) == []
-    assert play.room.receive("bob", b'{"protocol":"mcpx/v1","kind":"x.y"}', play.now)
+    play << attached("bob2")
+    play >> says("bob", b'{"protocol":"mcpx/v1","kind":"x.y"}') << stored("x.y", "bob")
 
 
 def test_the_number_of_grants_is_bounded(stage: Any) -> None:

@@ -459,11 +459,6 @@ class Room:
         """
         return seat(self._state, backends, now, anew=anew)
 
-    def assign(self, account: str, role: Role, now: float) -> list[Effect]:
-        """Give someone who is here another role."""
-        member = self._state.members.by_account(account)
-        return [] if member is None else self._changed_role(member, role, now)
-
     def trim(
         self, first_seq: int, oldest_seq: int | None = None, ids: Collection[str] = ()
     ) -> None:
