@@ -23,7 +23,7 @@ from folkmoot.cli.asking import (
 from folkmoot.cli.client import HubClient, hub_url
 from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.options import JsonOption, check_place, choice
+from folkmoot.cli.options import JsonOption, check_place, choice, flag
 from folkmoot.cli.output import aligned, complain, say
 from folkmoot.cli.show import Column, tell_fields, tell_table
 from folkmoot.cli.text import say_data
@@ -38,9 +38,7 @@ InviteOption = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
-AgentOption = Annotated[
-    bool, typer.Option("--agent", help="The account is for a program.", show_default=False)
-]
+AgentOption = Annotated[bool, flag("--agent", "The account is for a program.")]
 WantedArgument = Annotated[
     str, handle_argument("The handle you want: 3 to 20 letters, digits and underscores.")
 ]

@@ -9,6 +9,7 @@ import typer
 
 from folkmoot.cli.client import HubClient, hub_url
 from folkmoot.cli.credentials import Keyring, Login, read_keyring
+from folkmoot.cli.options import flag, option
 from folkmoot.settings import FIELDS
 
 LOCAL_HUB = f"http://{FIELDS['host'].default}:{FIELDS['port'].default}"
@@ -35,26 +36,18 @@ def checked_handle(value: str | None) -> Any:
 
 UrlOption = Annotated[
     str | None,
-    typer.Option(
-        "--url", metavar="URL", help="The hub.  [default: that of your account]",
-        callback=checked_url, show_default=False,
-    ),
-]  # fmt: skip
+    option("--url", "URL", "The hub.  [default: that of your account]", checked_url),
+]
 AsOption = Annotated[
     str | None,
-    typer.Option(
-        "--as", metavar="HANDLE", help="Which of your accounts.  [default: the first]",
-        callback=checked_handle, show_default=False,
-    ),
-]  # fmt: skip
+    option("--as", "HANDLE", "Which of your accounts.  [default: the first]", checked_handle),
+]
 HubOption = Annotated[
     str | None,
-    typer.Option(
-        "--url", metavar="URL",
-        help=f"The hub.  [default: that of your account, or {LOCAL_HUB}]",
-        callback=checked_url, show_default=False,
+    option(
+        "--url", "URL", f"The hub.  [default: that of your account, or {LOCAL_HUB}]", checked_url
     ),
-]  # fmt: skip
+]
 
 
 def handle_argument(what: str) -> Any:
@@ -86,9 +79,7 @@ def ask(
     return hub.call(tool, arguments, wait=wait)
 
 
-YesOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
-]
+YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:

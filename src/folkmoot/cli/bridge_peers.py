@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, YesOption, confirm
-from folkmoot.cli.bridge_places import KeyFileOption, Own, ledger, now, option
+from folkmoot.cli.bridge_places import KeyFileOption, Own, ledger, now
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.options import JsonOption
+from folkmoot.cli.options import JsonOption, option
 from folkmoot.cli.output import say, say_json
 from folkmoot.cli.show import Column, tell_table
 from folkmoot.cli.text import moment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -112,8 +112,3 @@ def now() -> float:
     from folkmoot.clock import SystemClock
 
     return SystemClock.now()
-
-
-def option(name: str, metavar: str, what: str) -> Any:
-    """An option with a value that may be left out."""
-    return typer.Option(name, metavar=metavar, help=what, show_default=False)

@@ -8,14 +8,12 @@ import typer
 
 from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm, signed_in
 from folkmoot.cli.mail import ThreadArgument, checked_id, thread_id_of
-from folkmoot.cli.options import JsonOption
+from folkmoot.cli.options import JsonOption, flag
 from folkmoot.cli.output import say
 from folkmoot.cli.show import short, word
 from folkmoot.cli.text import one_line, say_data
 
-UndoOption = Annotated[
-    bool, typer.Option("--undo", help="Make it active again.", show_default=False)
-]
+UndoOption = Annotated[bool, flag("--undo", "Make it active again.")]
 MessagesArgument = Annotated[
     list[str],
     typer.Argument(

@@ -11,7 +11,7 @@ import typer
 
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.operated import Operated
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, number
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, number, option
 from folkmoot.cli.output import on_terminal
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
@@ -33,36 +33,19 @@ def checked_span(value: str | None) -> Any:
 
 SinceOption = Annotated[
     str | None,
-    typer.Option(
-        "--since", metavar="TIME", help="Only lines of the last 30m, 12h, 7d or 2w.",
-        callback=checked_span, show_default=False,
-    ),
-]  # fmt: skip
+    option("--since", "TIME", "Only lines of the last 30m, 12h, 7d or 2w.", checked_span),
+]
 ByOption = Annotated[
     str | None,
-    typer.Option(
-        "--by", metavar="HANDLE", help="Only what this handle did; operator is you.",
-        callback=checked_handle, show_default=False,
-    ),
-]  # fmt: skip
-ActionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--action", metavar="GLOB", help="Only these actions, such as 'account.*'.",
-        show_default=False,
-    ),
-]  # fmt: skip
-RoomOption = Annotated[
-    str | None,
-    typer.Option("--room", metavar="NAME", help="Only lines about this room.", show_default=False),
+    option("--by", "HANDLE", "Only what this handle did; operator is you.", checked_handle),
 ]
+ActionOption = Annotated[
+    str | None, option("--action", "GLOB", "Only these actions, such as 'account.*'.")
+]
+RoomOption = Annotated[str | None, option("--room", "NAME", "Only lines about this room.")]
 AboutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--about", metavar="TEXT", help="Only lines whose subject contains this text.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--about", "TEXT", "Only lines whose subject contains this text.")
+]
 
 
 def audit(

@@ -8,12 +8,19 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from folkmoot.cli.account import show_secrets, tell_kept
+from folkmoot.cli.account import AgentOption, show_secrets, tell_kept
 from folkmoot.cli.asking import HandleArgument, YesOption, handle_argument
 from folkmoot.cli.credentials import Login, changing, read_keyring
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operated import Operated
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_place,
+    flag,
+    option,
+)
 from folkmoot.cli.output import complain, say, size
 from folkmoot.cli.running import understood
 from folkmoot.cli.serve import reachable
@@ -21,26 +28,10 @@ from folkmoot.cli.show import Column, at, tell_table, word
 from folkmoot.cli.text import moment, say_data
 from folkmoot.core.errors import CredentialsUnusable
 
-SuspendedOption = Annotated[
-    bool, typer.Option("--suspended", help="Only suspended accounts.", show_default=False)
-]
+SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
-AgentOption = Annotated[
-    bool, typer.Option("--agent", help="The account is for a program.", show_default=False)
-]
-NoKeepOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-keep", show_default=False,
-        help="Only show the token; do not save it here.",
-    ),
-]  # fmt: skip
-ReasonOption = Annotated[
-    str,
-    typer.Option(
-        "--reason", metavar="TEXT", help="Why, for the audit log.", show_default=False
-    ),
-]  # fmt: skip
+NoKeepOption = Annotated[bool, flag("--no-keep", "Only show the token; do not save it here.")]
+ReasonOption = Annotated[str, option("--reason", "TEXT", "Why, for the audit log.")]
 
 app = typer.Typer(rich_markup_mode=None)
 

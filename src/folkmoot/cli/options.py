@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -33,13 +34,22 @@ def setting(path: str, *, metavar: str, help: str) -> Any:  # noqa: A002
     )
 
 
+def option(name: str, metavar: str, what: str, callback: Callable[..., Any] | None = None) -> Any:
+    """An option that takes a value; of a list, it may be given several times."""
+    return typer.Option(name, metavar=metavar, help=what, callback=callback, show_default=False)
+
+
+def flag(name: str, what: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=what, show_default=False)
+
+
 ConfigOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--config",
-        metavar="FILE",
-        help="The settings file.  [default: config.toml in the data folder, if it exists]",
-        show_default=False,
+        "FILE",
+        "The settings file.  [default: config.toml in the data folder, if it exists]",
     ),
 ]
 DataOption = Annotated[
@@ -59,9 +69,7 @@ LogFormatOption = Annotated[
     str | None,
     setting("log.format", metavar="FORMAT", help="How log lines look: auto, text or json."),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
-]
+JsonOption = Annotated[bool, flag("--json", "Print JSON, for programs.")]
 
 
 NUMBER = re.compile(r"[0-9]{1,9}")

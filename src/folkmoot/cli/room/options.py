@@ -10,23 +10,13 @@ import msgspec
 import typer
 
 from folkmoot.cli.asking import checked_handle
-from folkmoot.cli.options import choice, number
+from folkmoot.cli.options import choice, flag, number, option
 
 ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 ACCESS: Final = ("open", "invite", "private")
 STATES: Final = ("open", "fulfilled", "rejected", "withdrawn", "expired")
 LAST_SEQ: Final = 999_999_999
 MOST_SECONDS: Final = 999_999_999
-
-
-def listed(name: str, metavar: str, what: str) -> Any:
-    """An option that may be given several times."""
-    return typer.Option(name, metavar=metavar, help=what, show_default=False)
-
-
-def flag(name: str, what: str) -> Any:
-    """An option without a value."""
-    return typer.Option(name, help=what, show_default=False)
 
 
 def checked_room(value: str) -> str:
@@ -60,23 +50,23 @@ AccessOption = Annotated[
 MemoryOption = Annotated[bool, flag("--memory", "Keep the history in memory only.")]
 CapabilityOption = Annotated[
     list[str] | None,
-    listed("--capability", "PATTERN", "What members may do. May be repeated."),
+    option("--capability", "PATTERN", "What members may do. May be repeated."),
 ]
 GrantOption = Annotated[
     list[str] | None,
-    listed("--grant", "HANDLE=PATTERN", "What one person may do in addition. May be repeated."),
+    option("--grant", "HANDLE=PATTERN", "What one person may do in addition. May be repeated."),
 ]
 UngrantOption = Annotated[
     list[str] | None,
-    listed("--ungrant", "HANDLE", "Revoke what --grant gave a person. May be repeated."),
+    option("--ungrant", "HANDLE", "Revoke what --grant gave a person. May be repeated."),
 ]
 BackendOption = Annotated[
     list[str] | None,
-    listed("--backend", "NAMESPACE", "A backend that takes part in the room. May be repeated."),
+    option("--backend", "NAMESPACE", "A backend that takes part in the room. May be repeated."),
 ]
 OnlyBackendOption = Annotated[
     list[str] | None,
-    listed(
+    option(
         "--backend", "NAMESPACE",
         "A backend that takes part in the room; replaces the present ones. May be "
         "repeated.",
@@ -111,7 +101,7 @@ LoopGuardOption = Annotated[
 ]  # fmt: skip
 OwnerOption = Annotated[
     list[str] | None,
-    listed(
+    option(
         "--owner", "HANDLE",
         "A new owner, a member of the room; replaces the current owners. May be repeated.",
     ),
@@ -164,7 +154,7 @@ StateOption = Annotated[
 ]  # fmt: skip
 ToOption = Annotated[
     list[str] | None,
-    listed(
+    option(
         "--to",
         "PARTICIPANT",
         "Who is addressed; everyone sees the message anyway. May be repeated.",
@@ -244,7 +234,7 @@ GuestOption = Annotated[
 ]  # fmt: skip
 GuestGrantOption = Annotated[
     list[str] | None,
-    listed("--grant", "PATTERN", "What the guest may do from the start. May be repeated."),
+    option("--grant", "PATTERN", "What the guest may do from the start. May be repeated."),
 ]
 InvitedArgument = Annotated[
     str | None,
