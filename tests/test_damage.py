@@ -49,12 +49,12 @@ async def prepared(folder: Path) -> str:
 def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         token, clock = await prepared(tmp_path), Later()
-        overwrite_root(tmp_path, "contacts_by_age")
+        overwrite_root(tmp_path, "members_by_activity")
         async with meeting(tmp_path, clock=clock) as there:
             alice = await there.returning(token)
             assert (await ask(there.port, "/health/ready")).status == 200
             await alice.call("msg/set_profile", bio="Written before anyone looked")
-            await alice.refused("msg/contacts")
+            await alice.refused("msg/threads")
             clock.ahead += 1
             await assert_stopped(there, tmp_path)
             for tool, arguments in (
