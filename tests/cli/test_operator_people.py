@@ -65,7 +65,7 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert folkmoot("people", "restore", "robot").out == "@robot is restored.\n"
     assert folkmoot("people", "restore", "robot").out == "@robot is not suspended.\n"
     ran = folkmoot("people", "remove", "robot", "--yes")
-    assert ran.out.startswith("@robot is removed.")
+    assert ran.out.startswith("Removed @robot.")
     assert [line.split()[0] for line in folkmoot("people").out.splitlines()] == ["@alice"]
     (room,) = json.loads(folkmoot("rooms", "--json").out)["rooms"]
     assert (room["name"], room["owner"], room["access"]) == ("square", "alice", "private")

@@ -120,7 +120,7 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Pa
         (("torn.db",), "damaged"),
         (("newer.db",), "was made by a newer version of Folkmoot; upgrade first."),
         (("monday.db", "--key", "key"), "the backup needs "),
-        (("monday.db",), "there is no terminal to ask on"),
+        (("monday.db",), "there is no terminal to ask for confirmation"),
     ):
         yes = () if told.startswith("there is no terminal") else ("--yes",)
         ran = folkmoot("restore", *arguments, *yes)
