@@ -472,7 +472,10 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
         f"Bearer {TOKEN}", f"Bearer {NEW_TOKEN}", f"Bearer {NEW_TOKEN}",
     ]  # fmt: skip
     assert [it["handle"] for it in json.loads(ada("account", "--json").out)] == ["bob", "ada"]
+    assert ada("account", "token", "@Ada") == (0, f"{TOKEN}\n", "")
+    assert ada("account", "token", "bob") == (0, f"{NEW_TOKEN}\n", "")
     assert ada("account", "forget", "bob").code == 0
+    assert ada("account", "token", "bob").code == ExitCode.SIGNED_OUT
     assert ada("account", "whoami", "--as", "bob").code == ExitCode.SIGNED_OUT
     assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
 

@@ -22,9 +22,8 @@ from tests.process import Process, environment
 
 PAGE = "docs/patterns.md"
 PORT = "8420"
-TOKEN = """token() { python3 -c 'import json, sys; print(json.load(sys.stdin)["token"])'; }"""
-EXPORTED = re.compile(r"export [A-Z]+=\$\((folkmoot register .*) --json \| token\)")
-"""How a page has the token of a new account in the environment."""
+EXPORTED = re.compile(r"export [A-Z]+=\$\((folkmoot account token \w+)\)")
+"""How a page has the token of an account in the environment."""
 
 
 class Cook:
@@ -54,8 +53,6 @@ class Cook:
         if block.language == "python":
             return self._python(text, block.line)
         for line in text.replace("\\\n", "").splitlines():
-            if line == TOKEN:
-                continue
             exported = EXPORTED.fullmatch(line)
             program, *words = shlex.split(exported[1] if exported else line)
             self._runs[program](words)

@@ -151,7 +151,10 @@ def what_next(tool: str, arguments: dict[str, Any], keyring: Keyring, login: Log
             f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
         )
     if arguments.get("account_type") == "agent":
-        return "Next: give the token to the program, such as in FOLKMOOT_TOKEN."
+        return (
+            "Next: give the token to the program: "
+            f"FOLKMOOT_TOKEN=$(folkmoot account token {login.handle})"
+        )
     return f"Next: 'folkmoot connect CLIENT{chosen}' adds the hub to your assistant, as you."
 
 
@@ -325,10 +328,19 @@ def forget(handle: HandleArgument, url: UrlOption = None) -> None:
     say(f"{login.name} is no longer saved here.")
 
 
+def token(handle: HandleArgument, url: UrlOption = None) -> None:
+    """Print the token of a saved account, for a program.
+
+    Anyone who has the token can act as the account.
+    """
+    say(read_keyring().find(url, handle).token)
+
+
 COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_accounts,
     "use": use,
     "forget": forget,
+    "token": token,
     "whoami": whoami,
     "profile": profile,
     "change-handle": change_handle,
