@@ -9,9 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from folkmoot.cli.call_arguments import read_arguments
 from folkmoot.cli.exits import ExitCode
 from folkmoot.relay import caller
 from tests.cli import call_server
@@ -84,8 +82,8 @@ def test_what_a_server_says_and_asks_meanwhile_is_told_and_refused(folkmoot: Run
         (["fail"], 1, "fail failed; what it says is above."),
         (["refuse"], 1, "The server says: Not today. (-32602)"),
         (["tid"], 1, "The server has no tool tid. Did you mean tide?"),
-        (["tide", "hours=soon"], 2, "hours must be of type integer, not 'soon'; hours:=JSON"),
-        (["tide", "nonsense"], 2, "an argument must be KEY=VALUE, not 'nonsense'"),
+        (["tide", "hours=soon"], 2, "hours must be an integer, not 'soon'; hours:=JSON"),
+        (["tide", "nonsense"], 2, "arguments are written name=value, not 'nonsense'"),
         (["tide", "x:=nonsense"], 2, "x:= must be followed by JSON, not 'nonsense'"),
         (["tide", "--arguments", "[]"], 2, "--arguments must be a JSON object, @FILE or -"),
         (["tide", "--arguments", "@none"], 2, "No such file or directory: none"),
@@ -187,16 +185,3 @@ def test_on_a_terminal_things_stand_below_each_other_and_fit(
     wanted = [takes] if columns == 80 else wrapped
     assert rows[at + 1 : at + 3 + len(wanted)] == ["  tide", *wanted, "    High water."]
     assert {"Resources:", "Prompts:"} <= set(rows)
-
-
-def test_arguments_may_stand_in_a_file_or_on_standard_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.json").write_text('{"a": 1, "b": 2}')
-    schema = {"properties": {"n": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}
-    assert read_arguments(["b=3"], f"@{tmp_path / 'a.json'}", {}) == {"a": 1, "b": 3}
-    assert read_arguments(["n=3"], None, schema) == {"n": 3}
-    assert read_arguments(["n=true"], None, schema) == {"n": "true"}
-    assert read_arguments(["n={}"], None, schema) == {"n": "{}"}
-    with pytest.raises(typer.BadParameter):
-        read_arguments([], '{"a": 1, "a": 2}', {})

@@ -231,7 +231,7 @@ def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: 
     draw_tools(screen, [Offer("tides", tool), Offer("tides", other), Offer("cuckoo", other)])
     lines = file.getvalue().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == ["tides", "cuckoo"]
-    assert lines[1].startswith("  high_water harbour [d\\x1b]  When")
+    assert lines[1].startswith("  high_water harbour= [d\\x1b=]  When")
     assert max(map(len, lines)) <= width
     assert "\x1b" not in file.getvalue()
     assert "More" not in file.getvalue()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import Struct
 
+from folkmoot.cli.arguments import typed_arguments
 from folkmoot.cli.backends_options import BeforeCommand, command_behind
-from folkmoot.cli.call_arguments import read_arguments
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.headers import HeaderOption, sent_headers
 from folkmoot.cli.looping import run_until_stopped
@@ -226,12 +226,12 @@ async def request_for(caller: Caller, wanted: Wanted) -> tuple[str, dict[str, An
     if wanted.prompt:
         texts: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
         texts["properties"] = {each.partition("=")[0]: {"type": "string"} for each in wanted.pairs}
-        given = read_arguments(wanted.pairs, wanted.whole, texts)
+        given = typed_arguments(wanted.pairs, texts, wanted.whole)
         return "prompts/get", {"name": wanted.prompt, "arguments": given}, wanted.prompt
     tools = await caller.listed("tools/list", "tools")
     tool = found_tool(tools, wanted)
     schema = tool.get("inputSchema")
-    given = read_arguments(wanted.pairs, wanted.whole, schema if isinstance(schema, dict) else {})
+    given = typed_arguments(wanted.pairs, schema, wanted.whole)
     return "tools/call", {"name": tool["name"], "arguments": given}, tool["name"]
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.cli.call_arguments import pretty, signature
+from folkmoot.cli.arguments import signature
 from folkmoot.cli.output import aligned, say, size
 from folkmoot.cli.show import word
 from folkmoot.cli.tape.paper import Paper
 from folkmoot.cli.tape.words import lapse
-from folkmoot.cli.text import escape_json, lines, one_line
+from folkmoot.cli.text import escape_json, lines, one_line, pretty
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification

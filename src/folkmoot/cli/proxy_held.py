@@ -16,12 +16,11 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.call_arguments import pretty
 from folkmoot.cli.options import JsonOption, settings_from
 from folkmoot.cli.output import aligned, complain, duration, on_terminal, say
 from folkmoot.cli.running import ANSWER_SECONDS, check_entry, understood
 from folkmoot.cli.show import word
-from folkmoot.cli.text import say_data
+from folkmoot.cli.text import pretty, say_data
 from folkmoot.core.errors import CommandFailed, CommandInvalid, HubNotRunning
 from folkmoot.datafolder import Paths
 

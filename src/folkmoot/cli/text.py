@@ -51,7 +51,12 @@ def lines(text: str) -> list[str]:
 
 def say_data(value: Any) -> None:
     """A value as indented JSON in which nothing acts on a terminal either."""
-    say(escape_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    say(escape_json(pretty(value)))
+
+
+def pretty(value: Any) -> str:
+    """A JSON value over several lines."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def escape_json(text: str) -> str:

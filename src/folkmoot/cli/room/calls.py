@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import typer
-
-from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature
+from folkmoot.cli.arguments import typed_arguments, usage
 from folkmoot.cli.asking import AsOption, UrlOption
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption
@@ -56,7 +54,7 @@ def row(tool: dict[str, Any]) -> tuple[str, ...]:
     """One tool in a line."""
     about = tool.get("description")
     first = about.strip().partition("\n")[0] if isinstance(about, str) else ""
-    return word(tool.get("to")), one_line(signature(tool)), one_line(first)
+    return word(tool.get("to")), usage(tool), one_line(first)
 
 
 def call(
@@ -78,7 +76,7 @@ def call(
     who = account(name, url, handle)
     to, schema = whose(who, name, tool, to)
     wanted = {
-        "room": name, "tool": tool, "arguments": typed(arguments, schema), "to": to,
+        "room": name, "tool": tool, "arguments": typed_arguments(arguments or (), schema), "to": to,
         "reason": reason, "wait": wait,
     }  # fmt: skip
     answer = who.call("room/call", wanted, wait=wait)
@@ -139,7 +137,7 @@ def propose(
             # Whoever approves it may know better who offers it.
             to_ask = None
         to = to or to_ask
-    made = slash.proposal(method, context, typed(arguments, schema))
+    made = slash.proposal(method, context, typed_arguments(arguments or (), schema))
     payload = {**made.payload, "reason": reason} if reason else made.payload
     answer = RoomsClient(who).post(name, made.kind, payload, to=[to] if to else None)
     if as_json:
@@ -179,11 +177,3 @@ def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | N
         raise ToolRefused(f"Nobody in the room offers {one_line(tool)}.")
     named = " and ".join(word(it.get("to")) for it in offers)
     raise ToolRefused(f"{named} offer {one_line(tool)}; say whose with --to.")
-
-
-def typed(arguments: list[str] | None, schema: Any) -> dict[str, Any]:
-    """The arguments as the tool takes them."""
-    try:
-        return read_arguments(arguments or (), schema)
-    except ArgumentMistake as error:
-        raise typer.BadParameter(str(error).rstrip(".")) from None

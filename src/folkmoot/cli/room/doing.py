@@ -18,7 +18,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature
+from folkmoot.cli.arguments import ArgumentMistake, read_arguments, usage
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.deciding import Deciding, Waiting, numbered
@@ -315,9 +315,8 @@ def draw_tools(screen: Console, offers: Sequence[Offer]) -> None:
     for by, each in groupby(offers, key=lambda offer: offer.by):
         screen.print(participant(by))
         for offer in each:
-            usage = one_line(signature(offer.definition))
             about = one_line(purpose(offer.definition))
-            told = Text.assemble(usage, (f"  {about}" if about else "", DIM))
+            told = Text.assemble(usage(offer.definition), (f"  {about}" if about else "", DIM))
             screen.print(hung(screen, told, DEEP, first=INDENT), soft_wrap=True)
 
 
