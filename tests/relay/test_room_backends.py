@@ -479,7 +479,7 @@ def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(tmp_path: 
             made = await owner.create("hers", backends=["github"])
             assert made["backends"] == ["github"]
             assert (await owner.get("/v1/rooms/hers/participants"))["participants"] == [
-                {"id": "github", "type": "backend", "role": "backend"}
+                {"id": "github", "type": "backend", "role": "backend", "offers_tools": True}
             ]
             assert "backends" not in await other.get("/v1/rooms/hers")
             assert (await owner.get("/v1/rooms"))["rooms"][0]["backends"] == ["github"]

@@ -535,7 +535,9 @@ def test_a_room_is_made_as_it_was_asked_for(tmp_path: Path) -> None:
         joined = await bob.call("room/join", room="square")
         assert "grants" not in joined
         assert (joined["role"], joined["you"], joined["owners"]) == ("member", "bob", ["ann"])
-        assert joined["present"] == [{"id": "bob", "type": "person", "role": "member"}]
+        assert joined["present"] == [
+            {"id": "bob", "type": "person", "role": "member", "offers_tools": None}
+        ]
         for wrong, code in (
             ({"name": "Square"}, "room_name_invalid"),
             ({"name": "square"}, "room_name_taken"),

@@ -88,6 +88,15 @@ class Participant(Struct, frozen=True):
     id: str
     type: str = "person"
     role: str = "member"
+    offers_tools: bool | None = None
+    """Whether it says that it answers calls; only `Room.list_participants` knows."""
+
+
+class ParticipantPage(Struct, frozen=True):
+    """Some of those who are in the room, as they are fetched."""
+
+    participants: list[Participant]
+    next_cursor: str | None = None
 
 
 class Me(Struct, frozen=True):

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from folkmoot.client.model import Message, WaitingPage, read, stored
+from folkmoot.client.model import Message, ParticipantPage, WaitingPage, read, stored
 from folkmoot.client.refusals import refusal
 from folkmoot.core.errors import AnswerInvalid, HubUnreachable
 
@@ -38,6 +38,14 @@ class Rest:
             return msgspec.convert(await self._get("/waiting", after=after), WaitingPage)
         except msgspec.ValidationError:
             raise AnswerInvalid("The hub's list of what waits cannot be understood.") from None
+
+    async def participants(self, cursor: str | None = None) -> ParticipantPage:
+        """A page of those who are in the room."""
+        query = {} if cursor is None else {"cursor": cursor}
+        try:
+            return msgspec.convert(await self._get("/participants", **query), ParticipantPage)
+        except msgspec.ValidationError:
+            raise AnswerInvalid("The hub's list of participants cannot be understood.") from None
 
     async def proposal(self, id_: str) -> Message:
         """The message of a proposal."""

@@ -165,6 +165,15 @@ class Room(Verbs):
             if not page.more:
                 return found
 
+    async def list_participants(self) -> list[Participant]:
+        """Who is here now, by name, each with whether it offers tools."""
+        page = await self._rest.participants()
+        found = page.participants
+        while page.next_cursor is not None:
+            page = await self._rest.participants(page.next_cursor)
+            found += page.participants
+        return found
+
     async def approve(
         self,
         proposal: Message | str,

@@ -15,7 +15,7 @@ from folkmoot.rooms.directory import Directory
 from folkmoot.rooms.history import PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
-from folkmoot.rooms.model import ProposalView, Visitor, WaitingPage
+from folkmoot.rooms.model import ProposalView, RoomId, Visitor, WaitingPage
 from folkmoot.rooms.views import proposal_view, request_view
 
 
@@ -23,12 +23,19 @@ class Listing(Directory):
     """The lists of one room."""
 
     async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
-        """Who is here."""
+        """Who is here, and whether they offer tools: of a visitor nobody knows, so it is None."""
         record, _ = await self.find_in(visitor, name)
         live = await self._live.load(record)
-        here = live.machine.participants()
+        here, visiting = live.machine.participants(), self._visiting(record.id)
+        for one in here:
+            if one["id"] in visiting and not one["offers_tools"]:
+                one["offers_tools"] = None
         await live.settled()
         return here
+
+    def _visiting(self, room_id: RoomId) -> set[str]:
+        """The names of those who take part in a room through tools."""
+        raise NotImplementedError
 
     async def proposals(
         self,

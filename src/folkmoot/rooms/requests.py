@@ -154,7 +154,7 @@ class Requester:
         return await self._post(kind, payload, to=to, about=request_id)
 
     async def tools(self, to: str | None, seconds: float) -> Offers:
-        """The tools of one participant, or of every agent and backend that is here."""
+        """The tools of one participant, or of every agent and backend that may offer some."""
         names = [to] if to is not None else await self._offering()
         offers = Offers([], [], max(len(names) - MOST_ASKED, 0))
         pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MOST_ASKED]}
@@ -206,7 +206,13 @@ class Requester:
 
     async def _offering(self) -> list[str]:
         here = await self._rooms.participants(self._visitor, self._room)
-        return [it["id"] for it in here if it["type"] in OFFERING and not self._is_me(it["id"])]
+        return [
+            it["id"]
+            for it in here
+            if it["type"] in OFFERING
+            and it["offers_tools"] is not False
+            and not self._is_me(it["id"])
+        ]
 
     def _is_me(self, name: str) -> bool:
         return name == self._visitor.principal.name

@@ -41,7 +41,7 @@ from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
-from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomView, Visitor
+from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomId, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
 from folkmoot.rooms.upkeep import Upkeep
@@ -349,6 +349,9 @@ class Rooms(Listing):
         self._visits.begin(record.id, live, visitor, role)
         await live.settled()
         return await self.shown(record, role)
+
+    def _visiting(self, room_id: RoomId) -> set[str]:
+        return self._visits.names(room_id)
 
     async def depart(self, visitor: Visitor, name: str) -> None:
         """End a visit, and be a member no more; an owner stays one.

@@ -15,8 +15,9 @@ from folkmoot.rooms.model import RoomId, Visitor
 class Visit:
     """The connection of one who has none: what it is told, it reads in the history."""
 
-    def __init__(self, live: LiveRoom, seen_at: float) -> None:
+    def __init__(self, live: LiveRoom, name: str, seen_at: float) -> None:
         self.live = live
+        self.name = name
         self.seen_at = seen_at
         self._open = True
 
@@ -57,7 +58,7 @@ class Visits:
         """Let someone be here, or be here still."""
         key = (room_id, visitor.principal.account_id)
         if not self.touch(*key):
-            visit = Visit(live, self._clock.monotonic())
+            visit = Visit(live, visitor.principal.name, self._clock.monotonic())
             live.join(visit, visitor, role)
             self._visits[key] = visit
 
@@ -68,6 +69,10 @@ class Visits:
             return False
         visit.seen_at = self._clock.monotonic()
         return True
+
+    def names(self, room_id: RoomId) -> set[str]:
+        """Who is on a visit in a room."""
+        return {visit.name for (room, _), visit in self._visits.items() if room == room_id}
 
     def end(self, room_id: RoomId, account: str) -> LiveRoom | None:
         """Let someone be gone; the room they were in."""

@@ -220,8 +220,8 @@ def test_the_participants_are_those_who_are_here_a_page_at_a_time(tmp_path: Path
                 await here.hub.rooms.visit(visitor, "planning")
             first = await bob.get(f"{ROOMS}/planning/participants?limit=2")
             assert first["participants"] == [
-                {"id": "ada", "type": "person", "role": "owner"},
-                {"id": "bob", "type": "person", "role": "member"},
+                {"id": "ada", "type": "person", "role": "owner", "offers_tools": None},
+                {"id": "bob", "type": "person", "role": "member", "offers_tools": None},
             ]
             cursor = first["next_cursor"]
             second = await bob.get(f"{ROOMS}/planning/participants?limit=2&cursor={cursor}")

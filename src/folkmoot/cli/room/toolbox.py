@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ SECONDS: Final = 5.0
 MOST_PAGES: Final = 5
 MOST_ASKED: Final = 32
 OFFERING: Final = frozenset(("agent", "backend"))
-"""Types of participants that are asked unless someone else is named."""
+"""Types of participants that are asked for their tools unless someone is named."""
 CHANGED: Final = "mcp.notification.notifications/tools/list_changed"
 
 
@@ -63,8 +64,8 @@ class Toolbox:
                 self._known.pop(str(who.get("id")), None)
 
     async def tools(self, who: str | None = None) -> Listing:
-        """The tools of one participant, or of every agent and backend that is here."""
-        names = self._offering() if who is None else [who]
+        """The tools of one participant, or of every agent and backend that may offer some."""
+        names = await self._offering() if who is None else [who]
         listing = Listing([], [])
         for name, answer in zip(names, await self._ask_all(names), strict=True):
             if isinstance(answer, PolicyError | RecipientUnknown):
@@ -77,6 +78,9 @@ class Toolbox:
 
     async def find(self, tool: str, who: str | None) -> tuple[str, Any]:
         """Who offers a tool, and the schema of its arguments if that is known."""
+        if who is not None and who in await self._without_tools({who}):
+            # It may answer calls by hand, but no list of tools.
+            return who, None
         listing = await self.tools(who)
         found = [it for it in listing.offers if it.definition.get("name") == tool]
         if len(found) == 1:
@@ -86,10 +90,19 @@ class Toolbox:
             return who, None
         raise ToolRefused(which(tool, [it.by for it in found], listing))
 
-    def _offering(self) -> list[str]:
+    async def _offering(self) -> list[str]:
         here = self._room.participants.values()
-        names = [it.id for it in here if it.type in OFFERING and it.id != self._room.me.id]
-        return sorted(names)[:MOST_ASKED]
+        names = {it.id for it in here if it.type in OFFERING and it.id != self._room.me.id}
+        return sorted(names - await self._without_tools(names))[:MOST_ASKED]
+
+    async def _without_tools(self, names: set[str]) -> set[str]:
+        """Those of some participants that offer no tools, and so would not answer."""
+        if names <= self._known.keys():
+            return set()
+        with suppress(FolkmootError):
+            here = await self._room.list_participants()
+            return {it.id for it in here if it.offers_tools is False}
+        return set()
 
     async def _ask_all(self, names: Iterable[str]) -> list[list[dict[str, Any]] | FolkmootError]:
         return list(await asyncio.gather(*map(self._ask, names)))

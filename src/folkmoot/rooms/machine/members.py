@@ -8,7 +8,7 @@ from typing import Any
 
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
-from folkmoot.core.policy import MAX_TOLD, Principal
+from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
 from folkmoot.ratelimits import Limit
 from folkmoot.rooms.machine.likeness import check_name, skeleton
 from folkmoot.rooms.machine.model import ConnectionId, Role, RoomBounds
@@ -53,6 +53,11 @@ class Member:
         """What others are told of it."""
         who = self.principal
         return {"id": who.name, "type": who.type.value, "role": self.role.value}
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether it says that it answers calls: a connection of its does, or it is a backend."""
+        return bool(self.offers) or self.principal.type is PrincipalType.BACKEND
 
     @property
     def told(self) -> list[Source]:

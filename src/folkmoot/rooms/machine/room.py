@@ -149,8 +149,10 @@ class Room:
         return self._state.members.people
 
     def participants(self) -> list[dict[str, Any]]:
-        """Everyone who is here, as others are told of them."""
-        return [member.shown for member in self._state.members]
+        """Everyone who is here, as others are told of them, and whether they offer tools now."""
+        return [
+            {**member.shown, "offers_tools": member.offers_tools} for member in self._state.members
+        ]
 
     def proposals(self) -> Iterator[Proposal]:
         """The open proposals, then the latest closed ones."""

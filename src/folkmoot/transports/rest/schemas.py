@@ -283,6 +283,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "id": told("string", "The handle, a guest's name, or a backend's namespace."),
             "type": told("string", "Who acts.", enum=[each.value for each in PrincipalType]),
             "role": told("string", "As what.", enum=[*(each.value for each in Role), "gateway"]),
+            "offers_tools": nullable(
+                told(
+                    "boolean",
+                    "Whether a connection of it joined with `serve=1`, or it is a backend; null "
+                    "for one that takes part through tools, and may answer by hand.",
+                )
+            ),
         }
     ),
     "ParticipantPage": shape(
