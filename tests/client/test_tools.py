@@ -125,11 +125,14 @@ def test_arguments_become_what_the_signature_says() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({}, "Object missing required field `name`."),
+        ({}, "The argument name is missing."),
         ({"name": 1, "at": {"x": 1}}, "name: Expected `str`, got `int`."),
         ({"name": "a", "at": {"x": "1"}}, "at.x: Expected `int`, got `str`."),
         ({"name": "a", "at": {"x": 1}, "size": 0}, "size: Expected `int` >= 1."),
-        ({"name": "a", "at": {"x": 1}, "ctx": 1}, "Object contains unknown field `ctx`."),
+        (
+            {"name": "a", "at": {"x": 1}, "ctx": 1},
+            "place has no argument ctx; it takes name, at, size, kind, tags, anything.",
+        ),
         ({"name": "a", "at": {"x": 1}, "kind": "flat"}, "kind: Invalid enum value 'flat'."),
         ([], "Expected `object`, got `array`."),
     ],

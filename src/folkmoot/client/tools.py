@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, get_type_hints
 
@@ -17,6 +18,8 @@ from folkmoot.core.kinds import check_context
 Function: TypeAlias = Callable[..., Any]
 
 MAX_NAME: Final = 128
+FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+"""How msgspec says that an argument is missing, or that there is no such argument."""
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -93,12 +96,22 @@ class Tool(Struct, frozen=True):
         try:
             read = msgspec.convert({} if arguments is None else arguments, self.arguments)
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at `$.")
-            field = where.rstrip("`")
-            sentence = f"{field}: {what}." if field else f"{what}."
-            raise ArgumentInvalid(sentence, field=field) from None
+            raise self._misfit(str(error)) from None
         values = ((name, getattr(read, name)) for name in self.arguments.__struct_fields__)
         return {name: value for name, value in values if value is not UNSET}
+
+    def _misfit(self, error: str) -> ArgumentInvalid:
+        """What is wrong with arguments, in words."""
+        what, _, where = error.partition(" - at `$.")
+        field, match = where.rstrip("`"), FIELD.fullmatch(what)
+        if match is None or field:
+            return ArgumentInvalid(f"{field}: {what}." if field else f"{what}.", field=field)
+        how, field = match.groups()
+        if how == "missing required":
+            return ArgumentInvalid(f"The argument {field} is missing.", field=field)
+        takes = ", ".join(self.arguments.__struct_fields__) or "no arguments"
+        wrong = f"{self.name} has no argument {field}; it takes {takes}."
+        return ArgumentInvalid(wrong, field=field)
 
 
 def make_tool(
