@@ -27,6 +27,7 @@ class Harbour(NamedTuple):
     ada: Person
     bob: Person
     called: list[dict[str, Any]]
+    robot: Callable[[], Person]
 
 
 @contextmanager
@@ -70,19 +71,19 @@ def harbour(start_hub: Callable[..., Hub], person: Callable[..., Person]) -> Ite
     assert ada("room", "create", "planning").code == 0
     called: list[dict[str, Any]] = []
     with agent(hub.url, token_of(tides), called):
-        yield Harbour(ada, bob, called)
+        yield Harbour(ada, bob, called, lambda: person(hub, "robot", "--agent"))
 
 
 @pytest.mark.requirement("room.call-tools")
 def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
     harbour: Harbour,
 ) -> None:
-    ada, bob, called = harbour
+    ada, bob, called, _ = harbour
     for who in (ada, bob):
         ran = who("room", "tools", "planning")
         assert (ran.code, ran.err) == (0, "")
         assert ran.out.split("  ") == [
-            "tides", "high_water harbour [days]", "When the tide is highest.\n",
+            "tides", "high_water harbour= [days=integer]", "When the tide is highest.\n",
         ]  # fmt: skip
     assert ada.json("room", "tools", "planning", "--to", "tides")["tools"][0]["to"] == "tides"
     ran = ada("room", "call", "planning", "high_water", "harbour=12", "days=2")
@@ -98,7 +99,13 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
     assert ran.err == f"You may not call high_water yourself, so it was proposed as #{number}.\n"
     assert proposal["message"]["payload"]["reason"] == "I sail."
     assert 'high_water harbour: "Rye"' in ada("room", "proposals", "planning").out
-    assert ada("room", "approve", "planning", str(number)).code == 0
+    ran = ada("room", "approve", "planning", str(number))
+    assert ran == (0, "six o'clock\n", f"Approved #{number}.\n")
+    ran = bob("room", "call", "planning", "high_water", "harbour=Atlantis")
+    number = ada.json("room", "proposals", "planning")["proposals"][0]["seq"]
+    ran = ada("room", "approve", "planning", str(number))
+    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
+    assert "tides: The tool high_water failed." in ran.err
 
     ran = ada("room", "propose", "planning", "high_water", "days=3")
     assert ran.out.startswith("Proposed as #")
@@ -111,14 +118,30 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
 
 
 @pytest.mark.requirement("room.call-tools")
+def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour) -> None:
+    ada, robot = harbour.ada, harbour.robot()
+    ada("room", "create", "study")
+    with robot.at_terminal("room", "join", "study") as there:
+        there.wait_for("live")
+        listed = ada.json("room", "tools", "study")
+        assert (listed["tools"], listed["unanswered"]) == ([], [])
+        with ada.at_terminal("room", "join", "study", rows=40) as hers:
+            hers.wait_for("live").type("/tools\r").wait_for("Nobody here offers tools.")
+            hers.type("/call high_water\r").wait_for("Nobody here offers high_water.")
+            hers.type("/call high_water harbour=Rye @robot\r")
+            hers.wait_for("ada asked robot: high_water harbour=Rye")
+        assert "tools/list" not in ada("room", "history", "study").out
+
+
+@pytest.mark.requirement("room.call-tools")
 def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour) -> None:
-    ada, _, called = harbour
+    ada, _, called, _ = harbour
     call = ("room", "call", "planning")
     for arguments, code, sentence in (
         (("low_water",), ExitCode.FAILED, "Nobody in the room offers low_water."),
         (("high_water", "days=soon"), ExitCode.USAGE, "days must be an integer, not 'soon'"),
         (("high_water", "Rye"), ExitCode.USAGE, "Arguments are written name=value, not 'Rye'"),
-        (("high_water",), ExitCode.FAILED, "tides: Object missing required field `harbour`."),
+        (("high_water",), ExitCode.FAILED, "tides: The argument harbour is missing."),
         (("high_water", "harbour=Atlantis"), ExitCode.FAILED, "tides: The tool high_water failed."),
         (("high_water", "harbour=x", "--to", "zoe"), ExitCode.FAILED, "zoe is not in the room."),
     ):
@@ -132,10 +155,10 @@ def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour) -> None:
 def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
     harbour: Harbour,
 ) -> None:
-    ada, bob, _ = harbour
+    ada, bob, _, _ = harbour
     with ada.at_terminal(*JOIN, rows=40) as hers, bob.at_terminal(*JOIN, rows=40) as his:
         hers.wait_for("live").type("/tools\r")
-        hers.wait_for("  high_water harbour [days]  When the tide is highest.")
+        hers.wait_for("  high_water harbour= [days=integer]  When the tide is highest.")
         hers.type("/call high_water harbour=Rye\r")
         hers.wait_for("ada asked tides: high_water harbour=Rye").wait_for("tides: six o'clock")
         his.wait_for("tides: six o'clock").type("/call high_water harbour=Rye @tides\r")
@@ -162,7 +185,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
 def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(
     harbour: Harbour,
 ) -> None:
-    ada, bob, _ = harbour
+    ada, bob, _, _ = harbour
     call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
     with bob.at_terminal(*JOIN, rows=40) as his:
         his.wait_for("live")

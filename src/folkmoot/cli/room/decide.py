@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any
-from uuid import uuid4
 
 import typer
 
@@ -12,7 +11,7 @@ from folkmoot.cli.asking import AsOption, UrlOption, checked_handle
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.fulfilment import doer, fulfilment
+from folkmoot.cli.room.calls import CALL_SECONDS, tell_answer
 from folkmoot.cli.room.look import look
 from folkmoot.cli.room.manage import rooms_of
 from folkmoot.cli.room.rest import RoomsClient
@@ -89,8 +88,8 @@ def proposals(
         say_data({"proposals": found})
         return
     columns = (
-        Column("Number", "bold"), Column("State"), Column("By"), Column("For"),
-        Column("What", wide=True), Column("Id", "dim", wide=True),
+        Column("Number", "bold"), Column("State"), Column("By"), Column("To"),
+        Column("What", wide=True),
     )  # fmt: skip
     tell_table(columns, map(row, found), "No proposals.")
 
@@ -106,7 +105,6 @@ def row(proposal: dict[str, Any]) -> tuple[str, ...]:
         word(proposal.get("proposer")),
         word(" ".join(map(str, proposal.get("to") or []))),
         one_line(what),
-        word(proposal.get("id")),
     )
 
 
@@ -114,32 +112,32 @@ def approve(
     name: given.RoomArgument,
     which: given.ProposalArgument,
     to: given.WithWhomOption = None,
+    wait: given.WaitOption = CALL_SECONDS,
     url: UrlOption = None,
     handle: AsOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve a proposal: send its request in your name.
+    """Approve a proposal, and print the answer.
 
-    The answer comes into the room, to you and to the proposer.
+    Its request is made in your name. The answer also comes into the room, to you and to the
+    proposer.
     """
     client = rooms_of(name, url, handle)
-    message = found(client, name, which).get("message")
-    if not isinstance(message, dict):
-        raise ToolRefused("The room no longer keeps this proposal in its history.")
-    target = doer(message, to)
-    if target is None:
+    proposal = found(client, name, which)
+    if to is None and len(proposal.get("to") or ()) != 1:
         raise typer.BadParameter("--to is needed: the proposal does not name a participant")
-    envelope = fulfilment(message, target, str(uuid4()))
-    kind, payload = envelope.pop("kind"), envelope.pop("payload")
-    answer = client.post(name, kind, payload, **envelope)
+    outcome = client.approve(name, str(proposal.get("id")), to=to, wait=wait)
     if as_json:
-        say_data(answer)
-    else:
-        say(
-            f"Approved: sent the request to {one_line(target)}, as message "
-            f"{word(answer.get('seq'))}."
-        )
+        say_data(outcome)
+        return
+    by, number = word(outcome.get("to")), word(proposal.get("seq"))
+    if "result" not in outcome and "error" not in outcome:
+        say(f"Approved #{number}. {by} has not answered yet; 'folkmoot room history' shows the "
+            "answer when it comes.", err=True)  # fmt: skip
+        return
+    say(f"Approved #{number}.", err=True)
+    tell_answer({**outcome, "state": "failed" if "error" in outcome else "answered"}, "")
 
 
 def reject(

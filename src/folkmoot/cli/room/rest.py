@@ -90,6 +90,11 @@ class RoomsClient:
         """What was proposed there and is still remembered."""
         return self._all(f"{place(room)}/proposals", "proposals", state=state)
 
+    def approve(self, room: str, proposal: str, *, to: str | None, wait: int) -> dict[str, Any]:
+        """Approve a proposal; the answer is what came of it."""
+        path = f"{place(room)}/proposals/{quote(proposal, safe='')}/approve"
+        return self._ask("POST", path, query={"to": to, "wait": wait}, wait=wait)
+
     def messages(self, room: str, **query: int | None) -> dict[str, Any]:
         """A page of the history."""
         return self._ask("GET", f"{place(room)}/messages", query=query)
@@ -124,6 +129,7 @@ class RoomsClient:
         path: str,
         body: dict[str, Any] | None = None,
         query: dict[str, Any] | None = None,
+        wait: int = 0,
     ) -> dict[str, Any]:
         headers = {"accept": "application/json", "user-agent": f"folkmoot/{__version__}"}
         if self._entrance.token:
@@ -133,7 +139,7 @@ class RoomsClient:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         where = f"/v1/rooms{path}" + (f"?{urlencode(given)}" if given else "")
         data = None if body is None else msgspec.json.encode(body)
-        status, answer = self._hub.exchange(method, where, data, headers, PATIENCE)
+        status, answer = self._hub.exchange(method, where, data, headers, PATIENCE + wait)
         if status >= FIRST_REFUSAL:
             raise self._refusal(status, answer)
         if answer is not None and not isinstance(answer, dict):
