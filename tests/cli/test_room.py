@@ -62,7 +62,7 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
     }  # fmt: skip
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Proposals wait +1 min 0 s$", shown, re.MULTILINE)
-    assert re.search(r"^For +7 days$", shown, re.MULTILINE)
+    assert re.search(r"^Keeps them +7 days$", shown, re.MULTILINE)
     assert re.search(r"^Members may +chat\.\*$", shown, re.MULTILINE)
     assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
 
@@ -170,23 +170,22 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
     with bob.begin("room", "join", "planning") as joined:
         assert joined.stdout
         joined.stdout.readline()
-        first = propose(bob, "planning", "one", to=["bob"])
+        propose(bob, "planning", "one", to=["bob"])
         second = propose(bob, "planning", "two")
         third = propose(bob, "planning", "three")
         listed = ada("room", "proposals", "planning", "--state", "open").out.splitlines()
         assert [line.split()[0] for line in listed] == ["4", "3", "2"]
-        assert re.split(" {2,}", listed[-1])[1:] == [
-            "open", "bob", "bob", 'delete_file path: "one"', first["id"],
-        ]  # fmt: skip
-        approved = ada("room", "approve", "planning", "2")
-        assert approved.out == "Approved: sent the request to bob, as message 5.\n"
+        wanted = ["open", "bob", "bob", 'delete_file path: "one"']
+        assert re.split(" {2,}", listed[-1])[1:] == wanted
+        approved = ada("room", "approve", "planning", "2", "--wait", "0")
+        assert (approved.code, approved.out) == (0, "")
+        assert approved.err.startswith("Approved #2. bob has not answered yet;")
         which = second["id"]
         needed = ada("room", "approve", "planning", which)
         assert needed.code == ExitCode.USAGE
         assert "--to is needed" in needed.err
-        asked = ada.json("room", "approve", "planning", which, "--to", "@bob")
-        assert (asked["to"], asked["correlation_id"]) == (["bob"], [which])
-        assert asked["payload"]["params"] == second["payload"]["params"]
+        asked = ada.json("room", "approve", "planning", which, "--to", "@bob", "--wait", "0")
+        assert (asked["id"], asked["state"], asked["to"]) == (which, "fulfilled", "bob")
         rejected = ada("room", "reject", "planning", "#4", "Keep it.")
         assert rejected.out == "Rejected, as message 7.\n"
         refused(
@@ -230,6 +229,13 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(both: People) -> None:
     assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
     ada("room", "say", "planning", "Hello.")
     assert re.search(r"^Messages +1 to 1$", ada("room", "show", "planning").out, re.MULTILINE)
+    with ada.at_terminal("room", "show", "planning", columns=40, rows=40) as terminal:
+        terminal.wait_for("Keeps them      forever")
+        rows = [row.rstrip() for row in terminal.rows]
+    at = rows.index("                mcp.request.tools/list,")
+    assert rows[at + 1] == "                mcpx.withdraw.proposal,"
+    with ada.at_terminal("room", "list", columns=44) as terminal:
+        terminal.wait_for("0 here  1 messages")
 
 
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")

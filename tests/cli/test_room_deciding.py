@@ -9,11 +9,13 @@ import pytest
 from folkmoot.cli.arguments import read_arguments
 from folkmoot.cli.room.deciding import MOST, Deciding
 from folkmoot.cli.room.fulfilment import doer, fulfilment
+from folkmoot.cli.room.rights import Holder
 from folkmoot.cli.room.slash import (
     SLASHES,
     Misused,
     Sending,
     method_of,
+    offered,
     proposal,
     read,
     read_asked,
@@ -188,6 +190,26 @@ def test_a_call_is_typed_by_its_tool_or_by_its_method(
     made = proposal(*method_of(asked.name), read_arguments(asked.words))
     assert (made.kind, made.payload["params"]) == (f"mcp.proposal.{kind}", params)
     assert asked.to == to
+
+
+@pytest.mark.parametrize(
+    ("held", "command", "is_offered"),
+    [
+        (("mcp.request.tools/list", "chat.*"), "approve", False),
+        (("mcp.request.tools/call:read_*",), "approve", True),
+        (({"kind": "mcp.request.tools/call:f", "to": "files"},), "approve", True),
+        (("mcp.request.resources/read",), "approve", True),
+        (("mcp.proposal.tools/call:f",), "propose", True),
+        (("chat.*",), "propose", False),
+        (("*",), "kick", True),
+        (("*", "!room.kick"), "kick", False),
+        (("chat.*",), "help", True),
+    ],
+)
+def test_a_command_is_offered_to_those_who_may_use_it(
+    held: tuple[Any, ...], command: str, is_offered: bool
+) -> None:
+    assert (command in offered(Holder(lambda: held))) is is_offered
 
 
 @pytest.mark.parametrize("rest", ["", "  ", "f @a @b", "f 'a"])

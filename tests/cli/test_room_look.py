@@ -163,6 +163,7 @@ def test_what_happens_is_told_in_sentences() -> None:
         answer(4, 3, "six o'clock"),
         asked("proposal", 5, "bob"),
         asked("request", 6, correlation_id=["id-5"]),
+        said(24, "mcpx.begin.request", {}, "tides", correlation_id=["id-6"]),
         answer(7, 6, "six o'clock"),
         answer(8, 6, "one", "two"),
         answer(9, 6, "no sea", isError=True),
@@ -196,6 +197,7 @@ def test_what_happens_is_told_in_sentences() -> None:
         "n: 3",
         'at: "a b"',
         "ada approved #5",
+        "tides began #5",
         "tides: six o'clock  re #5",
         "tides:",
         "one",
@@ -330,15 +332,18 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
     held = said(1, paused, {"participant": "ping", "by": "gateway", "reason": "A loop."})
     stopped = said(2, paused, {"participant": "ping", "by": "ada", "reason": None})
     freed = said(3, resumed, {"participant": "ping", "by": "ada"})
+    asked = said(6, "participant.resume", {})
+    repeated = said(7, resumed, {"participant": "ping", "by": "ada"}, correlation_id=["id-6"])
     over = said(4, resumed, {"participant": "ping", "by": "gateway"})
     kicked = said(5, "system.proposal.withdrawn", {"proposal": "p"}, correlation_id=["p"])
-    lines = shown(held, stopped, freed, over, kicked).splitlines()
+    lines = shown(held, stopped, freed, over, kicked, asked, repeated).splitlines()
     assert [line[6:].rstrip() for line in lines] == [
         "ping is paused: A loop.",
         "ping is paused by ada",
         "ping is resumed by ada",
         "ping is resumed",
         "an earlier message closed: its proposer was kicked",
+        "ada resumed everyone",
     ]  # fmt: skip
 
 

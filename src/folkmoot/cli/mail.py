@@ -203,8 +203,8 @@ def threads(
         say_data(answer)
         return
     columns = (
-        Column("With", "bold"), Column("New"), Column("Last", "dim"), Column("State", "dim"),
-        Column("Id", "dim"), Column("Said", wide=True),
+        Column("With", "bold"), Column("New", counts=True), Column("When", "dim"),
+        Column("State", "dim"), Column("Id", "dim"), Column("Last message", wide=True),
     )  # fmt: skip
     tell_table(columns, map(thread_row, answer.get("threads") or []), "No conversations.")
     if after := answer.get("next_cursor"):

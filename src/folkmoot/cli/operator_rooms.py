@@ -34,9 +34,9 @@ def rooms(
          str(it["present"]), f"{it['messages']:,}", size(it["bytes"]), last(it))
         for it in found
     ]  # fmt: skip
-    columns = (Column("Room", "bold"), Column("Owner"), Column("Access"), Column("Members"),
-               Column("Here"), Column("Messages"), Column("Size"),
-               Column("Last", "dim"))  # fmt: skip
+    columns = (Column("Room", "bold"), Column("Owner"), Column("Access"),
+               Column("Members", counts=True), Column("Here", counts=True),
+               Column("Messages", counts=True), Column("Size"), Column("Last", "dim"))  # fmt: skip
     tell_table(columns, rows, "There are no rooms yet.")
 
 

@@ -87,7 +87,7 @@ def list_contacts(
          moment(it.get("added_at")))
         for it in found
     ]  # fmt: skip
-    columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("You say", wide=True),
+    columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Nickname", wide=True),
                Column("Since", "dim"))  # fmt: skip
     tell_table(columns, rows, "No contacts.")
 

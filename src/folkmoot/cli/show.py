@@ -6,6 +6,8 @@ Everything here may have been written by someone else, so all of it goes through
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from folkmoot.cli.output import aligned, console, on_terminal, say
@@ -28,6 +30,8 @@ class Column(NamedTuple):
     heading: str
     style: str = ""
     wide: bool = False
+    counts: bool = False
+    """Whether its cells are numbers of what the heading says."""
 
 
 def word(value: Any) -> str:
@@ -154,7 +158,8 @@ def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> No
         head = Text()
         for column, cell in cells:
             if not column.wide:
-                head.append(" " * GAP if head else "").append(cell, style=column.style)
+                shown = f"{cell} {column.heading.lower()}" if column.counts else cell
+                head.append(" " * GAP if head else "").append(shown, style=column.style)
         screen.print(head)
         for column, cell in cells:
             if column.wide:
@@ -163,5 +168,12 @@ def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> No
 
 def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Names and values, one each line; what is empty is left out."""
-    for line in aligned([(name, word(value)) for name, value in fields if value not in (None, "")]):
-        say(line)
+    rows = [(name, word(value)) for name, value in fields if value not in (None, "")]
+    for (_, value), line in zip(rows, aligned(rows), strict=True):
+        begin = len(line) - len(value)
+        width = get_terminal_size().columns if on_terminal() else 0
+        if len(line) <= width or width < begin + LEAST_WIDE:
+            say(line)
+            continue
+        wrapped = wrap(value, width - begin, break_on_hyphens=False)
+        say(line[:begin] + f"\n{' ' * begin}".join(wrapped))

@@ -20,7 +20,7 @@ from folkmoot.core.errors import ToolRefused
 LIST_SECONDS: Final = 5
 CALL_SECONDS: Final = 30
 COLUMNS: Final = (
-    Column("Of", "bold"), Column("Tool", wide=True), Column("What it does", "dim", wide=True),
+    Column("Whose", "bold"), Column("Tool", wide=True), Column("What it does", "dim", wide=True),
 )  # fmt: skip
 
 

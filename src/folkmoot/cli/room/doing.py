@@ -250,7 +250,8 @@ class Doing:
                 else:
                     screen.print(Text(it.usage))
                     screen.print(hung(screen, what, INDENT, first=INDENT), soft_wrap=True)
-            screen.print(Text(slash.ABOUT_TAB, DIM))
+            if slash.DECIDING & offered.keys():
+                screen.print(Text(slash.ABOUT_TAB, DIM))
 
         self._screen.print(commands)
 

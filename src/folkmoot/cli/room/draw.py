@@ -25,7 +25,8 @@ DIM: Final = Style(dim=True)
 MENTION: Final = Style(bold=True, reverse=True)
 BOLD: Final = Style(bold=True)
 INDENT: Final = Text("  ")
-UNKNOWN: Final = {"about": "an earlier message"}
+EARLIER: Final = "an earlier message"
+UNKNOWN: Final = {"about": EARLIER, "origin": EARLIER, "to": "everyone"}
 """What is said where a place in a sentence cannot be filled in."""
 
 
@@ -35,6 +36,8 @@ PLACE: Final = re.compile(r"\[([^\[\]]*)\]|\{(\w+)\}")
 
 def draw(screen: Console, look: Look, me: str, *, raw: bool = False) -> None:
     """One message, as wide as the screen is now; with its kind if `raw`."""
+    if look.repeats and not raw:
+        return
     screen.print(drawn(screen, look, me, raw=raw), soft_wrap=True)
 
 
@@ -113,6 +116,7 @@ def filled(words: str, look: Look) -> Text:
     values: dict[str, Text] = {
         "to": Text(", ").join(map(participant, look.to)),
         "about": Text(" ").join(Text(f"#{seq}", BOLD) for seq in look.about),
+        "origin": Text(" ").join(Text(f"#{seq}", BOLD) for seq in look.origin),
         "number": Text("" if look.seq is None else f"#{look.seq}", BOLD),
         "what": Text(look.what, BOLD),
     }

@@ -54,8 +54,9 @@ class Look(Struct, frozen=True):
     brief: tuple[str, ...] = ()
     """What comes after the sentence."""
     origin: tuple[int, ...] = ()
-    """As `about`; for the answer to an approved proposal, the proposal's number."""
+    """As `about`; for what an approved proposal came to, the proposal's number."""
     nameless: bool = False
+    repeats: bool = False
 
 
 class Looks:
@@ -109,6 +110,7 @@ def look(
         brief=shown_lines(text if told.brief is None else told.brief[:MAX_TEXT]),
         origin=tuple(origin),
         nameless=told.nameless,
+        repeats=told.repeats and bool(envelope.get("correlation_id")),
     )
 
 

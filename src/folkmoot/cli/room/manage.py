@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -16,11 +17,11 @@ from folkmoot.cli.room import options as given
 from folkmoot.cli.room.rest import RoomsClient, entrance, listed
 from folkmoot.cli.room.tellers import allowed
 from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
-from folkmoot.cli.text import say_data
+from folkmoot.cli.text import moment, say_data
 
 COLUMNS = (
-    Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here"),
-    Column("Messages"), Column("Owners", wide=True),
+    Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", counts=True),
+    Column("Messages", counts=True), Column("Owners", wide=True),
 )  # fmt: skip
 
 
@@ -126,7 +127,7 @@ def show(
     if present:
         say()
         rows = [(word(it.get("id")), word(it.get("type")), word(it.get("role"))) for it in present]
-        tell_table((Column("Here now", "bold"), Column("Is"), Column("As")), rows, "")
+        tell_table((Column("Here now", "bold"), Column("Type"), Column("Role")), rows, "")
 
 
 def seconds(value: Any) -> str:
@@ -146,8 +147,8 @@ POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
         "Loop guard",
         lambda value: f"after {word(value)} answers between agents" if value else "off",
     ),
-    "keep_messages": ("Keeps", lambda value: f"{word(value)} messages"),
-    "keep_days": ("For", lambda value: f"{word(value)} days" if value else "ever"),
+    "keep_messages": ("Keeps", lambda value: f"the latest {word(value)} messages"),
+    "keep_days": ("Keeps them", lambda value: f"{word(value)} days" if value else "forever"),
 }
 """The members of a policy, and how each is told."""
 
@@ -157,6 +158,14 @@ def span(first: Any, last: Any) -> str:
     if not isinstance(first, int) or not isinstance(last, int) or last < first:
         return "none"
     return f"{first} to {last}"
+
+
+def made_at(ts: Any) -> str:
+    """When a room was made, as the reader's clock shows it."""
+    try:
+        return moment(datetime.fromisoformat(str(ts)).timestamp())
+    except (ValueError, OverflowError):
+        return word(ts)
 
 
 def tell_room(room: dict[str, Any]) -> None:
@@ -171,7 +180,7 @@ def tell_room(room: dict[str, Any]) -> None:
             ("Messages", span(room.get("first_seq"), room.get("last_seq"))),
             ("Owners", " ".join(map(at, room.get("owners") or []))),
             ("You are", room.get("role") or "not in it"),
-            ("Made", room.get("created_at")),
+            ("Created", made_at(room.get("created_at"))),
             ("Backends", " ".join(map(word, room.get("backends") or []))),
             ("Members may", allowed(room.get("capabilities"))),
             *((at(who), allowed(patterns)) for who, patterns in held.items()),

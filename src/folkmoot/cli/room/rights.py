@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from folkmoot.core.capability import Rights
+from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
@@ -39,6 +39,15 @@ class Holder:
         except FolkmootError:
             return True
         return rights.allows(parsed, payload, to) or (not to and rights.may_allow(parsed))
+
+    def may_some(self, pattern: str) -> bool:
+        """Whether something of what a pattern matches might be allowed."""
+        rights = self._current()
+        if rights is None:
+            return True
+        wanted = capability(pattern)
+        held = map(capability, rights)
+        return any(not one.denies and one.intersects(wanted) for one in held)
 
     def _current(self) -> Rights | None:
         held = self._held()

@@ -43,8 +43,8 @@ class Slash(Struct, frozen=True):
     usage: str
     what: str
     sends: Callable[[str], Sending | None] | None = None
-    needs: str = ""
-    """The kind of what it sends; one who may not send that is not offered the command."""
+    needs: tuple[str, ...] = ()
+    """Kinds or patterns of what it sends; who may send none of it is not offered the command."""
 
 
 class Asked(Struct, frozen=True):
@@ -199,45 +199,53 @@ SLASHES: Final[dict[str, Slash]] = {
     "propose": Slash(
         "/propose TOOL [NAME=VALUE…] [@WHO]",
         "Propose a call; METHOD[:NAME] {JSON} proposes any request.",
-        needs="mcp.proposal.tools/call",
+        needs=("mcp.proposal.*",),
     ),
-    "approve": Slash("/approve NUMBER [@WHO]", "Approve a proposal: what it asks for is done."),
+    "approve": Slash(
+        "/approve NUMBER [@WHO]", "Approve a proposal: what it asks for is done.",
+        needs=("mcp.request.tools/call:*", "mcp.request.resources/*", "mcp.request.prompts/*"),
+    ),
     "reject": Slash(
-        "/reject NUMBER REASON", "Reject a proposal.", needs="mcpx.reject.proposal"
+        "/reject NUMBER REASON", "Reject a proposal.", needs=("mcpx.reject.proposal",)
     ),
     "withdraw": Slash(
-        "/withdraw NUMBER", "Withdraw a proposal of yours.", needs="mcpx.withdraw.proposal"
+        "/withdraw NUMBER", "Withdraw a proposal of yours.", needs=("mcpx.withdraw.proposal",)
     ),
     "grant": Slash(
-        "/grant WHO PATTERN…", "Let someone do more.", _grant, needs="capability.grant"
+        "/grant WHO PATTERN…", "Let someone do more.", _grant, needs=("capability.grant",)
     ),
     "revoke": Slash(
         "/revoke WHO|GRANT [PATTERN…]", "Take back what you granted.", _revoke,
-        needs="capability.revoke",
+        needs=("capability.revoke",),
     ),
     "invite": Slash(
-        "/invite HANDLE", "Invite someone.", _about("room.invite", "handle"), needs="room.invite"
+        "/invite HANDLE", "Invite someone.", _about("room.invite", "handle"), needs=("room.invite",)
     ),
     "kick": Slash(
         "/kick WHO", "Remove someone from the room.", _about("room.kick", "participant"),
-        needs="room.kick",
+        needs=("room.kick",),
     ),
     "pause": Slash(
         "/pause WHO [REASON]", "Keep someone from starting anything.", _pause,
-        needs="participant.pause",
+        needs=("participant.pause",),
     ),
     "resume": Slash(
         "/resume [WHO]", "Let someone who is paused, or everyone, continue.", _resume,
-        needs="participant.resume",
+        needs=("participant.resume",),
     ),
     "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),
 }  # fmt: skip
 """Every command of the input line."""
 
+DECIDING: Final = frozenset(("approve", "reject"))
 ABOUT_TAB: Final = "Tab shows the proposals that you can decide on."
 
 
 def offered(holder: Holder) -> dict[str, Slash]:
     """The commands that someone may use."""
-    return {name: it for name, it in SLASHES.items() if not it.needs or holder.may(it.needs)}
+
+    def may(need: str) -> bool:
+        return holder.may_some(need) if "*" in need else holder.may(need)
+
+    return {name: it for name, it in SLASHES.items() if not it.needs or any(map(may, it.needs))}

@@ -30,8 +30,8 @@ class Told(NamedTuple):
 
     `words` say it as a sentence that begins with the sender's name, and `brief` is what comes after
     the sentence; where they are None, the chip and the text are shown. In `words`, `{to}`,
-    `{about}`, `{number}` and `{what}` are filled in; what is in brackets is left out where there is
-    nothing to fill in.
+    `{about}`, `{origin}`, `{number}` and `{what}` are filled in; what is in brackets is left out
+    where there is nothing to fill in.
     """
 
     text: str
@@ -44,6 +44,8 @@ class Told(NamedTuple):
     brief: str | None = None
     nameless: bool = False
     """Whether the sentence does not begin with the sender's name."""
+    repeats: bool = False
+    """Whether the message it correlates says the same, so that one of them is enough."""
 
 
 Teller: TypeAlias = Callable[[Kind, Payload], Told]
@@ -193,11 +195,11 @@ def _progress(_: Kind, payload: Payload) -> Told:
 def _cancelled(_: Kind, payload: Payload) -> Told:
     params = payload.get("params")
     reason = params.get("reason", "") if type(params) is dict else ""
-    return Told(str(reason), "cancelled", aside=True, words="cancelled {about}")
+    return Told(str(reason), "cancelled", aside=True, words="cancelled {origin}")
 
 
 def _begun(_: Kind, __: Payload) -> Told:
-    return Told("", "began", aside=True, words="began {about}")
+    return Told("", "began", aside=True, words="began {origin}")
 
 
 def _reasoned(chip: str, words: str) -> Teller:
@@ -291,9 +293,11 @@ def _held(kind: Kind, payload: Payload) -> Told:
     who, by = payload.get("participant", "someone"), payload.get("by")
     whose = "" if by in (None, "gateway") else f" by {by}"
     if kind.method == "resumed":
-        return Told(f"{who} is resumed{whose}", aside=True, words="", nameless=True)
-    why = f": {payload['reason']}" if payload.get("reason") else ""
-    return Told(f"{who} is paused{whose}{why}", aside=True, words="", nameless=True)
+        text = f"{who} is resumed{whose}"
+    else:
+        why = f": {payload['reason']}" if payload.get("reason") else ""
+        text = f"{who} is paused{whose}{why}"
+    return Told(text, aside=True, words="", nameless=True, repeats=bool(whose))
 
 
 def _thinking(kind: Kind, payload: Payload) -> Told:
