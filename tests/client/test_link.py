@@ -7,12 +7,15 @@ import json
 import socket
 import ssl
 import struct
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
@@ -20,7 +23,7 @@ from websockets.server import ServerProtocol
 from folkmoot.client import AnswerInvalid, FolkmootError, Gap, HubUnreachable, Room
 from folkmoot.client.address import joining, rooms_url
 from folkmoot.client.backoff import Backoff
-from folkmoot.client.link import IDLE_SECONDS
+from folkmoot.client.link import IDLE_SECONDS, connect
 from tests.certificates import certificate
 from tests.client.hub import CuttingHub
 from tests.client.support import SOON
@@ -235,3 +238,37 @@ def test_attempts_come_at_growing_intervals_that_differ() -> None:
         assert longest / 2 <= delays[n] <= longest
     assert len({backoff.delay(20) for _ in range(10)}) > 1
     assert backoff.delay(10**6) <= 10
+
+
+def test_connections_that_are_reset_as_they_are_made_close_their_descriptor_once() -> None:
+    """A second close would hit whatever has the number by then, without a word."""
+    resets = 100
+
+    def reset_all(listening: socket.socket) -> None:
+        for number in range(resets):
+            connection, _ = listening.accept()
+            time.sleep(number % 10 / 5_000)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+    made, opened = socket.socket, list[socket.socket]()
+
+    async def attempt(url: str) -> None:        class Watched(made):  # type: ignore[valid-type, misc]
+            def __init__(self, *how: Any, **named: Any) -> None:
+                super().__init__(*how, **named)
+                opened.append(self)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("folkmoot.client.dial.socket.socket", Watched)
+            for _ in range(resets):
+                with suppress(HubUnreachable):
+                    await connect(url, "sk_bob", None, lambda _: None)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=reset_all, args=(listening,))
+        thread.start()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(attempt(f"ws://127.0.0.1:{listening.getsockname()[1]}/ws"))
+        thread.join()
+    assert len(opened) >= resets
+    assert [each for each in opened if each.fileno() >= 0] == []

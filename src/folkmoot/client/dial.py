@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ class Dialled:
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
+        self._inode = -1
 
     async def dial(self, place: WSParsedURL) -> socket.socket:
         """Connect to the first address of a host that answers."""
@@ -33,11 +35,28 @@ class Dialled:
                 raise
             else:
                 self._socket = attempt
+                self._inode = os.fstat(attempt.fileno()).st_ino
                 return attempt
         raise problem
 
     def hang_up(self) -> None:
         """End it: whoever reads from it notices, and closes it."""
-        if self._socket is not None:
+        if self._socket is None:
+            return
+        if self._is_open():
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+            # As long as the loop has it, that is left to the loop.
+            self._socket.close()
+        else:
+            # Where a connection is reset as it is made, uvloop closes the descriptor and leaves
+            # the socket. That would close it again, and with it what has the number by then.
+            self._socket.detach()
+
+    def _is_open(self) -> bool:
+        try:
+            return self._socket is not None and (
+                os.fstat(self._socket.fileno()).st_ino == self._inode
+            )
+        except OSError:
+            return False

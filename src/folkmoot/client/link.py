@@ -178,6 +178,7 @@ async def connect(
         dialled.hang_up()
         raise _refused(where, error) from None
     except SSLCertVerificationError as error:
+        dialled.hang_up()
         raise HubUnreachable(f"{where}: {error.verify_message}.") from None
     except (OSError, SSLError, TimeoutError, WSError) as error:
         dialled.hang_up()
@@ -188,6 +189,7 @@ async def connect(
         raise
     # picows is content when the other side goes away in the middle of the handshake.
     if link is None:
+        dialled.hang_up()
         raise HubUnreachable(f"{where}: no hub can be reached there (it hung up).")
     return cast("Link", link)
 
