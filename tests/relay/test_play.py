@@ -291,6 +291,16 @@ def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy() -> 
     assert played(recorded, SESSION).summary() == "1 call, 1 the same"
 
 
+def test_a_client_that_tried_both_eras_finds_the_server_the_same() -> None:
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    recorded = (
+        asks("era", "server/discover", meta),
+        fails("era", -32601, "Method not found"),
+        *SESSION,
+    )
+    assert played(recorded, recorded).summary() == "4 calls, 4 the same"
+
+
 BETWEEN = {
     "log": lambda _: [tells("notifications/message", {"data": "hm"})],
     "progress": lambda n: [tells("notifications/progress", {"progressToken": n, "progress": 1})],

@@ -18,6 +18,7 @@ from folkmoot.core.message import (
 from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras import Step as EraStep
+from folkmoot.mcp.wire import INITIALIZE
 from folkmoot.proxy.replay.echoes import Echoes
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.part import Part, Reply, Step, parts_of
@@ -89,8 +90,10 @@ class _Player:
         self._ended = False
         self._tasks = asyncio.TaskGroup()
         self._replying: set[asyncio.Task[None]] = set()
-        # The tape tells what the client saw, which a proxy may have translated for it.
-        self._eras = EraBridge(one_client=True)
+        # The tape tells what the client saw, which a proxy may have translated for it. A client
+        # that went on to `initialize` had asked for `server/discover` to learn the server's era.
+        shakes = any(getattr(step.message, "method", "") == INITIALIZE for step in part.steps)
+        self._eras = EraBridge(one_client=True, discoverable=not shakes)
         self.unexpected: list[str] = []
 
     async def run(self, server: Carrier) -> None:
