@@ -169,6 +169,56 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
     assert "Traceback" in seen.stderr
 
 
+@pytest.mark.requirement("error.no-traceback")
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        ("folkmoot.cli.program", "the installation is damaged: marshal data too short"),
+        (
+            "folkmoot.proxy.tape.reader",
+            "unexpected EOFError: marshal data too short (set FOLKMOOT_",
+        ),
+    ],
+)
+def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
+    tmp_path: Path, damaged: str, told: str
+) -> None:
+    script = (
+        "import py_compile, sys\n"
+        "from importlib.util import find_spec\n"
+        f"source = find_spec({damaged!r}).origin\n"
+        "compiled = py_compile.compile(source)\n"
+        "with open(compiled, 'r+b') as file:\n"
+        "    file.truncate(100)\n"
+        "for name in [name for name in sys.modules if name.startswith('folkmoot')]:\n"
+        "    del sys.modules[name]\n"
+        "from folkmoot.cli import main\n"
+        "sys.argv[1:] = ['tape', 'list']\n"
+        "main()\n"
+    )
+    environ = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environ
+    )
+    assert ran.returncode == ExitCode.UNEXPECTED
+    assert ran.stderr.strip().startswith(f"folkmoot: error: {told}")
+
+
+def test_a_question_that_nobody_answers_ends_with_an_error() -> None:
+    script = (
+        "import sys, typer\n"
+        "from folkmoot.cli import config, program\n"
+        "config.schema = lambda: typer.confirm('Go on?', abort=True)\n"
+        "sys.exit(program.run(['config', 'schema']))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == ExitCode.FAILED
+    assert ran.stderr == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
+
+
 def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
     environment: dict[str, str],
 ) -> None:

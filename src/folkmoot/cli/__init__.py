@@ -14,8 +14,12 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line. Ctrl-C ends it without a traceback, even while it is being loaded."""
     try:
-        from folkmoot.cli.program import main as run
-
+        try:
+            from folkmoot.cli.program import main as run
+        except EOFError as error:
+            # A compiled module that is cut off; any of our own may be the one.
+            sys.stderr.write(f"folkmoot: error: the installation is damaged: {error}\n")
+            sys.exit(70)
         run()
     except KeyboardInterrupt:
         from folkmoot.cli.exits import ExitCode

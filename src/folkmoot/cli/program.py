@@ -242,8 +242,10 @@ def command(arguments: list[str]) -> int:
     except FolkmootError as error:
         complain(*error.data.get("problems", [error.message]))
         return exit_code(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except typer.Abort as abort:
+        return aborted(abort)
     except BrokenPipeError:
         # Whoever read our output has left: nothing to say, and nobody to say it to.
         silence()
@@ -253,13 +255,30 @@ def command(arguments: list[str]) -> int:
             raise
         complain(reason(error))
         return ExitCode.FAILED
-    except Exception as error:
-        if debugging():
-            raise
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
-        complain(f"unexpected {told} (set {DEBUG}=1 to see where)")
-        return ExitCode.UNEXPECTED
+    except Exception as error:  # noqa: BLE001 - it is raised again for whoever debugs
+        return unexpected(error)
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def aborted(abort: typer.Abort) -> int:
+    """How a command ends that was given up: by its user, or by an error taken for that."""
+    if isinstance(abort.__cause__, EOFError):
+        # Typer takes any EOFError for the end of the input, also that of a module that is cut off.
+        return unexpected(abort.__cause__)
+    if isinstance(abort.__context__, EOFError):
+        say(err=True)
+        complain("no answer was given, so nothing was done.")
+        return ExitCode.FAILED
+    return ExitCode.INTERRUPTED
+
+
+def unexpected(error: Exception) -> int:
+    """One line for an error that nobody foresaw."""
+    if debugging():
+        raise error
+    told = f"{type(error).__name__}: {error}".splitlines()[0]
+    complain(f"unexpected {told} (set {DEBUG}=1 to see where)")
+    return ExitCode.UNEXPECTED
 
 
 def misused(error: typer.TyperException) -> int:
