@@ -229,6 +229,22 @@ def test_refusals_have_the_specifications_shape_and_words(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("bridge.errors")
+def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ada, bob = await there.people("ada", "bob")
+            for privacy, sentence in (
+                ("contacts_only", "Cannot send message to this user."),
+                ("private", "User not found."),
+            ):
+                await bob.call("msg/set_profile", privacy=privacy)
+                assert await ada.refused("msg/send", to="bob", body="x") == {"error": sentence}
+            assert not [tool for tool, _ in there.calls if tool == "msg/send"]
+
+    run(main())
+
+
+@pytest.mark.requirement("bridge.errors")
 def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(tmp_path: Path) -> None:
     async def main() -> None:
         async with town(tmp_path) as there:

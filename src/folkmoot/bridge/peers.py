@@ -15,6 +15,7 @@ from folkmoot.bridge.letter import reads_letters
 from folkmoot.bridge.modes import NEW, PINNED, VERIFIED
 from folkmoot.core.errors import (
     AnswerInvalid,
+    CannotSend,
     CannotSendToSelf,
     PeerKeyChanged,
     PeerKeyInvalid,
@@ -53,6 +54,9 @@ class Peers:
         except ToolRefused:
             if pinned:
                 raise gone(pinned[0]) from None
+            if await self._is_listed(asked):
+                # They take mail from contacts only; these are the hub's words to a stranger.
+                raise ToolRefused(CannotSend.sentence) from None
             raise
         handle = named(profile)
         if handle == self._device.handle:
@@ -82,6 +86,17 @@ class Peers:
         standing = standing_of(held) if pinned else NEW
         note = "" if pinned else first_met(handle, key)
         return Recipient(handle, key, standing, held.letters, note)
+
+    async def _is_listed(self, handle: str) -> bool:
+        """Whether a search finds someone whom looking up does not."""
+        try:
+            found = await self._hub.call("msg/search_users", query=handle)
+        except ToolRefused:
+            return False
+        results = found.get("results")
+        return isinstance(results, list) and any(
+            isinstance(each, dict) and each.get("handle") == handle for each in results
+        )
 
     async def meet(self, handle: str, offered: str | None) -> None:
         """Pin someone new: the key the hub names, or that of a message of theirs if it hides it."""
