@@ -185,3 +185,14 @@ def test_on_a_terminal_things_stand_below_each_other_and_fit(
     wanted = [takes] if columns == 80 else wrapped
     assert rows[at + 1 : at + 3 + len(wanted)] == ["  tide", *wanted, "    High water."]
     assert {"Resources:", "Prompts:"} <= set(rows)
+
+
+def test_a_name_that_is_wider_than_the_terminal_is_not_cut(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    env = {**environment, "TERM": "xterm", "NO_COLOR": "1"}
+    arguments = ["call", "--", *start("handshake")]
+    with Terminal(arguments, env=env, cwd=tmp_path, columns=12, rows=60) as terminal:
+        terminal.wait_for("greet")
+        assert terminal.process.wait(60) == 0
+        assert "  harbour://log" in "".join(row.rstrip() for row in terminal.rows)

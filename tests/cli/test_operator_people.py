@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,18 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     ]
     told = folkmoot("audit", "--action", "account.s*").out
     assert told.split()[2:] == ["account.suspended", "operator", "robot", "It", "loops."]
+
+
+def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(
+    on_terminal: Callable[..., str], data: Path
+) -> None:
+    assert data.is_dir()
+    shown = re.sub(r"\x1b\[\d+m", "", on_terminal("people", COLUMNS="40"))
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert lines[0].startswith("@alice  person  20")
+    assert lines[1] == "    rooms 1  mail 0 bytes"
+    assert lines[2] == "    in rooms 0 bytes"
+    assert all(len(line) <= 40 for line in lines)
 
 
 REFUSED = [

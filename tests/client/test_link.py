@@ -253,11 +253,12 @@ def test_connections_that_are_reset_as_they_are_made_close_their_descriptor_once
 
     made, opened = socket.socket, list[socket.socket]()
 
-    async def attempt(url: str) -> None:        class Watched(made):  # type: ignore[valid-type, misc]
-            def __init__(self, *how: Any, **named: Any) -> None:
-                super().__init__(*how, **named)
-                opened.append(self)
+    class Watched(made):  # type: ignore[valid-type, misc]
+        def __init__(self, *how: Any, **named: Any) -> None:
+            super().__init__(*how, **named)
+            opened.append(self)
 
+    async def attempt(url: str) -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("folkmoot.client.dial.socket.socket", Watched)
             for _ in range(resets):

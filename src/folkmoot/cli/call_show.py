@@ -88,7 +88,8 @@ def draw_entry(entry: dict[str, Any], paper: Paper) -> None:
     """One tool, resource or prompt on a terminal."""
     name, takes, about = in_words(entry)
     width = max((paper.width or 80) - 2 * len(INDENT), 10)
-    paper.put(paper.fitted([(f"{INDENT}{name}", "cyan")]))
+    # Never cut: it is what one types next.
+    paper.put(paper.styled(f"{INDENT}{name}", "cyan"))
     for text, style in ((takes, ""), (about, "dim")):
         for line in textwrap.wrap(text, width, break_on_hyphens=False):
             paper.put(f"{INDENT * 2}{paper.styled(line, style)}")

@@ -203,7 +203,7 @@ def threads(
         say_data(answer)
         return
     columns = (
-        Column("With", "bold"), Column("New", counts=True), Column("When", "dim"),
+        Column("With", "bold"), Column("New", named=True), Column("When", "dim"),
         Column("State", "dim"), Column("Id", "dim"), Column("Last message", wide=True),
     )  # fmt: skip
     tell_table(columns, map(thread_row, answer.get("threads") or []), "No conversations.")

@@ -79,8 +79,9 @@ def list_people(
          size(it["mail_bytes"]), size(it["room_bytes"]), state(it))
         for it in found
     ]  # fmt: skip
-    columns = (Column("Handle", "bold"), Column("Account"), Column("Since", "dim"), Column("Rooms"),
-               Column("Mail"), Column("Said"), Column("", "red", wide=True))  # fmt: skip
+    columns = (Column("Handle", "bold"), Column("Account"), Column("Since", "dim"),
+               Column("Rooms", named=True), Column("Mail", named=True),
+               Column("In rooms", named=True), Column("", "red", wide=True))  # fmt: skip
     nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
     tell_table(columns, rows, nothing)
 

@@ -35,8 +35,9 @@ def rooms(
         for it in found
     ]  # fmt: skip
     columns = (Column("Room", "bold"), Column("Owner"), Column("Access"),
-               Column("Members", counts=True), Column("Here", counts=True),
-               Column("Messages", counts=True), Column("Size"), Column("Last", "dim"))  # fmt: skip
+               Column("Members", named=True), Column("Here", named=True),
+               Column("Messages", named=True), Column("Size"),
+               Column("Last", "dim"))  # fmt: skip
     tell_table(columns, rows, "There are no rooms yet.")
 
 

@@ -20,18 +20,22 @@ MODES = {"server_assisted": "server-assisted"}
 
 
 GAP = 2
+INDENT = 4
 LEAST_WIDE = 20
 """Characters of a long text that are worth a column."""
 
 
 class Column(NamedTuple):
-    """One column of a table: its heading and how it looks on a terminal."""
+    """One column of a table: its heading and how it looks on a terminal.
+
+    One that is `named` says its heading also where there is no room for headings.
+    """
 
     heading: str
     style: str = ""
     wide: bool = False
-    counts: bool = False
-    """Whether its cells are numbers of what the heading says."""
+    named: bool = False
+    """Whether the heading stands before the cell where there is no table."""
 
 
 def word(value: Any) -> str:
@@ -148,22 +152,29 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
 
 
 def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Each row as a line of its short cells, with its long ones below it."""
+    """Each row as lines of its short cells, none of them cut, with its long ones below it."""
     from rich.padding import Padding
     from rich.text import Text
 
     screen = console()
     for row in rows:
         cells = [pair for pair in zip(columns, row, strict=True) if pair[1] not in ("", "-")]
-        head = Text()
-        for column, cell in cells:
-            if not column.wide:
-                shown = f"{cell} {column.heading.lower()}" if column.counts else cell
-                head.append(" " * GAP if head else "").append(shown, style=column.style)
-        screen.print(head)
+        line = Text()
         for column, cell in cells:
             if column.wide:
-                screen.print(Padding(Text(cell, style=column.style), (0, 0, 0, 4)))
+                continue
+            said = f"{column.heading.lower()} {cell}" if column.named else cell
+            piece = Text(said, style=column.style)
+            if line and line.cell_len + GAP + piece.cell_len > screen.width:
+                screen.print(line)
+                line = Text(" " * INDENT)
+            elif line:
+                line.append(" " * GAP)
+            line.append_text(piece)
+        screen.print(line)
+        for column, cell in cells:
+            if column.wide:
+                screen.print(Padding(Text(cell, style=column.style), (0, 0, 0, INDENT)))
 
 
 def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:

@@ -20,8 +20,8 @@ from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
 from folkmoot.cli.text import moment, say_data
 
 COLUMNS = (
-    Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", counts=True),
-    Column("Messages", counts=True), Column("Owners", wide=True),
+    Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", named=True),
+    Column("Messages", named=True), Column("Owners", wide=True),
 )  # fmt: skip
 
 
