@@ -1,9 +1,10 @@
-"""For every test: the Hypothesis profile, and the check of requirement marks at collection."""
+"""For every test: its own user folders, the Hypothesis profile, the check of requirement marks."""
 
 from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # suite starts would ignore it too.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        leave_the_users_folders(config)
+
+
+def leave_the_users_folders(config: pytest.Config) -> None:
+    """Let no test see the accounts and keys of whoever runs it; workers inherit the variables."""
+    folder = tempfile.TemporaryDirectory(prefix="folkmoot-tests-")
+    config.add_cleanup(folder.cleanup)
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        os.environ[name] = str(Path(folder.name) / name.lower())
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
