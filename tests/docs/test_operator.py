@@ -1,4 +1,4 @@
-"""The operator's tutorial, followed to the letter by the real command in a real shell."""
+"""The operator's tutorial, followed to the letter by the real command on a terminal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.following import compared, fits, on_terminal
 from tests.docs.pages import Block, pages
 
 FOLDER = "/home/ada/hub"
@@ -47,24 +48,15 @@ class Reader:
         kept = {name: value for name, value in os.environ.items() if "FOLKMOOT" not in name}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
-        self._environ = {**kept, **home, "PATH": path, "FOLKMOOT_PORT": "0", "COLUMNS": "200"}
+        self._environ = {**kept, **home, "PATH": path, "FOLKMOOT_PORT": "0"}
         self.hub: subprocess.Popen[str] | None = None
 
     def follow(self, block: Block) -> str:
         """Do what a block of commands says, and answer what is printed."""
         if block.text.startswith("folkmoot serve"):
             return self._serve(block.text)
-        done = subprocess.run(
-            ["bash", "-euc", block.text.replace(PORT, self.port)],
-            cwd=self.folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return self._seen(done.stdout)
+        script = block.text.replace(PORT, self.port)
+        return self._seen(on_terminal(script, self.folder, self._environ))
 
     def _serve(self, command: str) -> str:
         self.hub = subprocess.Popen(
@@ -99,17 +91,11 @@ class Reader:
         return printed.replace(str(self.folder), FOLDER).replace(self.port, PORT)
 
 
-def fits(shown: str, printed: str) -> bool:
-    """Whether what was printed is what the page shows, where `…` stands for anything."""
-    pattern = ".*".join(map(re.escape, shown.rstrip("\n").split("…")))
-    return re.fullmatch(pattern, printed.rstrip("\n"), re.DOTALL) is not None
-
-
 @pytest.mark.long
 def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     printed = ""
-    compared = 0
+    shown = 0
     try:
         for block in pages()["docs/tutorials/operator.md"].blocks:
             if block.language == "sh" and not block.text.startswith("make "):
@@ -117,9 +103,10 @@ def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path: Path) ->
             elif block.text.startswith(INTERRUPTED):
                 assert reader.interrupt() == block.text.removeprefix(INTERRUPTED)
             elif block.language == "text":
-                assert fits(block.text, printed), f"line {block.line}: {printed}"
-                compared += 1
-        assert compared >= 14
+                wanted, got = compared(block.text), compared(printed)
+                assert fits(wanted, got), f"line {block.line}: {printed}"
+                shown += 1
+        assert shown >= 14
     finally:
         if reader.hub is not None:
             reader.interrupt()

@@ -1,0 +1,81 @@
+"""Following a page: commands on a terminal, and whether they print what the page shows."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyte
+
+from tests.docs.pages import Block
+
+COLUMNS, ROWS = 400, 1_000
+"""A terminal on which nothing is wrapped and nothing scrolls away."""
+VARYING = {
+    "CODE": re.compile(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}\b"),
+    "TIME": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?Z?)?"),
+    "sk_…": re.compile(r"\bsk_[0-9a-f]{64}"),
+    "gi_…": re.compile(r"\bgi_\S{8,}"),
+    "N TIME": re.compile(r"^\d+ TIME", re.MULTILINE),
+}
+"""What is different each time, and what it is compared as."""
+
+
+def compared(text: str) -> str:
+    """A text in which what varies is always the same."""
+    for name, pattern in VARYING.items():
+        text = pattern.sub(name, text)
+    return text
+
+
+def fits(shown: str, printed: str) -> bool:
+    """Whether what was printed is what the page shows, where `…` stands for anything."""
+    pattern = ".*".join(map(re.escape, shown.rstrip("\n").split("…")))
+    return re.fullmatch(pattern, printed.strip("\n"), re.DOTALL) is not None
+
+
+def session(block: Block, prompt: str = r"\$ ") -> Iterator[tuple[str, str, str]]:
+    """The commands of a block: whose prompt it is, the command, what the page shows behind it."""
+    starts = [*re.finditer(rf"^(\w*){prompt}(.*)\n?", block.text, re.MULTILINE)]
+    ends = [found.start() for found in starts[1:]] + [len(block.text)]
+    for found, end in zip(starts, ends, strict=True):
+        yield found[1], found[2], block.text[found.end() : end]
+
+
+def on_terminal(script: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """What a script of bash shows on a terminal; one that fails, fails."""
+    leader, follower = os.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    shell = subprocess.Popen(
+        ["bash", "-euc", script],
+        cwd=folder,
+        env={**environ, "TERM": "xterm", "COLUMNS": str(COLUMNS)},
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            read = os.read(leader, 65536)
+        except OSError:
+            # Linux tells the end of the last writer as an error.
+            break
+        if not read:
+            break
+        shown += read
+    os.close(leader)
+    screen = pyte.Screen(COLUMNS, ROWS)
+    pyte.ByteStream(screen).feed(shown)
+    rows = (screen.buffer[row] for row in range(screen.cursor.y + 1))
+    lines = ("".join(row[at].data for at in range(max(row, default=-1) + 1)) for row in rows)
+    printed = "\n".join(line.rstrip() for line in lines).rstrip("\n")
+    assert shell.wait(60) == 0, f"{script}\n{printed}"
+    return printed
