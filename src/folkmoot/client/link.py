@@ -156,7 +156,7 @@ async def connect(
     where, dialled = url.partition("?")[0], Dialled()
     try:
         async with asyncio.timeout(OPEN_SECONDS):
-            _, link = await ws_connect(
+            _, opened = await ws_connect(
                 partial(Link, on_text),
                 url,
                 ssl_context=ssl,
@@ -188,10 +188,11 @@ async def connect(
         dialled.hang_up()
         raise
     # picows is content when the other side goes away in the middle of the handshake.
+    link = cast("Link | None", opened)
     if link is None:
         dialled.hang_up()
         raise HubUnreachable(f"{where}: no hub can be reached there (it hung up).")
-    return cast("Link", link)
+    return link
 
 
 def _refused(where: str, error: WSHandshakeError) -> FolkmootError:
