@@ -7,7 +7,7 @@ from typing import Any
 ID = "019a8f2e-4c31-7d52-9c0e-5b1f2a6d7e80"
 MOMENT = "2026-03-26T18:00:00Z"
 
-PARTICIPANT = {"id": "alice", "type": "person", "role": "owner"}
+PARTICIPANT = {"id": "alice", "type": "person", "role": "owner", "offers_tools": None}
 SEEN = {
     "name": "tea",
     "access": "open",

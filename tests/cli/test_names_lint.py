@@ -367,7 +367,7 @@ def test_a_server_that_cannot_be_reached_ends_with_7(
 HOOK = """\
 - id: folkmoot-names
   name: Validate MCP naming conventions
-  description: Check what an MCP server calls its tools, resources and prompts.
+  description: Check the names of an MCP server's tools, resources and prompts.
   entry: folkmoot names lint
   language: python
   types_or: [python, toml, markdown]

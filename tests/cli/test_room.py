@@ -235,7 +235,7 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(both: People) -> None:
     at = rows.index("                mcp.request.tools/list,")
     assert rows[at + 1] == "                mcpx.withdraw.proposal,"
     with ada.at_terminal("room", "list", columns=44) as terminal:
-        terminal.wait_for("0 here  1 messages")
+        terminal.wait_for("here 0  messages 1")
 
 
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")

@@ -9,6 +9,7 @@ import re
 import shlex
 import tomllib
 from functools import cache
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_the_python_of_the_developers_tutorial_prints_what_the_page_shows() -> N
 def test_the_python_of_the_other_pages_can_be_read(name: str) -> None:
     for block in pages()[name].blocks:
         if block.language == "python":
-            compile("\n" * block.line + block.text, name, "exec")
+            compile("\n" * block.line + dedent(block.text), name, "exec")
 
 
 @pytest.mark.parametrize("name", pages())

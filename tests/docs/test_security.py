@@ -27,7 +27,8 @@ def sections(chapter: str) -> dict[str, str]:
 def functions(path: str) -> frozenset[str]:
     """The tests of a file."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(node.name for node in tree.body if isinstance(node, kinds))
 
 
 @pytest.mark.parametrize(

@@ -357,7 +357,12 @@ def test_a_restart_keeps_ids_without_reading_what_a_snapshot_knows(play: Play) -
 def test_a_guest_is_rebuilt_as_one(stage: Any) -> None:
     play = stage(SETTINGS, "guest-kim")
     assert play.rebuilt().participants() == [
-        {"id": "guest-kim", "type": PrincipalType.GUEST.value, "role": "guest"}
+        {
+            "id": "guest-kim",
+            "type": PrincipalType.GUEST.value,
+            "role": "guest",
+            "offers_tools": False,
+        }
     ]
 
 
