@@ -37,8 +37,8 @@ VARYING = {
 ELSEWHERE = {
     "docs/tutorials/operator.md": "followed by test_operator.py",
     "docs/tutorials/developer.md": "run by test_examples.py",
-    "docs/tutorials/bridge.md": "its commands need a bridge that an assistant has started",
-    "docs/tutorials/server.md": "installs packages; what it shows is checked by tests/cli",
+    "docs/tutorials/bridge.md": "followed by test_bridge.py",
+    "docs/tutorials/server.md": "followed by test_server.py",
 }
 FOLLOWED = sorted(
     name for name in pages() if name.startswith("docs/tutorials/") and name not in ELSEWHERE

@@ -42,10 +42,11 @@ class ChangedTool(Struct, frozen=True, kw_only=True):
 
 
 class Differences(Struct, frozen=True):
-    """Those of one answer, and how many there are."""
+    """Those of one answer, how many there are, and the backends that were not reached yet."""
 
     tools: list[ChangedTool]
     count: int
+    starting: list[str] = msgspec.field(default_factory=list)
 
 
 class Accepted(Struct, frozen=True):

@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from folkmoot.cli.backends_hub import ChangedTool, RunningHub
+from folkmoot.cli.backends_hub import ChangedTool, Differences, RunningHub
 from folkmoot.cli.backends_show import counted
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
-from folkmoot.cli.output import say
+from folkmoot.cli.output import complain, say
 from folkmoot.cli.show import word
 from folkmoot.cli.text import moment, say_data
-from folkmoot.core.errors import BackendUnknown
+from folkmoot.core.errors import BackendUnavailable, BackendUnknown
 
 NOTHING = "No tool is held back."
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -52,10 +52,11 @@ def diff(
     loaded = settings_from(config, data=data)
     found = RunningHub(loaded).differences(name or "")
     if as_json:
-        say_data({"tools": [msgspec.to_builtins(tool) for tool in found.tools]})
+        tools = [msgspec.to_builtins(tool) for tool in found.tools]
+        say_data({"tools": tools, "starting": found.starting})
         return
     if not found.tools:
-        say(NOTHING, err=True)
+        tell_nothing(found)
         return
     for number, tool in enumerate(found.tools):
         if number:
@@ -64,6 +65,21 @@ def diff(
     if found.count > len(found.tools):
         left = found.count - len(found.tools)
         say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
+    warn_of_starting(found)
+
+
+def tell_nothing(found: Differences) -> None:
+    """Say that nothing is held back, as far as the servers were reached."""
+    warn_of_starting(found)
+    if not found.starting:
+        say(NOTHING, err=True)
+
+
+def warn_of_starting(found: Differences) -> None:
+    """Name the servers whose tools are not known yet."""
+    for name in found.starting:
+        told = f"{name} is still starting, so its tools are not known yet. Try again in a moment."
+        complain(told, kind="warning")
 
 
 def tell_difference(tool: ChangedTool) -> None:
@@ -113,24 +129,27 @@ def accept(
     if bool(tools) is every:
         raise typer.BadParameter("give the tools or backends to accept, or --all")
     hub = RunningHub(settings_from(config, data=data))
-    found = hub.differences().tools
-    wanted = found if every else [each for name in tools or [] for each in meant(name, found)]
+    found = hub.differences()
+    wanted = found.tools if every else [each for name in tools or [] for each in meant(name, found)]
     accepted = hub.accept(list(wanted)) if wanted else []
     if as_json:
         say_data({"accepted": accepted})
     elif accepted:
         say(f"Accepted {', '.join(map(word, accepted))}.")
+        warn_of_starting(found)
     else:
-        say(NOTHING, err=True)
+        tell_nothing(found)
 
 
-def meant(name: str, found: list[ChangedTool]) -> list[ChangedTool]:
+def meant(name: str, found: Differences) -> list[ChangedTool]:
     """The held tools that a name stands for."""
     tools = [
         each
-        for each in found
+        for each in found.tools
         if name in (each.namespace, each.canonical, f"{each.namespace}:{each.name}")
     ]
+    if not tools and name.partition(":")[0] in found.starting:
+        raise BackendUnavailable(f"{word(name)} is still starting. Try again in a moment.")
     if not tools:
         raise BackendUnknown(f"{word(name)} is not held back, or is not a backend or tool.")
     return tools

@@ -25,6 +25,8 @@ BACKENDS_RELOAD = "backends-reload"
 BACKENDS_DIFF = "backends-diff"
 BACKENDS_ACCEPT = "backends-accept"
 
+START_SECONDS = 5.0
+"""How long an answer about held tools waits for servers that are still starting."""
 MOST_DIFF_BYTES = MAX_ANSWER // 2
 """How much of differences one answer tells; the rest are left for the next time."""
 MOST_DIFF_CHARACTERS = MAX_ANSWER // 8
@@ -36,6 +38,10 @@ class Fleet(Protocol):
 
     def views(self) -> Sequence[Struct]:
         """How it is with each of them."""
+        ...
+
+    async def settled(self, seconds: float, namespace: str = "") -> list[str]:
+        """Wait until one server, or every, was reached or could not be; those still starting."""
         ...
 
 
@@ -90,8 +96,10 @@ def backend_commands(
     async def diff(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
         namespace = convert(arguments, DiffArguments).namespace
         known(fleet, namespace)
+        starting = await fleet.settled(START_SECONDS, namespace)
         found = await gateway.pins.diff(namespace or None)
-        return {"tools": await asyncio.to_thread(told, found), "count": len(found)}
+        tools = await asyncio.to_thread(told, found)
+        return {"tools": tools, "count": len(found), "starting": starting}
 
     async def accept(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
         accepted: list[str] = []

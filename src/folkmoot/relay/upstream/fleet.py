@@ -132,12 +132,17 @@ class Fleet:
             await self._stop([namespace])
             self._start(backend.spec)
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until every server was reached or could not be, for so long at most."""
+    async def settled(self, seconds: float, namespace: str = "") -> list[str]:
+        """Wait until one server, or every, was reached or could not be, for so long at most.
+
+        Answers the namespaces of those that are still starting.
+        """
+        wanted = [each for name, each in self.backends.items() if namespace in ("", name)]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for backend in list(self.backends.values()):
+                for backend in wanted:
                     await backend.first_heard.wait()
+        return [each.spec.namespace for each in wanted if not each.first_heard.is_set()]
 
     def views(self) -> tuple[BackendView, ...]:
         """How it is with all of them, by namespace."""

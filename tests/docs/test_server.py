@@ -1,0 +1,142 @@
+"""The tutorial for authors of servers, followed to the letter: a server made, run, renamed.
+
+Only the installing of packages is left out: the new environment is a folder whose programs use the
+packages that these tests have.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.docs.following import compared, fits, on_terminal
+from tests.docs.pages import Block, pages
+from tests.process import Process, environment
+
+PAGE = "docs/tutorials/server.md"
+HOME = "/home/ada"
+PORT = "8000"
+LAST_OF_BUILD = "\n    return mcp\n"
+PYTHON = """#!{python}
+import os, sys
+from pathlib import Path
+if sys.argv[1:3] != ["-m", "venv"]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+programs = Path(sys.argv[3]).absolute() / "bin"
+programs.mkdir(parents=True)
+(programs / "activate").write_text(f'PATH="{{programs}}:$PATH"\\n')
+source = programs.parents[1] / "src"
+made = dict(
+    pip="exit 0",
+    pytest=f"exec {python} -m pytest -q -p no:cacheprovider",
+)
+made["team-tasks"] = f"PYTHONPATH={{source}}:$PYTHONPATH exec {python} -m team_tasks \\"$@\\""
+for name, line in made.items():
+    (programs / name).write_text(f"#!/bin/sh\\n{{line}}\\n")
+    (programs / name).chmod(0o700)
+"""
+FOLKMOOT = "#!{python}\nfrom folkmoot.cli import main\nmain()\n"
+
+
+class Author:
+    """Someone who does what the page says; where they are and what is active stays as it is."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.home, self._stack = folder / "home", stack
+        (self.home / "hub").mkdir(parents=True)
+        programs = folder / "programs"
+        programs.mkdir()
+        for name, text in (("python", PYTHON), ("folkmoot", FOLKMOOT)):
+            (programs / name).write_text(text.format(python=sys.executable), encoding="utf-8")
+            (programs / name).chmod(0o700)
+        self._environ = environment(
+            HOME=str(self.home), PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
+            PYTHONPATH=os.pathsep.join(sys.path),
+        )  # fmt: skip
+        self._state = folder / "state"
+        self._state.write_text("")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = str(free.getsockname()[1])
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def follow(self, block: Block, *, finds: bool = False) -> str:
+        """Do what a block of commands says, and answer what is printed; one that finds, fails."""
+        text = f"{block.text.rstrip()}{' || true' if finds else ''}\n"
+        text = text.replace(HOME, str(self.home)).replace(PORT, self._port)
+        before, serves, _ = text.partition("team-tasks --http")
+        script = f". {self._state}\n{before}\n{{ export -p; echo cd '$PWD'; }} > {self._state}"
+        printed = on_terminal(script.replace("'$PWD'", '\\"$PWD\\"'), self.home, self._environ)
+        if serves:
+            self.start_server()
+        return printed.replace(str(self.home), HOME).replace(self._port, PORT)
+
+    def start_server(self) -> None:
+        """Start the server over HTTP, again where it runs."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(60)
+        command = [str(self.home / "team-tasks/.venv/bin/team-tasks"), "--http"]
+        self._server = subprocess.Popen(
+            [*command, "--port", self._port],
+            env=self._environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        self._stack.callback(self._server.wait, 60)
+        self._stack.callback(self._server.terminate)
+        assert self._server.stderr is not None
+        self._stack.callback(self._server.stderr.close)
+        for line in self._server.stderr:
+            if b"Uvicorn running" in line:
+                return
+        raise AssertionError("the server does not start")
+
+    def add_tool(self, block: Block) -> None:
+        """Put the tool of the page where the page says."""
+        file = self.home / "team-tasks/src/team_tasks/server.py"
+        text = file.read_text("utf-8")
+        assert text.count(LAST_OF_BUILD) == 1
+        file.write_text(text.replace(LAST_OF_BUILD, f"\n{block.text}{LAST_OF_BUILD}"), "utf-8")
+        self.start_server()
+
+
+@pytest.mark.long
+@pytest.mark.requirement("names.example-server")
+def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path: Path) -> None:
+    printed, shown = "", 0
+    with ExitStack() as stack:
+        author = Author(tmp_path, stack)
+        data = author.home / "hub/.folkmoot"
+        (author.home / ".cursor").mkdir()
+        (author.home / ".cursor/mcp.json").write_text('{"allow": ["teamtasks_create_task"]}')
+        (author.home / "old-server").mkdir()
+        (author.home / "old-server/pyproject.toml").write_text('[project]\nname = "old-server"\n')
+        hub = Process(data).__enter__()
+        stack.callback(lambda: hub.__exit__())
+        blocks = pages()[PAGE].blocks
+        for block, after in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
+            if block.language == "python":
+                author.add_tool(block)
+            elif block.language == "sh":
+                if "backends diff" in block.text:
+                    hub.__exit__()
+                    hub = Process(data).__enter__()
+                printed = author.follow(block, finds="Found 1 error" in after.text)
+            elif block.language == "text":
+                wanted, got = compared(block.text), compared(printed)
+                assert fits(wanted, got), f"line {block.line}: {printed}"
+                shown += 1
+            elif block.language == "toml":
+                written = (data / "config.toml").read_text("utf-8")
+                assert written.replace(str(author.home), HOME) == block.text
+    assert shown >= 7
+    upgrading = (author.home / "team-tasks/UPGRADING.md").read_text("utf-8")
+    assert re.search(r"teamtasks:create_task` is now `teamtasks:add_task`", upgrading)
