@@ -117,7 +117,7 @@ PEOPLE = """\
 letters, digits, hyphens and underscores. `[grants]` has lists of
 [capabilities](capabilities.md) by handle, or by `@` and a group's name. A capability is a pattern,
 or a table with `kind` and `payload`. [Rights at the hub](../operations/rights.md) tells what they
-open.
+open, and which short forms a pattern has.
 
 ```toml
 [groups]

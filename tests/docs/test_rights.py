@@ -11,8 +11,8 @@ from folkmoot.accounts import RESERVED
 from folkmoot.core.capability import MAX_CAPABILITIES, capability
 from folkmoot.core.kinds import parse
 from folkmoot.gateway.granting import MOST_GRANTS
-from folkmoot.gateway.patterns import full_pattern
 from folkmoot.gateway.settled import Settled
+from folkmoot.names.shortforms import full_pattern
 from folkmoot.settings import load
 from tests.docs.pages import DOCS
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.names import RESERVED_NAMES
+from folkmoot.names.shortforms import OF_A_BACKEND
 from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, Secret, load, schema
 
 if TYPE_CHECKING:
@@ -95,6 +96,29 @@ def test_tables_become_a_gateway(tmp_path: Path) -> None:
             },
         ),
     }
+
+
+@pytest.mark.requirement("gateway.grants-as-shown")
+def test_grants_have_the_short_forms_of_the_command_and_become_full_patterns() -> None:
+    call = "mcp.request.tools/call"
+    limit = "payload = { params = { arguments = { n = 1 } } }"
+    grants = load_text(
+        f"""[backends.files]\n{ONE_URL}\n[grants]
+gina = ["files:read_*", "!files_write_file", "msg_send", "!room/create", "files://notes/*"]
+tom = ["files"]
+ada = [{{ kind = "files_read_file", {limit} }}, "mcp.request.*"]
+"""
+    ).gateway.grants
+    assert grants["gina"] == (
+        f"{call}:files:read_*",
+        f"!{call}:files:write_file",
+        f"{call}:msg/send",
+        f"!{call}:room/create",
+        "mcp.request.resources/*:files://notes/*",
+    )
+    assert grants["tom"] == tuple(each.format("files") for each in OF_A_BACKEND)
+    limited = {"kind": f"{call}:files:read_file", "payload": {"params": {"arguments": {"n": 1}}}}
+    assert grants["ada"] == (limited, "mcp.request.*")
 
 
 def test_everything_is_known_by_the_line_it_stands_on() -> None:
@@ -287,6 +311,20 @@ SAID: dict[str, tuple[str, str]] = {
         (
             "4: grants.gina: 'MCP.x' is not a valid capability pattern: protocol and "
             "operation are lower-case letters, digits, hyphens and *, 1 to 32 of them"
+        ),
+    ),
+    "the tool of a server that is not there": (
+        f'{ONE_URL}\n[grants]\ngina = ["other_read_file"]',
+        (
+            "4: grants.gina: 'other_read_file' is not a valid capability pattern: protocol and "
+            "operation are lower-case letters, digits, hyphens and *, 1 to 32 of them"
+        ),
+    ),
+    "a name that may be shortened": (
+        f'{ONE_URL}\n[grants]\ngina = ["!abc_delete_a_0123abcd"]',
+        (
+            '4: grants.gina: "!abc_delete_a_0123abcd" may be a name that the hub shortened; write '
+            "the tool as NAMESPACE:TOOL"
         ),
     ),
     "what nobody can hold": (

@@ -19,8 +19,10 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.gateway import queries_grants as queries
-from folkmoot.gateway.patterns import compiled, covers_nothing, spelled_out
+from folkmoot.gateway.mapping import canonical_pattern
+from folkmoot.gateway.patterns import compiled, covers_nothing
 from folkmoot.gateway.settled import distinct, key_of
+from folkmoot.names.shortforms import spelled_out
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts, HandleInvite
@@ -120,7 +122,9 @@ class Granting:
         return [*meant, text] if text.removeprefix("!") in namespaces else meant
 
     def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
-        return spelled_out(patterns, self._rights.settled.namespaces, self._canonical)
+        namespaces = self._rights.settled.namespaces
+        for pattern in spelled_out(patterns, namespaces, self._canonical):
+            yield canonical_pattern(pattern, namespaces)
 
     async def _grant(self, handle: str, wanted: dict[str, Capability]) -> Granted:
         async with self._changing:

@@ -1,73 +1,24 @@
-"""Capabilities as an operator types them: short forms, where a mistake is, what covers nothing."""
+"""Capabilities as an operator types them: where a mistake is, and what covers nothing."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from folkmoot.core.capability import Capability, capability
 from folkmoot.core.errors import PatternSyntax
-from folkmoot.gateway.mapping import canonical_pattern
-from folkmoot.gateway.settled import DEFAULTS, OF_A_BACKEND
-from folkmoot.names.wire import RESERVED_NAMESPACES
-
-SHORT: Final = {
-    "://": "mcp.request.resources/*:",
-    ":": "mcp.request.tools/call:",
-    "/": "mcp.request.tools/call:",
-}
-"""What stands before the name of a resource, of a backend's tool, and of a tool of the hub's."""
+from folkmoot.gateway.settled import DEFAULTS
+from folkmoot.names.shortforms import OF_A_BACKEND, full_pattern
 
 PARTS: Final = 3
 """Protocol, operation and method; only a pattern that has all of them can have a context."""
 
-_SHORT = re.compile(r"(!?)((?:[a-z][a-z0-9]{2,19}(://|:)|(?:msg|room|folkmoot)(/)).*)", re.DOTALL)
-_APP = re.compile(r"(!?)(ui://.*)", re.DOTALL)
-_SAFE = re.compile(r"([a-z][a-z0-9]{2,19})_(.+)", re.DOTALL)
 _NAMESPACE = re.compile(r"([a-z][a-z0-9]{2,19}):")
 _NOT_IN_NAME = re.compile(r"[^a-z0-9*-]")
 _NOT_IN_METHOD = re.compile(r"[^!-9;-~]")
 _NOT_IN_CONTEXT = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
-def full_pattern(text: str) -> str:
-    """The pattern that a short form stands for: `files:read_*`, `files://*`, `!msg/send`.
-
-    No pattern looks like one of these, so nothing else is meant by them.
-    """
-    app = _APP.fullmatch(text)
-    if app is not None:
-        return f"{app[1]}{SHORT['://']}{app[2]}"
-    found = _SHORT.fullmatch(text)
-    if found is None:
-        return text
-    denies, name, separator, own = found.groups()
-    return f"{denies}{SHORT[separator or own]}{name}"
-
-
-def spelled_out(
-    texts: Iterable[str],
-    namespaces: Collection[str],
-    canonical: Callable[[str], str | None] = lambda _: None,
-) -> Iterator[str]:
-    """Texts of an operator's, in canonical names; a backend's alone stands for all it offers.
-
-    A tool may be written as clients list it, `files_read_file`; `canonical` knows those whose names
-    were cut.
-    """
-    for text in texts:
-        denies, name = ("!", text[1:]) if text.startswith("!") else ("", text)
-        safe = _SAFE.fullmatch(name)
-        if name in namespaces:
-            yield from (f"{denies}{pattern.format(name)}" for pattern in OF_A_BACKEND)
-        elif safe is not None and safe[1] in RESERVED_NAMESPACES:
-            yield f"{denies}{canonical(name) or f'{safe[1]}/{safe[2]}'}"
-        elif safe is not None and safe[1] in namespaces:
-            yield f"{denies}{canonical(name) or f'{safe[1]}:{safe[2]}'}"
-        else:
-            yield canonical_pattern(full_pattern(text), namespaces)
 
 
 def compiled(text: str) -> Capability:

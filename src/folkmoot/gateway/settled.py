@@ -18,6 +18,7 @@ from folkmoot.core.capability import (
 )
 from folkmoot.core.errors import CapabilityError, SettingsError
 from folkmoot.gateway.mapping import canonical_pattern
+from folkmoot.names.shortforms import OF_A_BACKEND
 from folkmoot.settings.backends import GatewaySpec
 
 Origin: TypeAlias = Literal["default", "everyone", "group", "settings", "granted"]
@@ -32,15 +33,6 @@ FINDERS: Final = (
 """To look for tools opens none: what is found, and what is called there, is judged by its name."""
 DEFAULTS: Final = ("mcp.request.tools/call:msg/*", "mcp.request.tools/call:room/*", *FINDERS)
 """What every account may do at the hub."""
-
-OF_A_BACKEND: Final = (
-    "mcp.request.tools/call:{}:*",
-    "mcp.request.prompts/get:{}:*",
-    "mcp.request.resources/*:{}://*",
-    "mcp.request.completion/complete:{}:*",
-    "mcp.request.completion/complete:{}://*",
-)
-"""All that can be asked of a backend, by its namespace."""
 
 
 class Held(Struct, frozen=True, gc=False):

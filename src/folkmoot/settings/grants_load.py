@@ -9,6 +9,7 @@ from typing import Any
 from folkmoot.core.errors import FolkmootError
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.handles import parse_handle
+from folkmoot.names.shortforms import is_hashed, spelled_out
 from folkmoot.settings.fields import shown
 from folkmoot.settings.gathering import Gathering, Place, bare, nearest
 
@@ -91,6 +92,8 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
     from folkmoot.core.capability import capability
     from folkmoot.core.constraint import loose_paths
 
+    patterns: list[Any] = []
+
     if not isinstance(given, list) or len(given) > MOST_PATTERNS:
         place.refuse(
             (name,),
@@ -98,7 +101,8 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
             f"not {shown(given)}",
         )
         return ()
-    for each in given:
+    for each in (pattern for written in given for pattern in meant(name, written, place)):
+        patterns.append(each)
         try:
             compiled = capability(each)
         except FolkmootError as error:
@@ -117,7 +121,26 @@ def read_patterns(name: str, given: object, place: Place) -> tuple[Any, ...]:
                 f"{place.name(name)}: {bare(member)} is compared as text, and paths such as a/../b "
                 f'or a//b get around it; write {bare(member)} = {{ under = "FOLDER/" }}',
             )
-    return tuple(given)
+    return tuple(patterns)
+
+
+def meant(name: str, written: Any, place: Place) -> Iterator[Any]:
+    """The capabilities that one stands for which may be written in a short form."""
+    kind = written.get("kind") if isinstance(written, dict) else written
+    if not isinstance(kind, str):
+        yield written
+        return
+    namespaces = place.gathering.backends
+    if is_hashed(kind, namespaces):
+        # Which tool it is only the catalogue of a running hub knows; a deny must not miss it.
+        place.refuse(
+            (name,),
+            f"{place.name(name)}: {shown(kind)} may be a name that the hub shortened; write the "
+            "tool as NAMESPACE:TOOL",
+        )
+        return
+    for pattern in spelled_out([kind], namespaces):
+        yield {**written, "kind": pattern} if isinstance(written, dict) else pattern
 
 
 def entries(table: object, place: Place) -> Iterator[tuple[str, object]]:
