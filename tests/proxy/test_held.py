@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -165,6 +166,41 @@ def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> No
         assert isinstance((await decided({"all": True})).verdict, Block)
 
     run(main())
+
+
+@pytest.mark.requirement("proxy.held-told")
+def test_a_held_answer_is_shown_with_the_tool_that_was_called(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
+
+    async def main() -> list[HeldView]:
+        held = HeldMessages(Clock())
+        chain, views = Chain(rules.interceptors, held), []
+
+        def release(change: str, view: HeldView) -> None:
+            if change == "held":
+                views.append(view)
+                held.release(view.id)
+
+        held.subscribe(release)
+        held.subscribe(proxy_held.tell_held)
+        await chain.run(envelope(call("delete")))
+        await chain.run(envelope(answer({"ok": 1}), TO_CLIENT))
+        return views
+
+    views = run(main())
+    assert [(view.type, view.method, view.tool) for view in views] == [
+        ("request", "tools/call", "delete"),
+        ("response", "tools/call", "delete"),
+    ]
+    name = f"{os.getpid()}/2"
+    assert (
+        f"Held {name}, response to tools/call delete → client, by ask." in capsys.readouterr().err
+    )
+    shown = proxy_held.Held(**msgspec.to_builtins(views[1]))
+    row = proxy_held.row(proxy_held.Place(None, Path("socket")), shown)
+    assert row.what == "response to tools/call delete"
 
 
 @asynccontextmanager

@@ -254,8 +254,10 @@ def as_message(text: str) -> dict[str, Any]:
 
 def tell_held(change: str, message: Any) -> None:
     """Say on standard error that this proxy holds a message, and what became of one."""
+    from folkmoot.proxy.held import what_of
+
     name = f"{os.getpid()}/{message.id}"
-    what = word(" ".join(filter(None, (message.method or message.type, message.tool))))
+    what = word(what_of(message.type, message.method, message.tool))
     if change != "held":
         say(f"{name} {what}: {BECAME[change]}.", err=True)
         return
@@ -330,13 +332,13 @@ def draw(message: Row) -> None:
 def row(place: Place, message: Held) -> Row:
     """One message in a line."""
     from folkmoot.clock import SystemClock
+    from folkmoot.proxy.held import what_of
 
-    what = " ".join(part for part in (message.method or message.type, message.tool) if part)
     return Row(
         place.name(message.id),
         duration(max(0.0, SystemClock().now() - message.since)),
         ARROWS.get(message.direction, message.direction),
-        word(what),
+        word(what_of(message.type, message.method, message.tool)),
         word(message.rule),
         word(message.reason),
         word(message.preview),

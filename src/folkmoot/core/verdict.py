@@ -44,6 +44,9 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     reason: str = ""
     seconds: float | None = None
+    method: str = ""
+    tool: str = ""
+    """What a response answers, as far as whoever holds it knows."""
 
 
 Verdict: TypeAlias = Continue | Modify | Block | Mock | Delay | Hold

@@ -37,6 +37,7 @@ class HeldView(msgspec.Struct, frozen=True):
     direction: str
     type: str
     method: str = ""
+    """Of a response, that of the request which it answers, if that is known."""
     tool: str = ""
     session: str = ""
     """The beginning of its id; the whole may open the session."""
@@ -160,14 +161,22 @@ def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold:
         since=now,
         direction=context.direction.value,
         type=_TYPES.get(root, root),
-        method=visible(method),
-        tool=visible(context_of(CALL, _params(message), str)) if method == CALL else "",
+        method=visible(method or hold.method),
+        tool=visible(context_of(CALL, _params(message), str) if method == CALL else hold.tool),
         session=visible(session_id.value[:8]) if session_id else "",
         rule=visible(by),
         reason=visible(hold.reason),
         until=None if hold.seconds is None else now + hold.seconds,
         preview=preview(message),
     )
+
+
+def what_of(type_: str, method: str, tool: str) -> str:
+    """What kind of message it is, in words: `tools/call rm`, `response to tools/call rm`."""
+    if not method:
+        return type_
+    named = f"{method} {tool}".rstrip()
+    return f"response to {named}" if type_ == "response" else named
 
 
 def edit(message: Any, wanted: dict[str, Any]) -> Any:

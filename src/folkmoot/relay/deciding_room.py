@@ -19,7 +19,7 @@ from folkmoot.client import Backoff, Message, Outcome, Proposal, Room
 from folkmoot.core.errors import AnswerLost, CommandInvalid, FolkmootError, KindError
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request
-from folkmoot.proxy.held import Change, HeldMessages, HeldView, visible
+from folkmoot.proxy.held import Change, HeldMessages, HeldView, visible, what_of
 
 logger = logging.getLogger("folkmoot.proxy")
 
@@ -215,7 +215,7 @@ def proposed(view: HeldView, message: Any) -> tuple[str, dict[str, Any]]:
 
 def told(view: HeldView) -> str:
     """What the room is told of a held message before it is proposed."""
-    what = " ".join(part for part in (view.method or view.type, view.tool) if part)
+    what = what_of(view.type, view.method, view.tool)
     why = f": {view.reason}" if view.reason else "."
     return f"Held message {view.id}, {what}, by the rule “{view.rule}”{why}"
 

@@ -171,9 +171,11 @@ class Holds(Action):
     def __init__(self, options: HoldOptions, _rule: str) -> None:
         self._hold = Hold(options.reason, options.seconds)
 
-    async def look(self, _view: View) -> Verdict:
+    async def look(self, view: View) -> Verdict:
         """Have it wait for a decision."""
-        return self._hold
+        if view.asked is None:
+            return self._hold
+        return msgspec.structs.replace(self._hold, method=view.key.method, tool=view.tool or "")
 
 
 class Known(msgspec.Struct, frozen=True):
