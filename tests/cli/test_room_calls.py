@@ -125,8 +125,14 @@ def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour) -> None:
         there.wait_for("live")
         listed = ada.json("room", "tools", "study")
         assert (listed["tools"], listed["unanswered"]) == ([], [])
+        listed = ada("room", "tools", "study", "--to", "robot")
+        assert listed == (0, "", "robot offers no tools.\n")
+        called = ada("room", "call", "study", "high_water", "--to", "robot", "--wait", "0")
+        told = "robot offers no tools. It can still answer by hand.\n"
+        assert (called.code, called.err[: len(told)]) == (ExitCode.FAILED, told)
         with ada.at_terminal("room", "join", "study", rows=40) as hers:
             hers.wait_for("live").type("/tools\r").wait_for("Nobody here offers tools.")
+            hers.type("/tools robot\r").wait_for("robot offers no tools.")
             hers.type("/call high_water\r").wait_for("Nobody here offers high_water.")
             hers.type("/call high_water harbour=Rye @robot\r")
             hers.wait_for("ada asked robot: high_water harbour=Rye")

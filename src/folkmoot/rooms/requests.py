@@ -154,8 +154,11 @@ class Requester:
         return await self._post(kind, payload, to=to, about=request_id)
 
     async def tools(self, to: str | None, seconds: float) -> Offers:
-        """The tools of one participant, or of every agent and backend that may offer some."""
-        names = [to] if to is not None else await self._offering()
+        """The tools of one participant, or of every agent and backend that may offer some.
+
+        Whoever says that it offers none is not asked.
+        """
+        names = await self._offering(to)
         offers = Offers([], [], max(len(names) - MOST_ASKED, 0))
         pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MOST_ASKED]}
         for _ in range(MOST_PAGES):
@@ -204,15 +207,13 @@ class Requester:
                 named = ", ".join(several)
                 raise ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
 
-    async def _offering(self) -> list[str]:
+    async def _offering(self, to: str | None) -> list[str]:
         here = await self._rooms.participants(self._visitor, self._room)
-        return [
-            it["id"]
-            for it in here
-            if it["type"] in OFFERING
-            and it["offers_tools"] is not False
-            and not self._is_me(it["id"])
-        ]
+        without = {it["id"] for it in here if it["offers_tools"] is False}
+        if to is not None:
+            return [] if to in without else [to]
+        offering = [it["id"] for it in here if it["type"] in OFFERING]
+        return [name for name in offering if name not in without and not self._is_me(name)]
 
     def _is_me(self, name: str) -> bool:
         return name == self._visitor.principal.name

@@ -41,13 +41,20 @@ def tools(
     if as_json:
         say_data(found)
         return
-    tell_table(COLUMNS, map(row, listed(found.get("tools"))), "Nobody in the room offers tools.")
-    silent = found.get("unanswered")
+    offered, silent = listed(found.get("tools")), found.get("unanswered")
+    nobody = "Nobody in the room offers tools." if to is None else without_tools(to)
+    if offered or not silent:
+        tell_table(COLUMNS, map(row, offered), nobody)
     if isinstance(silent, list) and silent:
         say(f"No answer from {', '.join(map(word, silent))}.", err=True)
     for member, why in (("left_out", "the list is too long"), ("not_asked", "there are too many")):
         if isinstance(count := found.get(member), int) and count:
             say(f"{count} more are not shown: {why}. --to NAME shows those of one.", err=True)
+
+
+def without_tools(name: str) -> str:
+    """A sentence about a participant."""
+    return f"{word(name)} offers no tools."
 
 
 def row(tool: dict[str, Any]) -> tuple[str, ...]:
@@ -165,11 +172,14 @@ def list_tools(hub: HubClient, room: str, to: str | None) -> dict[str, Any]:
 def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | None, Any]:
     """Who offers a tool, and the schema of its arguments where that is known."""
     try:
-        found = listed(list_tools(hub, room, to).get("tools"))
+        answer = list_tools(hub, room, to)
     except ToolRefused:
         if to is None:
             raise
         return to, None
+    found = listed(answer.get("tools"))
+    if to is not None and not found and not answer.get("unanswered"):
+        say(f"{without_tools(to)} It can still answer by hand.", err=True)
     offers = [it for it in found if it.get("name") == tool]
     if to is not None or len(offers) == 1:
         return to or str(offers[0].get("to")), offers[0].get("inputSchema") if offers else None

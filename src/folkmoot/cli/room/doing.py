@@ -198,7 +198,8 @@ class Doing:
         if listing.offers:
             self._screen.print(lambda screen: draw_tools(screen, listing.offers))
         elif not listing.silent:
-            self.note("Nobody here offers tools.")
+            nobody = "Nobody here offers tools."
+            self.note(nobody if who is None else f"{one_line(who)} offers no tools.")
         if listing.silent:
             self.note(f"No answer from {', '.join(map(one_line, listing.silent))}.")
 

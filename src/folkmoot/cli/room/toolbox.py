@@ -65,7 +65,10 @@ class Toolbox:
 
     async def tools(self, who: str | None = None) -> Listing:
         """The tools of one participant, or of every agent and backend that may offer some."""
-        names = await self._offering() if who is None else [who]
+        if who is None:
+            names = await self._offering()
+        else:
+            names = sorted({who} - await self._without_tools({who}))
         listing = Listing([], [])
         for name, answer in zip(names, await self._ask_all(names), strict=True):
             if isinstance(answer, PolicyError | RecipientUnknown):
@@ -78,9 +81,6 @@ class Toolbox:
 
     async def find(self, tool: str, who: str | None) -> tuple[str, Any]:
         """Who offers a tool, and the schema of its arguments if that is known."""
-        if who is not None and who in await self._without_tools({who}):
-            # It may answer calls by hand, but no list of tools.
-            return who, None
         listing = await self.tools(who)
         found = [it for it in listing.offers if it.definition.get("name") == tool]
         if len(found) == 1:
