@@ -88,7 +88,9 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
     assert (ran.code, ran.err) == (0, "")
     assert TOKEN in ran.out
     assert CODE in ran.out
-    assert "Keep both in a safe place" in ran.out
+    assert "Keep both in a safe place: anyone who has one can act as you.\n" in ran.out
+    assert "'folkmoot account token ada' shows the token again. The recovery code is" in ran.out
+    assert cli("account", "token", "ada").out == f"{TOKEN}\n"
     assert ran.out.endswith(
         "Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n"
     )

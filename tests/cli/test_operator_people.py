@@ -135,10 +135,12 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
     assert json.loads(whoami.out)["handle"] == "bob"
     ran = folkmoot("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)
     assert json.loads(ran.out)["token"].startswith("sk_")
+    ran = folkmoot("people", "add", "unkept", "--no-keep", **keys)
+    assert ran.out.endswith("anyone who has one can act as you. They are not shown again.\n")
     kept = json.loads((tmp_path / "keys.json").read_text())["accounts"]
     assert [it["handle"] for it in kept] == ["admin", "bob"]
     actions = [it["action"] for it in json.loads(folkmoot("audit", "--json").out)["lines"]]
-    assert actions == ["account.added"] * 3
+    assert actions == ["account.added"] * 4
     assert folkmoot("people", "suspend", "bob").code == 0
     for command in (("inbox", "--as", "bob"), ("account", "recover", "bob", "--url", here)):
         ran = folkmoot(*command, **keys)

@@ -73,7 +73,7 @@ def register(
 ) -> None:
     """Create an account on a hub, and save its token here.
 
-    The token and the recovery code are shown once. Keep them in a safe place.
+    Keep the token and the recovery code in a safe place. The recovery code is shown once.
     """
     arguments = {"handle": handle}
     if invite:
@@ -133,9 +133,9 @@ def enter(tool: str, arguments: dict[str, Any], url: str | None, *, as_json: boo
     except CredentialsUnusable:
         # The hub has given a token that no file keeps: whoever reads this must keep it now.
         if login is not None:
-            show_secrets(login, as_json=as_json)
+            show_secrets(login, as_json=as_json, kept=False)
         raise
-    show_secrets(login, as_json=as_json)
+    show_secrets(login, as_json=as_json, kept=True)
     if not as_json:
         keyring = read_keyring()
         tell_kept(keyring, login)
@@ -167,8 +167,8 @@ def login_from(hub: str, answer: dict[str, Any], arguments: dict[str, Any]) -> L
         raise AnswerInvalid(f"{hub}: the hub's answer cannot be understood.") from None
 
 
-def show_secrets(login: Login, *, as_json: bool) -> None:
-    """The token and the code, this once."""
+def show_secrets(login: Login, *, as_json: bool, kept: bool) -> None:
+    """The token and the code; where no file keeps them, this once."""
     if as_json:
         say_data(msgspec.structs.asdict(login))
         return
@@ -178,12 +178,17 @@ def show_secrets(login: Login, *, as_json: bool) -> None:
     for line in aligned([(name, value) for name, value in rows if value]):
         say(f"  {line}")
     say()
-    say("Keep both in a safe place. They are not shown again; anyone who has one can act as you.")
+    once = "" if kept else " They are not shown again."
+    say(f"Keep both in a safe place: anyone who has one can act as you.{once}")
 
 
 def tell_kept(keyring: Keyring, login: Login) -> None:
     """Where the account is kept, and how to use it."""
     say(f"They are also saved in {credentials_path()}, which only you can read.")
+    say(
+        f"'folkmoot account token {login.handle}' shows the token again. The recovery code is not "
+        "shown again."
+    )
     first = keyring.accounts[0]
     if first != login:
         say(

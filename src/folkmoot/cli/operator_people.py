@@ -104,8 +104,8 @@ def add(
 ) -> None:
     """Create an account, without an invitation or limits.
 
-    Use this for the first account of a hub. The token and the recovery code are shown once and
-    saved here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
+    Use this for the first account of a hub. The token and the recovery code are shown and saved
+    here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
     """
     hub = Operated(config, data)
     arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
@@ -120,9 +120,9 @@ def add(
     except CredentialsUnusable:
         # The account is made, and no file keeps its token: whoever reads this must keep it now.
         if login is not None:
-            show_secrets(login, as_json=as_json)
+            show_secrets(login, as_json=as_json, kept=False)
         raise
-    show_secrets(login, as_json=as_json)
+    show_secrets(login, as_json=as_json, kept=not no_keep)
     if not as_json and not no_keep:
         tell_kept(read_keyring(), login)
 
