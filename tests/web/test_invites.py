@@ -13,6 +13,7 @@ from starlette.routing import Route
 from folkmoot.accounts import Invitation
 from folkmoot.app import Hub
 from folkmoot.telemetry import logs
+from folkmoot.web.clients import CLIENTS
 from folkmoot.web.invites import INVITES
 from folkmoot.web.pages import Pages
 from tests.harness import Answer, ask, run, serving
@@ -216,6 +217,8 @@ def test_whoever_was_invited_registers_on_the_page(tmp_path: Path) -> None:
             found = re.search(r"/mcp\?token=(sk_[0-9a-f]{64})", joined.text)
             assert found is not None
             assert re.search(r"<code>([A-Z2-9]{4}-){2}[A-Z2-9]{4}</code>", joined.text)
+            check_settings(joined.text, found[1])
+            assert "sk_" not in (await ask(browser.port, "/")).text.replace("sk_…", "")
             bob = await hub.accounts.authenticate(found[1])
             assert bob is not None
             [message] = (await hub.mail.inbox(bob)).messages
@@ -226,6 +229,19 @@ def test_whoever_was_invited_registers_on_the_page(tmp_path: Path) -> None:
             assert await hub.accounts.count() == 2
 
     run(main())
+
+
+def check_settings(page: str, token: str) -> None:
+    """Every client is given settings with the token, and no link has it."""
+    shown = html.unescape(page)
+    found = re.search(r"<code>(http://[^<]+/mcp)\?token=", shown)
+    assert found is not None
+    for client in CLIENTS.values():
+        if client.id != "claude-code":
+            assert f"<code>{client.snippet(found[1], token)}</code>" in shown
+    assert f"{found[1]} --header 'Authorization: Bearer {token}'</code>" in shown
+    assert f'"headers":{{"Authorization":"Bearer {token}"}}' in shown
+    assert token not in "".join(re.findall(r'(?:href|src|action)="[^"]*"', page))
 
 
 @pytest.mark.requirement("invite.page-form")

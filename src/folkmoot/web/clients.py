@@ -111,9 +111,9 @@ class Client(Struct, frozen=True, kw_only=True):
         """What the client's settings file must hold."""
         return {self.member: {name: self.entry(name, endpoint, token)}}
 
-    def snippet(self, endpoint: str) -> str:
+    def snippet(self, endpoint: str, token: str = "") -> str:
         """The same as text to paste."""
-        return self.text(self.settings(endpoint))
+        return self.text(self.settings(endpoint, token))
 
     def text(self, settings: dict[str, Any]) -> str:
         """Settings in the format of the client's file."""
@@ -149,16 +149,18 @@ CLIENTS: dict[str, Client] = {
 """Every client we know, by the name it has on the command line, in the order they are shown."""
 
 
-def claude_code_command(endpoint: str) -> str:
+def claude_code_command(endpoint: str, token: str = "") -> str:
     """The command that tells Claude Code of the hub, in every project."""
+    # `--header` takes all that follows it, so it comes last.
+    header = ["--header", f"Authorization: Bearer {token}"] if token else []
     return shlex.join(
-        ["claude", "mcp", "add", "--scope", "user", "--transport", "http", NAME, endpoint]
+        ["claude", "mcp", "add", "--scope", "user", "--transport", "http", NAME, endpoint, *header]
     )
 
 
-def vscode_command(endpoint: str) -> str:
+def vscode_command(endpoint: str, token: str = "") -> str:
     """The command that tells VS Code of the hub."""
-    server = {"name": NAME, "type": "http", "url": endpoint}
+    server = {"name": NAME, **_typed(NAME, endpoint, token)}
     return shlex.join(["code", "--add-mcp", json.dumps(server, separators=(",", ":"))])
 
 

@@ -74,7 +74,8 @@ GIVEN_HANDLE = "This invitation is only for the handle below."
 LANDINGS = 16
 """Landing pages that are kept: one for each address a hub is reached by."""
 BODIES = (
-    "landing", "invite", "invite_valid", "invite_form", "invite_joined", "invite_other", "error",
+    "landing", "clients", "invite", "invite_valid", "invite_form", "invite_joined", "invite_other",
+    "error",
 )  # fmt: skip
 WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
 WRONG = '<p class="wrong" role="alert">$error</p>'
@@ -206,11 +207,6 @@ class Pages:
         return HTMLResponse(page, 200, self._headers)
 
     def _draw_landing(self, base: str, shown: bool) -> bytes:  # noqa: FBT001 - it is a key
-        endpoint = f"{base}/mcp"
-        snippets = {
-            client.id.replace("-", "_"): client.snippet(endpoint) for client in CLIENTS.values()
-        }
-        snippets["claude_code"] = claude_code_command(endpoint)
         socket = base.replace("http", "ws", 1)
         register = ["register", "ada", "--url", base]
         if self._policy != "open":
@@ -225,15 +221,29 @@ class Pages:
                 "places": self._links(places),
                 "doors": _doors(base, socket),
                 "registration": REGISTRATION[self._policy],
+                "clients": self._clients(f"{base}/mcp"),
             },
             version=self._version,
-            endpoint=endpoint,
-            vscode_command=vscode_command(endpoint),
+            endpoint=f"{base}/mcp",
             commands=_typed(commands),
             rooms=_typed(rooms),
-            **snippets,
         )
         return self._drawn("Folkmoot", body)
+
+    def _clients(self, endpoint: str, token: str = "") -> str:
+        """What to give each client, to choose from; with a token it is signed in."""
+        snippets = {
+            client.id.replace("-", "_"): client.snippet(endpoint, token)
+            for client in CLIENTS.values()
+        }
+        snippets["claude_code"] = claude_code_command(endpoint, token)
+        return _fill(
+            self._bodies["clients"],
+            trusted=None,
+            url=f"{endpoint}?token={token}" if token else endpoint,
+            vscode_command=vscode_command(endpoint, token),
+            **snippets,
+        )
 
     async def invite(self, request: Request) -> Response:
         """MMP §9.2: whether an invite can still be used, and how."""
@@ -256,10 +266,9 @@ class Pages:
             return self._invite_page(request, code, invitation, joined, handle)
         body = _fill(
             self._bodies["invite_joined"],
+            trusted={"clients": self._clients(f"{self._base(request)}/mcp", joined.token)},
             handle=joined.handle,
-            token=joined.token,
             recovery_code=joined.recovery_code,
-            endpoint=f"{self._base(request)}/mcp",
         )
         return self._page(f"@{joined.handle} · Folkmoot", body, headers=HEADERS)
 
