@@ -9,6 +9,7 @@ from docs.pages.markdown import code, table
 from folkmoot.core import chat
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.ratelimits import DAY, MINUTE
 from folkmoot.rooms.access import STRANGERS_COME_IN, STRANGERS_KNOW
 from folkmoot.rooms.backends import MOST_BACKENDS
@@ -26,7 +27,7 @@ from folkmoot.rooms.machine import (
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.holding import LONGEST_PAUSE
 from folkmoot.rooms.machine.model import RoomBounds, RoomSettings
-from folkmoot.rooms.machine.requests import CANCELLED, MAX_ID, PROGRESS
+from folkmoot.rooms.machine.requests import MAX_ID
 from folkmoot.rooms.machine.rights import MAX_BYTES, MAX_REASON, MOST_AT_ONCE
 from folkmoot.rooms.model import ACCESS
 from folkmoot.rooms.serving import MOST_CALLS, PROGRESS_SECONDS

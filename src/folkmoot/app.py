@@ -40,6 +40,7 @@ from folkmoot.coredumps import forbid_dumps
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
+from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.pipeline import Pipeline, show_to
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
@@ -518,7 +519,7 @@ class Hub:
             allow_origins=origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("*",),
-            expose_headers=("mcp-session-id", "mcp-protocol-version"),
+            expose_headers=(SESSION_HEADER, VERSION_HEADER),
         )
 
     def _websocket_app(self, answers: Answers) -> WebSocketEndpoint:

@@ -12,7 +12,6 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import Misrouted, TransportClosed
 from folkmoot.core.message import Response, members
-from folkmoot.proxy.replay.script import SUBSCRIPTION, VERSION
 from folkmoot.proxy.replay.subject import Mode
 from folkmoot.relay.tape_server import MOST_PLAYING, Replay, TapeServer
 from tests.harness import run
@@ -30,6 +29,9 @@ from tests.proxy.replay.tapes import (
     tells,
     text,
 )
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+VERSION = "io.modelcontextprotocol/protocolVersion"
 
 pytestmark = pytest.mark.requirement("proxy.replay")
 

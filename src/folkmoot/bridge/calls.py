@@ -24,6 +24,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
+from folkmoot.mcp.wire import CANCELLED, TOOLS_CALL
 
 MOST_OPEN: Final = 1024
 MOST_CANCELLED: Final = 64
@@ -57,7 +58,7 @@ def tool_call(envelope: Envelope) -> ToolCall | None:
     if (
         envelope.context.direction is not MessageDirection.CLIENT_TO_SERVER
         or not isinstance(message, Request)
-        or message.method != "tools/call"
+        or message.method != TOOLS_CALL
         or not isinstance(message.params, dict)
     ):
         return None
@@ -72,7 +73,7 @@ def tool_call(envelope: Envelope) -> ToolCall | None:
 def is_call(envelope: Envelope) -> bool:
     """Whether a message asks the hub for a tool, in whatever way."""
     going = envelope.context.direction is MessageDirection.CLIENT_TO_SERVER
-    return going and getattr(envelope.message, "method", None) == "tools/call"
+    return going and getattr(envelope.message, "method", None) == TOOLS_CALL
 
 
 def canonical(name: str) -> str:
@@ -137,7 +138,7 @@ class OpenCalls(Generic[T]):
     def hear(self, envelope: Envelope) -> None:
         """Make room when the client waits for an answer no more; it may still come."""
         message = envelope.message
-        if not isinstance(message, Notification) or message.method != "notifications/cancelled":
+        if not isinstance(message, Notification) or message.method != CANCELLED:
             return
         named = message.params.get("requestId") if isinstance(message.params, dict) else None
         if isinstance(named, str | int) and (what := self._open.pop(key_of(named), None)):

@@ -11,12 +11,23 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
+from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    EVENT_STREAM,
+    METHOD_HEADER,
+    NAME_HEADER,
+    TOOLS_CALL,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 
 PROTOCOL: Final = "2026-07-28"
 META: Final = {
-    "io.modelcontextprotocol/protocolVersion": PROTOCOL,
-    "io.modelcontextprotocol/clientInfo": {"name": "folkmoot-bridge", "version": __version__},
-    "io.modelcontextprotocol/clientCapabilities": {},
+    VERSION_KEY: PROTOCOL,
+    CLIENT_KEY: {"name": "folkmoot-bridge", "version": __version__},
+    CAPABILITIES_KEY: {},
 }
 ANSWER_SECONDS: Final = 30.0
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -60,13 +71,13 @@ class SideHub:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The result of a tool; its refusal is raised as `ToolRefused`, in the hub's own words."""
         params = {"name": tool, "arguments": arguments, "_meta": META}
-        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        request = {"jsonrpc": "2.0", "id": 1, "method": TOOLS_CALL, "params": params}
         headers = {
-            "accept": "application/json, text/event-stream",
+            "accept": ACCEPT_BOTH,
             "content-type": "application/json",
-            "mcp-protocol-version": PROTOCOL,
-            "mcp-method": "tools/call",
-            "mcp-name": tool,
+            VERSION_HEADER: PROTOCOL,
+            METHOD_HEADER: TOOLS_CALL,
+            NAME_HEADER: tool,
             "authorization": f"Bearer {self._token}",
             "user-agent": f"folkmoot/{__version__}",
         }
@@ -89,7 +100,7 @@ class SideHub:
             ) from None
         except (aiohttp.ClientError, OSError):
             raise HubUnreachable(f"{self.url}: no hub answers there.") from None
-        if answer.content_type == "text/event-stream":
+        if answer.content_type == EVENT_STREAM:
             return answer.status, last_event(bytes(content))
         return answer.status, bytes(content)
 

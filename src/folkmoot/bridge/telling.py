@@ -27,11 +27,12 @@ from folkmoot.bridge.peers import plain_handle
 from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
+from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.tools.model import WORDS_OF_OTHERS
 
 Teller: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
-LIST: Final = "tools/list"
+LIST: Final = TOOLS_LIST
 DESCRIPTIONS: Final = {
     "msg/send": "Send a message to another MMP user. The bridge on this computer encrypts it end "
     "to end if they have a key; `bridge.mode` in the answer says whether it did.",

@@ -21,6 +21,7 @@ from folkmoot.cli.proxy_options import server_url
 from folkmoot.cli.show import word
 from folkmoot.cli.text import say_data
 from folkmoot.core.errors import UnknownTool
+from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
     from folkmoot.cli.call_show import Offer
@@ -222,17 +223,17 @@ async def offered(caller: Caller) -> Offer:
 async def request_for(caller: Caller, wanted: Wanted) -> tuple[str, dict[str, Any], str]:
     """The request: its method, its params, and what it is about."""
     if wanted.uri:
-        return "resources/read", {"uri": wanted.uri}, wanted.uri
+        return RESOURCES_READ, {"uri": wanted.uri}, wanted.uri
     if wanted.prompt:
         texts: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
         texts["properties"] = {each.partition("=")[0]: {"type": "string"} for each in wanted.pairs}
         given = typed_arguments(wanted.pairs, texts, wanted.whole)
-        return "prompts/get", {"name": wanted.prompt, "arguments": given}, wanted.prompt
-    tools = await caller.listed("tools/list", "tools")
+        return PROMPTS_GET, {"name": wanted.prompt, "arguments": given}, wanted.prompt
+    tools = await caller.listed(TOOLS_LIST, "tools")
     tool = found_tool(tools, wanted)
     schema = tool.get("inputSchema")
     given = typed_arguments(wanted.pairs, schema, wanted.whole)
-    return "tools/call", {"name": tool["name"], "arguments": given}, tool["name"]
+    return TOOLS_CALL, {"name": tool["name"], "arguments": given}, tool["name"]
 
 
 def found_tool(tools: Sequence[dict[str, Any]], wanted: Wanted) -> dict[str, Any]:

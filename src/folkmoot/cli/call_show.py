@@ -15,14 +15,20 @@ from folkmoot.cli.show import word
 from folkmoot.cli.tape.paper import Paper
 from folkmoot.cli.tape.words import lapse
 from folkmoot.cli.text import escape_json, lines, one_line, pretty
+from folkmoot.mcp.wire import (
+    LOGGED,
+    PROGRESS,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    TEMPLATES_LIST,
+    TOOLS_LIST,
+)
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.relay.caller import Caller
 
 INDENT: Final = "  "
-LOGGED: Final = "notifications/message"
-PROGRESS: Final = "notifications/progress"
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -39,10 +45,10 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 LISTS: Final = (
-    ("tools", "tools/list", "tools", "Tools"),
-    ("resources", "resources/list", "resources", "Resources"),
-    ("templates", "resources/templates/list", "resourceTemplates", "Resource templates"),
-    ("prompts", "prompts/list", "prompts", "Prompts"),
+    ("tools", TOOLS_LIST, "tools", "Tools"),
+    ("resources", RESOURCES_LIST, "resources", "Resources"),
+    ("templates", TEMPLATES_LIST, "resourceTemplates", "Resource templates"),
+    ("prompts", PROMPTS_LIST, "prompts", "Prompts"),
 )
 """Each list of an offer: how it is asked for, the member it is in, and its heading."""
 

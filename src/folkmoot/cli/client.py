@@ -20,15 +20,26 @@ from folkmoot.core.errors import (
     NotSignedIn,
     ToolRefused,
 )
+from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    EVENT_STREAM,
+    METHOD_HEADER,
+    NAME_HEADER,
+    TOOLS_CALL,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
 PROTOCOL = "2026-07-28"
 META = {
-    "io.modelcontextprotocol/protocolVersion": PROTOCOL,
-    "io.modelcontextprotocol/clientInfo": {"name": "folkmoot-cli", "version": __version__},
-    "io.modelcontextprotocol/clientCapabilities": {},
+    VERSION_KEY: PROTOCOL,
+    CLIENT_KEY: {"name": "folkmoot-cli", "version": __version__},
+    CAPABILITIES_KEY: {},
 }
 REQUEST_ID = 1
 MAX_ANSWER = 64 * 1024 * 1024
@@ -70,13 +81,13 @@ class HubClient:
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         params = {"name": tool, "arguments": given, "_meta": META}
-        request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": "tools/call", "params": params}
+        request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": TOOLS_CALL, "params": params}
         headers = {
-            "accept": "application/json, text/event-stream",
+            "accept": ACCEPT_BOTH,
             "content-type": "application/json",
-            "mcp-protocol-version": PROTOCOL,
-            "mcp-method": "tools/call",
-            "mcp-name": tool,
+            VERSION_HEADER: PROTOCOL,
+            METHOD_HEADER: TOOLS_CALL,
+            NAME_HEADER: tool,
             "user-agent": f"folkmoot/{__version__}",
         }
         if self._token:
@@ -100,7 +111,7 @@ class HubClient:
             connection.request(method, f"{parts.path}{path}", body, headers)
             response = connection.getresponse()
             kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
-            if kind == "text/event-stream":
+            if kind == EVENT_STREAM:
                 return response.status, self._stream(response)
             if response.status == HTTPStatus.NO_CONTENT:
                 return response.status, None

@@ -24,6 +24,7 @@ from folkmoot.client.questions import Questions
 from folkmoot.client.refusals import refusal
 from folkmoot.client.service import Service
 from folkmoot.core.errors import AnswerLost, FolkmootError
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
 MOST_LISTED: Final = 20_000
 """Participants that are kept track of; of larger rooms the rest is not listed."""
@@ -148,9 +149,9 @@ class Hearing:
 
     def _notice(self, message: Message) -> None:
         method = message.payload.get("method")
-        if method == "notifications/progress":
+        if method == PROGRESS:
             self._questions.hear_progress(message)
-        elif method == "notifications/cancelled":
+        elif method == CANCELLED:
             self._proposals.hear_cancelled(message)
             self._service.hear_ended(message)
 

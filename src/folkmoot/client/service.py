@@ -29,6 +29,7 @@ from folkmoot.core.errors import (
     RoomLeft,
 )
 from folkmoot.core.errors.base import INVALID_PARAMS
+from folkmoot.mcp.wire import PING, TOOLS_CALL, TOOLS_LIST
 
 logger = logging.getLogger("folkmoot.client")
 
@@ -222,7 +223,7 @@ class Service:
 
     async def _may_run(self, request: Message) -> bool:
         """Tell the hub that a call is begun; False where it must not be, or not here."""
-        if not self._begins or request.payload.get("method") != "tools/call":
+        if not self._begins or request.payload.get("method") != TOOLS_CALL:
             return True
         while True:
             id_ = self._begun[request.id] = uuid4().hex
@@ -277,11 +278,11 @@ class Service:
 
     async def _answer(self, request: Message) -> Answer:
         method = request.payload.get("method")
-        if method == "tools/call":
+        if method == TOOLS_CALL:
             return await self._call(request)
-        if method == "tools/list":
+        if method == TOOLS_LIST:
             return {"result": {"tools": [tool.listed for tool in self.tools.values()]}}
-        if method == "ping":
+        if method == PING:
             return {"result": {}}
         return _error(METHOD_NOT_FOUND, f"There is no method {method} here.")
 

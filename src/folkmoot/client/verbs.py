@@ -18,6 +18,7 @@ from folkmoot.core.errors import AnswerInvalid, FolkmootError, RequestTimedOut, 
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import JSONRPC
+from folkmoot.mcp.wire import CANCELLED, PROGRESS, TOOLS_CALL
 
 Names = Iterable[str] | str
 
@@ -116,7 +117,7 @@ class Verbs:
                 self._cancel(id_, to)
 
     def _cancel(self, id_: str, to: str) -> None:
-        method = "notifications/cancelled"
+        method = CANCELLED
         payload = {"jsonrpc": JSONRPC, "method": method, "params": {"requestId": id_}}
         self._post(f"mcp.notification.{method}", payload, to, id_)
 
@@ -132,7 +133,7 @@ class Verbs:
         """Call a tool of a participant; `ToolFailed` has the tool's own words."""
         params = {"name": tool, "arguments": dict(arguments or {})}
         answer = await self.request(
-            to, "tools/call", params, timeout=timeout, on_progress=on_progress
+            to, TOOLS_CALL, params, timeout=timeout, on_progress=on_progress
         )
         return read_result(answer)
 
@@ -273,7 +274,7 @@ class Verbs:
         self._post(kind, payload, to, about)
 
     async def _tell_progress(self, request: Message, params: dict[str, Any]) -> None:
-        method = "notifications/progress"
+        method = PROGRESS
         payload = {"jsonrpc": JSONRPC, "method": method, "params": params}
         # Whoever asked may have cancelled by now, which the tool will notice soon enough.
         with suppress(FolkmootError):

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
 from folkmoot.gateway.ports import Tell
+from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 if TYPE_CHECKING:
     from folkmoot.gateway.catalogue import Catalogue
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 GATEWAY_CALL: Final = "folkmoot/gateway-call"
 """The extension of an envelope's context that holds the `CallExtras`."""
 
-CALL: Final = "tools/call"
-READ: Final = "resources/read"
-GET: Final = "prompts/get"
-COMPLETE: Final = "completion/complete"
+CALL: Final = TOOLS_CALL
+READ: Final = RESOURCES_READ
+GET: Final = PROMPTS_GET
+COMPLETE: Final = COMPLETION
 TASK: Final = "task"
 """The wish to have a call done as a task, which the hub does not carry: nobody could ask for it."""
 MOST_SHOWN: Final = 120

@@ -18,6 +18,7 @@ from folkmoot.gateway.cursors import Place, make_cursor, read_cursor
 from folkmoot.gateway.definitions import is_object_schema
 from folkmoot.gateway.model import Definition, PromptEntry, ToolEntry, What
 from folkmoot.gateway.part import METHODS, Entry, Part
+from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.names import NameStyle
 from folkmoot.names.schemas import without_combinators
 
@@ -31,7 +32,6 @@ MEMBERS: Final[dict[What, str]] = {
     "prompts": "prompts",
 }
 ABSENT_KEY: Final = "folkmoot/absent"
-SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 PAGE_SIZE: Final = 1_000
 PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -188,7 +188,7 @@ class Listings:
         meta: dict[str, Any] = {}
         if stateless:
             listed |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-            meta[SERVER_INFO] = self._server_info
+            meta[SERVER_KEY] = self._server_info
         if book.absent:
             meta[ABSENT_KEY] = book.absent
         if meta:

@@ -23,6 +23,7 @@ from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
 from folkmoot.core.policy import PrincipalType, decide
+from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.gateway.rights import HubRights
 
-CALL: Final = "tools/call"
+CALL: Final = TOOLS_CALL
 JOIN: Final = "room/join"
 READ: Final = "room/read"
 SAY: Final = "room/say"

@@ -26,6 +26,7 @@ from folkmoot.gateway.model import (
 )
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.results import map_meta
+from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 from folkmoot.names import WireNames
 
 NAME_KEY: Final = "folkmoot/name"
@@ -41,10 +42,10 @@ Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
 AN_OBJECT: Final = {"type": "object"}
 
 METHODS: Final[dict[What, str]] = {
-    "tools": "tools/call",
-    "prompts": "prompts/get",
-    "resources": "resources/read",
-    "templates": "resources/read",
+    "tools": TOOLS_CALL,
+    "prompts": PROMPTS_GET,
+    "resources": RESOURCES_READ,
+    "templates": RESOURCES_READ,
 }
 """The request that one must be allowed to make for an entry to be listed."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
+from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 Spell: TypeAlias = Callable[[str], str]
 """What a URI of a server's own is called here."""
@@ -15,10 +16,10 @@ Mapper: TypeAlias = Callable[[Any, Spell], Any]
 """What becomes of a value: the same object if nothing does."""
 
 NEEDED: Final[dict[str, tuple[str, type]]] = {
-    "tools/call": ("content", list),
-    "prompts/get": ("messages", list),
-    "resources/read": ("contents", list),
-    "completion/complete": ("completion", dict),
+    TOOLS_CALL: ("content", list),
+    PROMPTS_GET: ("messages", list),
+    RESOURCES_READ: ("contents", list),
+    COMPLETION: ("completion", dict),
 }
 """The member that the result of a method must have, and what it is."""
 COMPLETE: Final = "complete"
@@ -53,7 +54,7 @@ def fault_of(method: str, result: Any) -> str | None:
     if result.get("resultType", COMPLETE) != COMPLETE or method not in NEEDED:
         return None
     member, kind = NEEDED[method]
-    if member not in result and method == "tools/call" and STRUCTURED in result:
+    if member not in result and method == TOOLS_CALL and STRUCTURED in result:
         return None
     value: Any = result.get(member)
     fits = isinstance(value, kind)
@@ -164,8 +165,8 @@ def _each_question(values: Any, spell: Spell) -> Any:
 
 QUESTIONS: Final[tuple[tuple[str, Mapper], ...]] = (("inputRequests", _each_question),)
 RESULTS: Final[dict[str, tuple[tuple[str, Mapper], ...]]] = {
-    "tools/call": (("content", _contents), ("_meta", map_meta)),
-    "resources/read": (("contents", _each(_located)),),
-    "prompts/get": (("messages", _messages),),
+    TOOLS_CALL: (("content", _contents), ("_meta", map_meta)),
+    RESOURCES_READ: (("contents", _each(_located)),),
+    PROMPTS_GET: (("messages", _messages),),
 }
 """Where URIs stand in the result of a method."""

@@ -1,4 +1,4 @@
-"""The words of both eras that the bridge must know, and how to read and write them.
+"""The names of MCP in both eras, spelled here alone, and how messages are read and written.
 
 What comes from either side is only JSON: nothing here trusts a member to have the type it should.
 """
@@ -21,53 +21,83 @@ HANDSHAKE_VERSIONS: Final = frozenset(
     version for version in KNOWN_VERSIONS if ProtocolVersion(version).era is Era.HANDSHAKE
 )
 
+INITIALIZE: Final = "initialize"
+INITIALIZED: Final = "notifications/initialized"
+PING: Final = "ping"
+DISCOVER: Final = "server/discover"
+LISTEN: Final = "subscriptions/listen"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+TOOLS_LIST: Final = "tools/list"
+TOOLS_CALL: Final = "tools/call"
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+PROMPTS_LIST: Final = "prompts/list"
+PROMPTS_GET: Final = "prompts/get"
+PROMPTS_CHANGED: Final = "notifications/prompts/list_changed"
+RESOURCES_LIST: Final = "resources/list"
+TEMPLATES_LIST: Final = "resources/templates/list"
+RESOURCES_READ: Final = "resources/read"
+RESOURCES_CHANGED: Final = "notifications/resources/list_changed"
+SUBSCRIBE: Final = "resources/subscribe"
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+UPDATED: Final = "notifications/resources/updated"
+COMPLETION: Final = "completion/complete"
+SET_LEVEL: Final = "logging/setLevel"
+LOGGED: Final = "notifications/message"
+PROGRESS: Final = "notifications/progress"
+CANCELLED: Final = "notifications/cancelled"
+ELICIT: Final = "elicitation/create"
+ELICITED: Final = "notifications/elicitation/complete"
+SAMPLE: Final = "sampling/createMessage"
+ROOTS_LIST: Final = "roots/list"
+ROOTS_CHANGED: Final = "notifications/roots/list_changed"
+TASKS_GET: Final = "tasks/get"
+TASKS_LIST: Final = "tasks/list"
+TASKS_RESULT: Final = "tasks/result"
+TASKS_UPDATE: Final = "tasks/update"
+TASKS_CANCEL: Final = "tasks/cancel"
+TASK_STATUS: Final = "notifications/tasks/status"
+
+SESSION_HEADER: Final = "mcp-session-id"
+VERSION_HEADER: Final = "mcp-protocol-version"
+METHOD_HEADER: Final = "mcp-method"
+NAME_HEADER: Final = "mcp-name"
+PARAM_HEADERS: Final = "mcp-param-"
+"""How the headers begin that repeat an argument of a call."""
+EVENT_ID_HEADER: Final = "last-event-id"
+EVENT_STREAM: Final = "text/event-stream"
+ACCEPT_BOTH: Final = "application/json, text/event-stream"
+"""What a client says that it accepts in answer to a POST."""
+
+PROTOCOL_KEYS: Final = "io.modelcontextprotocol/"
+"""How the keys of a `_meta` begin that belong to the protocol."""
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 REQUEST_KEYS: Final = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LEVEL_KEY))
 """What every request of the stateless era may carry in its `_meta`, and no other does."""
 
-INITIALIZE: Final = "initialize"
-INITIALIZED: Final = "notifications/initialized"
-PING: Final = "ping"
-SET_LEVEL: Final = "logging/setLevel"
-SUBSCRIBE: Final = "resources/subscribe"
-UNSUBSCRIBE: Final = "resources/unsubscribe"
-DISCOVER: Final = "server/discover"
-LISTEN: Final = "subscriptions/listen"
-ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
-CANCELLED: Final = "notifications/cancelled"
-PROGRESS: Final = "notifications/progress"
-LOGGED: Final = "notifications/message"
-UPDATED: Final = "notifications/resources/updated"
-
 CHANGES: Final = {
-    "notifications/tools/list_changed": ("tools", "toolsListChanged"),
-    "notifications/prompts/list_changed": ("prompts", "promptsListChanged"),
-    "notifications/resources/list_changed": ("resources", "resourcesListChanged"),
+    TOOLS_CHANGED: ("tools", "toolsListChanged"),
+    PROMPTS_CHANGED: ("prompts", "promptsListChanged"),
+    RESOURCES_CHANGED: ("resources", "resourcesListChanged"),
 }
 """Each notice of a changed list: the capability it belongs to, and its name in a filter."""
 URIS: Final = "resourceSubscriptions"
 
-ASKING: Final = frozenset(("tools/call", "prompts/get", "resources/read"))
+ASKING: Final = frozenset((TOOLS_CALL, PROMPTS_GET, RESOURCES_READ))
 """The requests that a server of the stateless era may answer with a wish for input."""
 CACHEABLE: Final = frozenset(
-    (
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/templates/list",
-        "tools/list",
-    )
+    (PROMPTS_LIST, RESOURCES_LIST, RESOURCES_READ, TEMPLATES_LIST, TOOLS_LIST)
 )
 """The requests whose results must say in the stateless era how long they may be kept."""
 NEEDED: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
+    ELICIT: "elicitation",
+    SAMPLE: "sampling",
+    ROOTS_LIST: "roots",
 }
 """What a server may ask of a client, and the capability the client must have declared."""
 

@@ -18,9 +18,8 @@ from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import Notification, Request, Response, same_id
 from folkmoot.core.ports import Clock
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
+from folkmoot.mcp.wire import INITIALIZE, INITIALIZED, VERSION_KEY
 
-VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-"""Where a request of the stateless era says which version it speaks."""
 MOST_BETWEEN_LOOKS: Final = 30.0
 LOOKS_WHILE_IDLE: Final = 4
 
@@ -63,14 +62,14 @@ class Session(msgspec.Struct, eq=False, gc=False):
 
     def _heard_client(self, message: Any) -> None:
         state = self.context.state
-        if isinstance(message, Request) and message.method == "initialize":
+        if isinstance(message, Request) and message.method == INITIALIZE:
             self.greeting = message.id
             self._speak(_member(message.params, "protocolVersion"))
             if state is SessionState.UNINITIALIZED:
                 self.context = self.context.with_state(SessionState.INITIALIZING)
-        elif isinstance(message, Notification) and message.method == "notifications/initialized":
+        elif isinstance(message, Notification) and message.method == INITIALIZED:
             self.activate()
-        elif version := _member(_member(getattr(message, "params", None), "_meta"), VERSION):
+        elif version := _member(_member(getattr(message, "params", None), "_meta"), VERSION_KEY):
             self._speak(version)
             self.activate()
 

@@ -8,6 +8,7 @@ from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, allowed
 from folkmoot.mcp.sse import encode_event
+from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from folkmoot.relay.replies import Replies
     from folkmoot.relay.steps import Envelope
 
-EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
 ACCEPTED: Final = 202
 JSON_HEADERS: Final = [(b"content-type", b"application/json")]
@@ -38,7 +38,7 @@ class Answering:
 
     async def kept(self, answer: aiohttp.ClientResponse) -> bytes:
         """The whole answer, to be looked at before it is passed on; nothing of a stream."""
-        if answer.content_type == EVENTS:
+        if answer.content_type == EVENT_STREAM:
             return b""
         self._kept = await self._whole(answer)
         return self._kept
@@ -53,7 +53,7 @@ class Answering:
             await self._part(body, more=False)
             return
         await self._head(answer.status, headers)
-        streaming = answer.content_type == EVENTS
+        streaming = answer.content_type == EVENT_STREAM
         async for chunk in answer.content.iter_any():
             # What holds no message is passed on as it is.
             await self._part(await self._replies.events(chunk) if streaming else chunk)

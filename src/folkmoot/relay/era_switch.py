@@ -22,10 +22,14 @@ from folkmoot.mcp.client.weblink import EVENTS, SAYS
 from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
 from folkmoot.mcp.sse import EventReader
 from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
     CAPABILITIES_KEY,
     CLIENT_KEY,
     DISCOVER,
     INITIALIZE,
+    METHOD_HEADER,
+    SESSION_HEADER,
+    VERSION_HEADER,
     VERSION_KEY,
     speaks_stateless,
 )
@@ -40,12 +44,11 @@ if TYPE_CHECKING:
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""
 SERVER_TROUBLE: Final = 500
-SESSION: Final = "mcp-session-id"
 PROBE: Final = (
-    ("accept", "application/json, text/event-stream"),
+    ("accept", ACCEPT_BOTH),
     ("content-type", "application/json"),
-    ("mcp-protocol-version", FIRST_STATELESS),
-    ("mcp-method", DISCOVER),
+    (VERSION_HEADER, FIRST_STATELESS),
+    (METHOD_HEADER, DISCOVER),
 )
 META: Final = {
     VERSION_KEY: FIRST_STATELESS,
@@ -76,7 +79,7 @@ class EraSwitch:
 
     async def leads_away(self, message: ProtocolMessage | None, headers: Headers) -> bool:
         """Whether a message is for the front, by its session or by its era."""
-        if (headers.get(SESSION) or "") in self._bridged:
+        if (headers.get(SESSION_HEADER) or "") in self._bridged:
             return True
         era = opening_era(message)
         if isinstance(message, Request) and message.method == DISCOVER and not self._discoverable:

@@ -13,6 +13,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.wire import ACCEPT_BOTH, SESSION_HEADER, VERSION_HEADER
 from folkmoot.relay.answering import Answering, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.era_switch import EraSwitch
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.proxy")
 
-BACK: Final = ("authorization", "mcp-session-id", "mcp-protocol-version")
+BACK: Final = ("authorization", SESSION_HEADER, VERSION_HEADER)
 """What a message of ours to the server takes over from the request whose stream it concerns."""
 OUR_HEADERS: Final = (
     ("content-type", "application/json"),
-    ("accept", "application/json, text/event-stream"),
+    ("accept", ACCEPT_BOTH),
 )
 
 

@@ -18,7 +18,7 @@ from folkmoot.core.message import (
 from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras import Step as EraStep
-from folkmoot.mcp.wire import INITIALIZE
+from folkmoot.mcp.wire import INITIALIZE, PING
 from folkmoot.proxy.replay.echoes import Echoes
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.part import Part, Reply, Step, parts_of
@@ -205,7 +205,7 @@ class _Player:
 
     def _reply_to(self, request: Request) -> Response:
         """What the recorded client answered to such a request."""
-        if request.method == "ping":
+        if request.method == PING:
             return Response(id=request.id, result={})
         found = self._recorded_reply(request)
         response = None if found is None else filled(found.response, self._secrets)

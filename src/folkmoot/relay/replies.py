@@ -12,6 +12,7 @@ from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.salvage import answered_id
 from folkmoot.mcp.sse import Event, EventReader, encode_event
+from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.relay.steps import TO_CLIENT, answer_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Replies:
         self._reader: EventReader | None = None
         self._stream = ""
         self._told = False
-        self._last = self._asked.headers.get("last-event-id")
+        self._last = self._asked.headers.get(EVENT_ID_HEADER)
 
     async def message(self, body: bytes, status: int, headers: Headers) -> bytes:
         """A reply that is one message; what is none is passed on as it is."""

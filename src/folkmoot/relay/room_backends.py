@@ -33,6 +33,7 @@ from folkmoot.gateway.asking import (
 )
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import may_use
+from folkmoot.mcp.wire import PING, PROGRESS, PROTOCOL_KEYS
 from folkmoot.relay.room_lists import LISTS, listed
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.service import GatewayService
     from folkmoot.rooms.ports import Asked, TellProgress
 
-PING: Final = "ping"
-PROGRESS: Final = "notifications/progress"
-PROTOCOL_META: Final = "io.modelcontextprotocol/"
 TOKEN: Final = "progressToken"  # noqa: S105 - it names a request
 MOST_MESSAGE: Final = 1_000
 """Characters of a progress message that everyone in the room is told."""
@@ -183,7 +181,7 @@ def without_protocol(params: dict[str, Any]) -> dict[str, Any]:
     rest = {
         name: value
         for name, value in meta.items()
-        if name != TOKEN and not name.startswith(PROTOCOL_META)
+        if name != TOKEN and not name.startswith(PROTOCOL_KEYS)
     }
     plain = {name: value for name, value in params.items() if name != "_meta"}
     return {**plain, "_meta": rest} if rest else plain

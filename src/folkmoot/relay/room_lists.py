@@ -13,6 +13,7 @@ from folkmoot.gateway.cursors import make_cursor, read_cursor
 from folkmoot.gateway.listing import MEMBERS, is_app_only, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
 from folkmoot.gateway.part import TEMPLATE
+from folkmoot.mcp.wire import PROMPTS_LIST, RESOURCES_LIST, TEMPLATES_LIST, TOOLS_LIST
 
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from folkmoot.gateway.part import Entry
 
 LISTS: Final[dict[str, What]] = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "templates",
-    "prompts/list": "prompts",
+    TOOLS_LIST: "tools",
+    RESOURCES_LIST: "resources",
+    TEMPLATES_LIST: "templates",
+    PROMPTS_LIST: "prompts",
 }
 """The lists of a backend, by the method that asks for them."""
 

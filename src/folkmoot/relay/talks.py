@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.session import Era, ProtocolVersion, SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
+from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.proxy.sessions import Session, SessionManager
 from folkmoot.relay.conversation import Conversation
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.transport import Headers, TransportContext
 
-SESSION: Final = "mcp-session-id"
-VERSION: Final = "mcp-protocol-version"
 ASSUMED_VERSION: Final = "2025-03-26"
 """What a client speaks in a session that does not say, as the specification has it."""
 REFUSED: Final = 400
@@ -64,8 +63,8 @@ class Talks:
 
     def of(self, headers: Headers) -> Talk:
         """The conversation a request belongs to; a new one, for now, where there is none yet."""
-        version = headers.get(VERSION)
-        key = headers.get(SESSION)
+        version = headers.get(VERSION_HEADER)
+        key = headers.get(SESSION_HEADER)
         if version is not None and ProtocolVersion(version).era is Era.STATELESS:
             # That era has no sessions, so nobody is to appear as one by naming it.
             key = None
@@ -81,7 +80,7 @@ class Talks:
         if named and (status == NOT_FOUND or (method == "DELETE" and status < REFUSED)):
             self._end(named)
         elif status < REFUSED:
-            key = headers.get(SESSION) or named
+            key = headers.get(SESSION_HEADER) or named
             if key and key not in self._talks:
                 self._keep(talk, key)
 

@@ -15,7 +15,8 @@ from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
 from folkmoot.mcp.server.refusals import readable_id
-from folkmoot.relay.answering import EVENTS, JSON, say_json, settle
+from folkmoot.mcp.wire import ACCEPT_BOTH, EVENT_ID_HEADER, EVENT_STREAM, METHOD_HEADER, NAME_HEADER
+from folkmoot.relay.answering import JSON, say_json, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.mirroring import mirrored
 from folkmoot.relay.replies import Replies
@@ -37,10 +38,16 @@ if TYPE_CHECKING:
 LENGTH: Final = b"content-length"
 OUR_HEADERS: Final = (
     (b"content-type", b"application/json"),
-    (b"accept", b"application/json, text/event-stream"),
+    (b"accept", ACCEPT_BOTH.encode()),
 )
 SAID_ANEW: Final = frozenset(
-    {b"accept", b"content-type", b"last-event-id", b"mcp-method", b"mcp-name"}
+    {
+        b"accept",
+        b"content-type",
+        EVENT_ID_HEADER.encode(),
+        METHOD_HEADER.encode(),
+        NAME_HEADER.encode(),
+    }
 )
 """What a request says of its own message, which is another one now."""
 
@@ -159,7 +166,7 @@ class _Tapped:
             self._body += message.get("body", b"")
             if not message.get("more_body", False):
                 await self._end()
-        elif self._kind == EVENTS and message.get("body"):
+        elif self._kind == EVENT_STREAM and message.get("body"):
             await self._send({**message, "body": await self._replies.events(message["body"])})
         else:
             await self._send(message)
@@ -171,7 +178,7 @@ class _Tapped:
         kind = self._headers.get("content-type") or ""
         self._kind = kind.partition(";")[0].strip().lower()
         self._head = message
-        if self._kind == EVENTS:
+        if self._kind == EVENT_STREAM:
             # What is said in a stream may be another thing, and of another length.
             await self._send({**message, "headers": _without_length(message)})
         elif self._kind != JSON:

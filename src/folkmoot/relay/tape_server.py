@@ -25,10 +25,11 @@ from folkmoot.core.message import (
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
+from folkmoot.mcp.wire import CANCELLED, LISTEN, PING
 from folkmoot.proxy.replay.eras import other_era
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.prompter import Index, Prompter
-from folkmoot.proxy.replay.script import CANCELLED, LISTEN, Beat, Call, Script
+from folkmoot.proxy.replay.script import Beat, Call, Script
 from folkmoot.proxy.replay.subject import GREETINGS, Mode
 from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
@@ -39,7 +40,6 @@ MOST_UNREAD: Final = 1024
 """Messages that nobody has taken yet; then the tape stands still."""
 MOST_MISSES: Final = 1000
 """Requests without an answer that are remembered; later ones are only refused."""
-PING: Final = "ping"
 LONGEST_PAUSE: Final = 300.0
 """How many seconds of silence are kept, however the tape's are scaled."""
 

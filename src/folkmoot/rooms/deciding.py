@@ -18,7 +18,7 @@ from folkmoot.core import strict
 from folkmoot.core.errors import ArgumentInvalid, ProposalClosed, ProposalUnknown
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
-from folkmoot.rooms.machine.requests import CANCELLED
+from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.model import Outcome, ProposalView, Visitor
 
 if TYPE_CHECKING:

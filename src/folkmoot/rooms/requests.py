@@ -27,13 +27,14 @@ from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import PrincipalType
+from folkmoot.mcp.wire import CANCELLED, TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
     from folkmoot.rooms.model import Visitor
     from folkmoot.rooms.rooms import Rooms
 
-LIST: Final = "tools/list"
-CALL: Final = "tools/call"
+LIST: Final = TOOLS_LIST
+CALL: Final = TOOLS_CALL
 OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
 """Types of participants that are asked for their tools unless someone else is named."""
 MOST_ASKED: Final = 32
@@ -137,7 +138,7 @@ class Requester:
 
     async def cancel(self, sent: Iterable[Sent]) -> None:
         """Wait for these no longer, and say so to whoever was asked."""
-        method = "notifications/cancelled"
+        method = CANCELLED
         payload = {"jsonrpc": JSONRPC, "method": method, "params": {}}
         for request in sent:
             # It may have been answered in this moment.

@@ -26,10 +26,11 @@ from folkmoot.core.errors import (
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC, Request, members
 from folkmoot.core.policy import Principal
+from folkmoot.mcp.wire import PROGRESS
 from folkmoot.rooms.backends import backend_principal
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.machine import Ask, Role
-from folkmoot.rooms.machine.requests import PROGRESS, progress_token
+from folkmoot.rooms.machine.requests import progress_token
 from folkmoot.rooms.model import Visitor
 from folkmoot.rooms.ports import Asked, Backends
 from folkmoot.telemetry.records import AuditTrail

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.core.errors import InvalidName
+from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
 from folkmoot.settings import shapes
 from folkmoot.settings.backends import BackendSpec, Secret, Value
@@ -34,7 +35,7 @@ OWN_HEADERS = frozenset(
         "expect",
         "host",
         "keep-alive",
-        "last-event-id",
+        EVENT_ID_HEADER,
         "te",
         "trailer",
         "transfer-encoding",

@@ -13,12 +13,13 @@ from msgspec import Meta, field
 
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.message import ProtocolMessage, Request, replace
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.tools.model import Arguments, Call, Payload, Tool
 from folkmoot.tools.schemas import anything, integer, obj, text
 
 FIND_TOOL: Final = "folkmoot/find_tool"
 CALL_TOOL: Final = "folkmoot/call_tool"
-METHOD: Final = "tools/call"
+METHOD: Final = TOOLS_CALL
 
 MOST_FOUND: Final = 50
 FoundLimit = Annotated[int, Meta(ge=1, le=MOST_FOUND)]

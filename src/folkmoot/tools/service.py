@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from folkmoot.core.errors import RewriteRefused, UnknownTool
 from folkmoot.core.message import Request
 from folkmoot.core.ports import Admitted, Outcome
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
     from folkmoot.tools.dispatch import Dispatcher
     from folkmoot.tools.model import Caller
 
-METHOD = "tools/call"
+METHOD = TOOLS_CALL
 CALLER = "folkmoot/caller"
 """The extension of an envelope's context that holds the `Caller`."""
 

@@ -6,8 +6,11 @@ from typing import Any
 
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import Era
-from folkmoot.proxy.replay.script import SUBSCRIPTION, VERSION, Call, Script
+from folkmoot.proxy.replay.script import Call, Script
 from tests.proxy.replay.tapes import HANDSHAKE, MADE, Said, answers, asks, calls, fails, tape, tells
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 def script(*lines: Said) -> Script:

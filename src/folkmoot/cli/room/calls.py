@@ -16,6 +16,7 @@ from folkmoot.cli.room.tellers import content_of, spelled
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import lines, one_line, say_data
 from folkmoot.core.errors import ToolRefused
+from folkmoot.mcp.wire import TOOLS_CALL
 
 LIST_SECONDS: Final = 5
 CALL_SECONDS: Final = 30
@@ -137,7 +138,7 @@ def propose(
     who = entrance(name, url, handle)
     method, context = slash.method_of(what)
     schema = None
-    if method == "tools/call" and arguments and not who.guest:
+    if method == TOOLS_CALL and arguments and not who.guest:
         try:
             to_ask, schema = whose(HubClient(who.hub, who.token), name, context or "", to)
         except ToolRefused:

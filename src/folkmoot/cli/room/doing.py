@@ -35,6 +35,7 @@ from folkmoot.cli.room.toolbox import Offer, Toolbox
 from folkmoot.cli.text import one_line
 from folkmoot.client import Room
 from folkmoot.core.errors import FolkmootError, ProposalRequired, RoomLeft, ToolRefused
+from folkmoot.mcp.wire import TOOLS_CALL
 
 Sending: TypeAlias = Callable[[], Awaitable[Any]]
 
@@ -210,14 +211,14 @@ class Doing:
         """Call a tool; whoever may only propose it proposes it."""
         to, schema = await self.toolbox.find(asked.name, asked.to)
         arguments = read_arguments(asked.words, schema)
-        made = slash.as_message("mcp.request", "tools/call", asked.name, arguments)
+        made = slash.as_message("mcp.request", TOOLS_CALL, asked.name, arguments)
         try:
             await self._room.send(made.kind, {**made.payload, "id": uuid4().hex}, to=to)
         except ProposalRequired:
             await self._propose_call(asked.name, arguments, to)
 
     async def _propose_call(self, tool: str, arguments: dict[str, Any], to: str) -> None:
-        made = slash.proposal("tools/call", tool, arguments)
+        made = slash.proposal(TOOLS_CALL, tool, arguments)
         sent = await self._room.send(made.kind, made.payload, to=to)
         self.note(f"You may not call {one_line(tool)} yourself, so it was proposed as #{sent.seq}.")
 
@@ -227,7 +228,7 @@ class Doing:
     async def _propose(self, asked: slash.Asked) -> None:
         method, context = slash.method_of(asked.name)
         schema = None
-        if method == "tools/call" and asked.words and not asked.words[0].startswith("{"):
+        if method == TOOLS_CALL and asked.words and not asked.words[0].startswith("{"):
             with suppress(ToolRefused):
                 schema = (await self.toolbox.find(context or "", asked.to))[1]
         made = slash.proposal(method, context, read_arguments(asked.words, schema))

@@ -12,16 +12,17 @@ from msgspec import Struct
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.room.rights import Holder
 from folkmoot.core.message import JSONRPC
+from folkmoot.mcp.wire import PING, PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ASKED: Final = re.compile(r"(\S+)(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
 """A call with its arguments as one JSON object."""
-NAMED: Final = frozenset(("tools/call", "prompts/get"))
+NAMED: Final = frozenset((TOOLS_CALL, PROMPTS_GET))
 """Methods whose context is a name, with arguments beside it."""
-METHODS: Final = frozenset(("ping",))
+METHODS: Final = frozenset((PING,))
 """Methods that have no slash in their name."""
 NAME: Final = re.compile(r"@[\w-]+")
-LOCATED: Final = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
+LOCATED: Final = frozenset((RESOURCES_READ, SUBSCRIBE, UNSUBSCRIBE))
 """Methods whose context is a URI."""
 
 
@@ -140,7 +141,7 @@ def method_of(called: str) -> tuple[str, str | None]:
     method, _, context = called.partition(":")
     if method in METHODS or "/" in method:
         return method, context or None
-    return "tools/call", called
+    return TOOLS_CALL, called
 
 
 def _grant(rest: str) -> Sending | None:

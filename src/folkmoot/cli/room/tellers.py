@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from folkmoot.core import chat
 from folkmoot.core.errors import CapabilityDenied, GrantExceedsRights, ProposalRequired
 from folkmoot.core.kinds import Kind
+from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
 
 Payload: TypeAlias = dict[str, Any]
 
@@ -89,7 +90,7 @@ def details(kind: Kind, payload: Payload) -> Any:
 
 def call_name(kind: Kind) -> str:
     """What is called: a tool by its name alone, anything else by its method."""
-    if kind.method == "tools/call" and kind.context is not None:
+    if kind.method == TOOLS_CALL and kind.context is not None:
         return kind.context
     method = kind.method or kind.operation
     return method if kind.context is None else f"{method}:{kind.context}"
@@ -124,7 +125,7 @@ def _call(kind: Kind, payload: Payload) -> Told:
 
 
 def _request(kind: Kind, payload: Payload) -> Told:
-    if kind.method == "tools/list":
+    if kind.method == TOOLS_LIST:
         text = spelled(details(kind, payload))
         return Told(text, named(kind), aside=True, words="asked {to} for its tools", brief="")
     return Told(
@@ -162,7 +163,7 @@ def _response(kind: Kind, payload: Payload) -> Told:
     result = payload.get("result")
     if type(result) is not dict:
         return Told(spelled(result), named(kind), words="")
-    if kind.method == "tools/list" and type(listed := result.get("tools")) is list:
+    if kind.method == TOOLS_LIST and type(listed := result.get("tools")) is list:
         names = [str(it.get("name")) for it in listed if type(it) is dict]
         text, brief = spelled(result), ", ".join(names) or "no tools"
         return Told(text, named(kind), aside=True, words="offers", brief=brief)

@@ -16,11 +16,12 @@ from folkmoot.core.errors import (
     RequestFailed,
     ToolRefused,
 )
+from folkmoot.mcp.wire import TOOLS_LIST
 
 if TYPE_CHECKING:
     from folkmoot.client import Room
 
-LIST: Final = "tools/list"
+LIST: Final = TOOLS_LIST
 SECONDS: Final = 5.0
 """How long a participant has to answer."""
 MOST_PAGES: Final = 5

@@ -26,6 +26,7 @@ from folkmoot.mcp.client.weblink import (
     read_whole,
 )
 from folkmoot.mcp.sse import EventReader
+from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ PROBE: Final = encode(
     {
         "jsonrpc": "2.0",
         "id": "folkmoot-probe",
-        "method": "initialize",
+        "method": INITIALIZE,
         "params": {
             "protocolVersion": "2025-11-25",
             "capabilities": {},

@@ -26,6 +26,7 @@ from folkmoot.core.message import (
 from folkmoot.mcp.client.failures import may_recover, refusal_of
 from folkmoot.mcp.client.streams import Stream
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, as_headers, read_whole
+from folkmoot.mcp.wire import LISTEN, SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.core.transport import TransportContext
@@ -39,7 +40,6 @@ LINGER_SECONDS: Final = 1.0
 MOST_REFUSAL: Final = 1024 * 1024
 POST_STREAM: Final = "post-"
 """How the names of streams that answer a request begin."""
-LISTEN: Final = "subscriptions/listen"
 
 
 class Exchange:
@@ -182,7 +182,7 @@ class Exchange:
 
     async def _refused(self, answer: Answer) -> None:
         """Take an answer that says by its status that there is none."""
-        in_session = "mcp-session-id" in self._headers
+        in_session = SESSION_HEADER in self._headers
         error = refusal_of(answer.status, in_session=in_session)
         if answer.content_type != JSON:
             raise error

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.wire import EVENT_ID_HEADER, PARAM_HEADERS
 
 _UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """What would end a header, or cannot be written in one."""
@@ -49,12 +50,12 @@ TRACING: Final = frozenset(
 
 CLIENTS_OWN: Final = Allowlist(
     frozenset({"accept-language", "authorization", "origin", "user-agent", *TRACING}),
-    ("mcp-param-",),
+    (PARAM_HEADERS,),
 )
 """What a client says of itself and not of one message: kept where the exchange is another one."""
 
 REQUEST_HEADERS: Final = Allowlist(
-    CLIENTS_OWN.names | {"accept", "content-type", "last-event-id"}, ("mcp-",)
+    CLIENTS_OWN.names | {"accept", "content-type", EVENT_ID_HEADER}, ("mcp-",)
 )
 """What passes from a client to the server."""
 

@@ -32,23 +32,12 @@ from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.exchange import POST_STREAM, Exchange
 from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.listening import Listening
-from folkmoot.mcp.client.mirror import (
-    TOOLS_LIST,
-    VERSION,
-    Mirror,
-    as_value,
-    stateless_version,
-)
-from folkmoot.mcp.client.salvage import (
-    CANCELLED,
-    INITIALIZE,
-    INITIALIZED,
-    answered_id,
-    cancelled_id,
-)
+from folkmoot.mcp.client.mirror import VERSION, Mirror, as_value, stateless_version
+from folkmoot.mcp.client.salvage import answered_id, cancelled_id
 from folkmoot.mcp.client.slots import Slots
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
+from folkmoot.mcp.wire import CANCELLED, INITIALIZE, INITIALIZED, SESSION_HEADER, TOOLS_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +52,7 @@ __all__ = ["HttpLink", "HttpTarget"]
 
 logger = logging.getLogger("folkmoot.proxy")
 
-SESSION: Final = "mcp-session-id"
+SESSION: Final = SESSION_HEADER
 MOST_OPEN: Final = 256
 """Requests that a server may have unanswered at once; then the next waits."""
 MOST_ENDED: Final = 64

@@ -14,20 +14,28 @@ from typing import Any, Final
 
 from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.mcp.wire import (
+    METHOD_HEADER,
+    NAME_HEADER,
+    PARAM_HEADERS,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    TOOLS_CALL,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 
-VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
-VERSION: Final = "mcp-protocol-version"
-METHOD: Final = "mcp-method"
-NAME: Final = "mcp-name"
-PARAM: Final = "mcp-param-"
+VERSION_MEMBER: Final = VERSION_KEY
+VERSION: Final = VERSION_HEADER
+METHOD: Final = METHOD_HEADER
+NAME: Final = NAME_HEADER
+PARAM: Final = PARAM_HEADERS
 ANNOTATION: Final = "x-mcp-header"
 """Marks a property of a tool's schema whose value is repeated."""
 
-NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY: Final = {TOOLS_CALL: "name", PROMPTS_GET: "name", RESOURCES_READ: "uri"}
 """Which member of the params says what a method is about."""
 
-TOOLS_CALL: Final = "tools/call"
-TOOLS_LIST: Final = "tools/list"
 MOST_TOOLS: Final = 4096
 MOST_PARAMS: Final = 64
 LONGEST: Final = 4096

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from folkmoot.core.glimpse import Glimpse
 from folkmoot.core.message import MessageId, Notification, ProtocolMessage, is_message_id
-
-CANCELLED: Final = "notifications/cancelled"
-INITIALIZE: Final = "initialize"
-INITIALIZED: Final = "notifications/initialized"
+from folkmoot.mcp.wire import CANCELLED
 
 
 class _Answer(msgspec.Struct):

@@ -11,6 +11,7 @@ from folkmoot.core.errors import MessageError, MessageTooLarge, ServerAnswerInva
 from folkmoot.core.message import ProtocolMessage, decode_message
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.sse import Event, EventReader
+from folkmoot.mcp.wire import EVENT_ID_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
@@ -45,7 +46,7 @@ class Stream:
     def resuming(self) -> dict[str, str]:
         """The header that asks for the rest of the stream; none if the server cannot know it."""
         last = self.last_event_id
-        return {} if last is None or len(last) > LONGEST_ID else {"last-event-id": last}
+        return {} if last is None or len(last) > LONGEST_ID else {EVENT_ID_HEADER: last}
 
     @property
     def wait(self) -> float:

@@ -14,6 +14,7 @@ from folkmoot.mcp.client.failures import refusal_of
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
 from folkmoot.mcp.client.inbox import Inbox
 from folkmoot.mcp.client.link import Link
+from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -29,7 +30,7 @@ TELL_SECONDS: Final = 30.0
 """How long a server may take to accept what wants no answer; what comes after it waits."""
 OK: Final = range(200, 300)
 JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
+EVENTS: Final = EVENT_STREAM
 SAYS: Final = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}"}
 """The headers of a request that carries a message."""
 LISTENS: Final = {"accept": EVENTS}
@@ -139,7 +140,7 @@ class WebLink(Link):
                 self.target.ask("POST", as_headers(headers), body, url=url) as answer,
             ):
                 if answer.status not in OK:
-                    error = refusal_of(answer.status, in_session="mcp-session-id" in headers)
+                    error = refusal_of(answer.status, in_session=SESSION_HEADER in headers)
                     raise as_carry_error(error)
         except TimeoutError:
             raise ServerTimeout(

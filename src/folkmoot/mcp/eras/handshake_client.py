@@ -41,6 +41,7 @@ from folkmoot.mcp.wire import (
     MOST_OPEN,
     PING,
     PROGRESS,
+    ROOTS_CHANGED,
     SET_LEVEL,
     STATELESS_VERSION,
     SUBSCRIBE,
@@ -56,7 +57,7 @@ from folkmoot.mcp.wire import (
 
 DEFAULT_LEVEL: Final = "info"
 """What a client hears that never set a level: handshake servers tell something then, too."""
-UNTOLD: Final = frozenset((PROGRESS, "notifications/roots/list_changed"))
+UNTOLD: Final = frozenset((PROGRESS, ROOTS_CHANGED))
 """What a stateless server is not told."""
 
 

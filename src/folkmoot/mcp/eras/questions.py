@@ -16,6 +16,7 @@ from folkmoot.mcp.eras.steps import Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import (
     ASKING,
+    ELICIT,
     INPUT_REQUIRED,
     NEEDED,
     cancellation,
@@ -129,7 +130,7 @@ def offers(capabilities: dict[str, Any], question: Request) -> bool:
     offered = capabilities.get(NEEDED[question.method])
     if type(offered) is not dict:
         return False
-    by_url = question.method == "elicitation/create" and params_of(question).get("mode") == "url"
+    by_url = question.method == ELICIT and params_of(question).get("mode") == "url"
     return not by_url or type(offered.get("url")) is dict
 
 

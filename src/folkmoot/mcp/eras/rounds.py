@@ -12,7 +12,7 @@ from folkmoot.core.errors import EraNotBridged
 from folkmoot.core.message import ErrorObject, MessageId, Request, Response
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.wire import NEEDED, cancellation, members_of
+from folkmoot.mcp.wire import ELICIT, NEEDED, cancellation, members_of
 
 MOST_ROUNDS: Final = 10
 """How often a server may want input for one request, as the official clients have it."""
@@ -59,7 +59,7 @@ class Rounds:
         steps: list[Step] = []
         for key, method, params in asked:
             message_id = self._ids.next()
-            if method == "elicitation/create" and params.get("mode") == "url":
+            if method == ELICIT and params.get("mode") == "url":
                 # Handshake clients want an id of it; stateless servers give none.
                 params = {"elicitationId": message_id, **params}
             call.questions[message_id] = key

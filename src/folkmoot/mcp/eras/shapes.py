@@ -18,6 +18,9 @@ from folkmoot.mcp.wire import (
     REQUEST_KEYS,
     SERVER_KEY,
     STATELESS_VERSION,
+    TASKS_EXTENSION,
+    TOOLS_CALL,
+    TOOLS_LIST,
     members_of,
     meta_of,
 )
@@ -26,7 +29,6 @@ UNKNOWN_PEER: Final = {"name": "unknown", "version": "unknown"}
 """Who a side is that did not say, where the other era must be told."""
 ROUND_PARAMS: Final = frozenset(("inputResponses", "requestState"))
 TASKS: Final = "tasks"
-TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
 
 def for_stateless(method: str, result: Any, server: Any) -> Any:
@@ -51,10 +53,10 @@ def for_handshake(method: str, result: Any) -> Any:
     """
     if type(result) is not dict:
         return result
-    if method == "tools/call" and type(result.get("structuredContent", {})) is not dict:
+    if method == TOOLS_CALL and type(result.get("structuredContent", {})) is not dict:
         return {name: value for name, value in result.items() if name != "structuredContent"}
     tools = result.get("tools")
-    if method == "tools/list" and type(tools) is list and any(map(_schema_breaks, tools)):
+    if method == TOOLS_LIST and type(tools) is list and any(map(_schema_breaks, tools)):
         return {**result, "tools": [_without_schema(tool) for tool in tools]}
     return result
 

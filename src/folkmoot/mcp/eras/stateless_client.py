@@ -40,6 +40,7 @@ from folkmoot.mcp.wire import (
     CANCELLED,
     CHANGES,
     DISCOVER,
+    ELICITED,
     INITIALIZE,
     INVALID_PARAMS,
     LEVELS,
@@ -51,6 +52,7 @@ from folkmoot.mcp.wire import (
     PROGRESS,
     SET_LEVEL,
     STATELESS_VERSION,
+    TASK_STATUS,
     UPDATED,
     VERSION_KEY,
     VERSION_UNSUPPORTED,
@@ -61,7 +63,7 @@ from folkmoot.mcp.wire import (
     refusal,
 )
 
-HOMELESS: Final = frozenset(("notifications/elicitation/complete", "notifications/tasks/status"))
+HOMELESS: Final = frozenset((ELICITED, TASK_STATUS))
 """What a handshake server tells that has no place in the stateless era."""
 UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
 

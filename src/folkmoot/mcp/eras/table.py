@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 
 from folkmoot.core.errors import EraNotBridged
+from folkmoot.mcp.wire import TASKS_CANCEL, TASKS_GET, TASKS_LIST, TASKS_RESULT, TASKS_UPDATE
 
-UNBRIDGED: Final = frozenset(
-    ("tasks/get", "tasks/list", "tasks/result", "tasks/update", "tasks/cancel")
-)
+UNBRIDGED: Final = frozenset((TASKS_GET, TASKS_LIST, TASKS_RESULT, TASKS_UPDATE, TASKS_CANCEL))
 """Methods that are refused, whichever era the client speaks."""
 
 

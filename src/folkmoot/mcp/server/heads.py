@@ -25,13 +25,13 @@ from folkmoot.mcp.client.mirror import (
     NAME,
     NAMED_BY,
     PARAM,
-    TOOLS_CALL,
     VERSION,
     VERSION_MEMBER,
     as_text,
     value_at,
 )
 from folkmoot.mcp.httpcontext import connection_of
+from folkmoot.mcp.wire import EVENT_ID_HEADER, EVENT_STREAM, SESSION_HEADER, TOOLS_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""
-SESSION: Final = "mcp-session-id"
+SESSION: Final = SESSION_HEADER
 JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
+EVENTS: Final = EVENT_STREAM
 TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
 TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
-ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", "last-event-id"})
+ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", EVENT_ID_HEADER})
 """Headers of which two could be read as either."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.0{1,15})?")
@@ -100,7 +100,7 @@ def read_head(scope: Scope, extra: Sequence[str] = ()) -> Head:
         json=not TAKES_JSON.isdisjoint(taken),
         events=not TAKES_EVENTS.isdisjoint(taken),
         session=found.get(SESSION),
-        last_event_id=found.get("last-event-id"),
+        last_event_id=found.get(EVENT_ID_HEADER),
     )
 
 

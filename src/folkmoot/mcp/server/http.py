@@ -29,6 +29,7 @@ from folkmoot.mcp.server.refusals import readable_id
 from folkmoot.mcp.server.responses import answer, refuse, say, write_events
 from folkmoot.mcp.server.session import SessionCarrier
 from folkmoot.mcp.server.stateless import StatelessFront
+from folkmoot.mcp.wire import INITIALIZE, SESSION_HEADER
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.streams import Stream
 
-INITIALIZE: Final = "initialize"
 METHODS: Final = "DELETE, GET, POST"
 MOST_SESSIONS: Final = 10_000
 SESSION_BYTES: Final = 16
@@ -185,7 +185,7 @@ class HttpFront:
 
 
 def _named(carrier: SessionCarrier) -> list[tuple[bytes, bytes]]:
-    return [(b"mcp-session-id", carrier.id.encode())]
+    return [(SESSION_HEADER.encode(), carrier.id.encode())]
 
 
 def _first(head: Head, stream: Stream) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from folkmoot.core.message import Notification, Request, Response, members, message_from
+from folkmoot.mcp.wire import SUBSCRIPTION_KEY
 
 Path: TypeAlias = tuple[str, ...]
 M = TypeVar("M", Request, Response, Notification)
@@ -16,11 +17,11 @@ ID: Final[Path] = ("id",)
 ASKED_TOKEN: Final[Path] = ("params", "_meta", "progressToken")
 TOLD_TOKEN: Final[Path] = ("params", "progressToken")
 CANCELLED_ID: Final[Path] = ("params", "requestId")
-SUBSCRIPTION: Final[Path] = ("params", "_meta", "io.modelcontextprotocol/subscriptionId")
+SUBSCRIPTION: Final[Path] = ("params", "_meta", SUBSCRIPTION_KEY)
 ANSWERED_SUBSCRIPTION: Final[Path] = (
     "result",
     "_meta",
-    "io.modelcontextprotocol/subscriptionId",
+    SUBSCRIPTION_KEY,
 )
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import MethodNotAllowed, RequestError
 from folkmoot.mcp.server.refusals import refusal
+from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ PIECE: Final = 256 * 1024
 COMMENT: Final = b": still here\n\n"
 JSON_TYPE: Final = (b"content-type", b"application/json")
 EVENT_HEADERS: Final = (
-    (b"content-type", b"text/event-stream"),
+    (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )

@@ -21,6 +21,7 @@ from folkmoot.mcp.server.refusals import refusal
 from folkmoot.mcp.server.renaming import ASKED_TOKEN, CANCELLED_ID, TOLD_TOKEN, found
 from folkmoot.mcp.server.streams import UNSENT, Reader, Stream
 from folkmoot.mcp.server.unheard import Unheard
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -114,7 +115,7 @@ class SessionCarrier(FrontCarrier):
 
     def cancelled(self, message: ProtocolMessage) -> None:
         """See to it that a request ends which the client has cancelled and the server lets be."""
-        if isinstance(message, Notification) and message.method == "notifications/cancelled":
+        if isinstance(message, Notification) and message.method == CANCELLED:
             request_id = found(message, CANCELLED_ID)
             asked = self._open.get(request_id) if is_message_id(request_id) else None
             if asked is not None:
@@ -146,7 +147,7 @@ class SessionCarrier(FrontCarrier):
                 raise TransportClosed("The client has ended the conversation.")
 
     def _stream_for(self, message: ProtocolMessage) -> Stream | None:
-        if isinstance(message, Notification) and message.method == "notifications/progress":
+        if isinstance(message, Notification) and message.method == PROGRESS:
             token = found(message, TOLD_TOKEN)
             request_id = self._tokens.get(token) if is_message_id(token) else None
             asked = None if request_id is None else self._open.get(request_id)

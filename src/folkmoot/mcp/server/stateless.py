@@ -31,7 +31,7 @@ from folkmoot.core.message import (
     is_message_id,
 )
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
-from folkmoot.mcp.client.mirror import TOOLS_LIST, Mirror
+from folkmoot.mcp.client.mirror import Mirror
 from folkmoot.mcp.server.carriers import FrontCarrier
 from folkmoot.mcp.server.heads import EVENTS, check_mirrored, check_params
 from folkmoot.mcp.server.refusals import refusal, refused
@@ -47,6 +47,7 @@ from folkmoot.mcp.server.renaming import (
 )
 from folkmoot.mcp.server.responses import answer, refuse, say
 from folkmoot.mcp.server.streams import OK, Stream
+from folkmoot.mcp.wire import CANCELLED, INITIALIZE, LISTEN, TOOLS_LIST
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -61,9 +62,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.proxy")
 
-LISTEN: Final = "subscriptions/listen"
-CANCELLED: Final = "notifications/cancelled"
-INITIALIZE: Final = "initialize"
 MOST_CARRIERS: Final = 256
 """Conversations with the server, one for all clients that say the same of themselves."""
 MOST_OPEN: Final = 4096

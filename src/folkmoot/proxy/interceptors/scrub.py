@@ -7,6 +7,14 @@ from collections import OrderedDict
 from typing import Any, Final, Literal
 
 from folkmoot.core.verdict import CONTINUE, Verdict
+from folkmoot.mcp.wire import (
+    DISCOVER,
+    INITIALIZE,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    TEMPLATES_LIST,
+    TOOLS_LIST,
+)
 from folkmoot.proxy.interceptors.base import Action, Means, Options, shown
 from folkmoot.proxy.interceptors.poison import poisons_in, scrubbed
 from folkmoot.proxy.interceptors.view import RESPONSE, Key, View
@@ -14,13 +22,13 @@ from folkmoot.proxy.interceptors.view import RESPONSE, Key, View
 logger = logging.getLogger("folkmoot.proxy")
 
 LISTS: Final = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
+    TOOLS_LIST: "tools",
+    PROMPTS_LIST: "prompts",
+    RESOURCES_LIST: "resources",
+    TEMPLATES_LIST: "resourceTemplates",
 }
 """Methods whose answers list things with descriptions, and where."""
-GREETINGS: Final = frozenset({"initialize", "server/discover"})
+GREETINGS: Final = frozenset({INITIALIZE, DISCOVER})
 """Methods whose answers hold instructions for the model."""
 TEXTS: Final = frozenset({"description", "title", "instructions"})
 """Members that are there to be read; a mark in them changes nothing else."""

@@ -17,9 +17,10 @@ from folkmoot.core.kindcheck import CONTEXTS
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Notification, Request, Response, members, message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
 
-CALL: Final = "tools/call"
-LIST: Final = "tools/list"
+CALL: Final = TOOLS_CALL
+LIST: Final = TOOLS_LIST
 REQUEST: Final = "mcp.request"
 RESPONSE: Final = "mcp.response"
 NOTIFICATION: Final = "mcp.notification"

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from folkmoot.mcp.wire import SESSION_HEADER
 from folkmoot.proxy.redaction.forms import FLAG, QUERY_NAMES
 from folkmoot.telemetry.redaction import NAMES
 
@@ -24,7 +25,7 @@ NO_SECRETS: Final = frozenset({"progresstoken"})
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _HEADER = re.compile("auth|cookie|token|key|secret|credential|password")
-SESSION_HEADERS: Final = frozenset({"mcp-session-id"})
+SESSION_HEADERS: Final = frozenset({SESSION_HEADER})
 OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", ":authority"})
 """Headers that speak of secrets and hold none."""
 

@@ -13,6 +13,16 @@ import msgspec
 
 from folkmoot.core.message import ProtocolMessage, Request, Response, encode_message
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.wire import (
+    DISCOVER,
+    INITIALIZE,
+    NAME_HEADER,
+    PARAM_HEADERS,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    TEMPLATES_LIST,
+    TOOLS_LIST,
+)
 from folkmoot.proxy.redaction import mail
 from folkmoot.proxy.redaction.names import (
     OPEN_HEADERS,
@@ -30,19 +40,17 @@ from folkmoot.proxy.redaction.walk import Walk
 
 DEFINITIONS: Final = frozenset(
     {
-        "initialize",
-        "server/discover",
-        "tools/list",
-        "prompts/list",
-        "resources/list",
-        "resources/templates/list",
+        INITIALIZE,
+        DISCOVER,
+        TOOLS_LIST,
+        PROMPTS_LIST,
+        RESOURCES_LIST,
+        TEMPLATES_LIST,
     }
 )
 """Requests whose answers describe things: there a name is followed by what it means."""
 
-ARGUMENT_HEADERS: Final = "mcp-param-"
 """Headers that repeat an argument, which the message holds in any case."""
-NAME_HEADER: Final = "mcp-name"
 NAMED: Final = (("params", "name"), ("params", "uri"))
 """What that header repeats."""
 
@@ -136,7 +144,7 @@ class Redactor:
             return self._text.session(value)
         if is_secret_header(name):
             return self._text.credential(value)
-        if name.startswith(ARGUMENT_HEADERS) or (name == NAME_HEADER and self._names_are_secret):
+        if name.startswith(PARAM_HEADERS) or (name == NAME_HEADER and self._names_are_secret):
             return self._text.whole(value)
         inside = _unwrapped(value)
         masked = self._text.mask(inside, forms_only=name in OPEN_HEADERS)

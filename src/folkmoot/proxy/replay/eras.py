@@ -9,7 +9,8 @@ from typing import Final
 
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
-from folkmoot.proxy.replay.script import VERSION, Script
+from folkmoot.mcp.wire import INITIALIZE, VERSION_KEY
+from folkmoot.proxy.replay.script import Script
 from folkmoot.proxy.replay.subject import meta_of
 
 UNSUPPORTED_VERSION: Final = -32022
@@ -30,10 +31,10 @@ def other_era(request: Request, script: Script) -> Response | None:
 
 
 def _version_of(request: Request) -> str | None:
-    if request.method == "initialize":
+    if request.method == INITIALIZE:
         params = request.params if isinstance(request.params, dict) else {}
         version = params.get("protocolVersion")
         shaken = isinstance(version, str) and ProtocolVersion(version).era is Era.HANDSHAKE
         return version if shaken else ProtocolVersion().value
-    version = meta_of(request).get(VERSION)
+    version = meta_of(request).get(VERSION_KEY)
     return version if isinstance(version, str) else None

@@ -9,7 +9,7 @@ import msgspec
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import MessageId, Request, Response
-from folkmoot.proxy.replay.script import PROGRESS
+from folkmoot.mcp.wire import INITIALIZE, PROGRESS
 from folkmoot.proxy.replay.sides import at_server, passed_server
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Talks:
     def of(self, entry: Entry) -> _Talk:
         found = entry.envelope.context.session.session_id
         message = at_server(entry)
-        greets = isinstance(message, Request) and message.method == "initialize"
+        greets = isinstance(message, Request) and message.method == INITIALIZE
         if found is not None:
             return self._named.get(found.value) or self._name(found.value)
         nameless = [talk for talk in self.all if talk.session is None]

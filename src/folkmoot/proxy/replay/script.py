@@ -8,7 +8,7 @@ client said last.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -17,19 +17,20 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.equality import same
 from folkmoot.core.message import MessageId, Notification, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    DISCOVER,
+    INITIALIZE,
+    LISTEN,
+    PROGRESS,
+    SUBSCRIPTION_KEY,
+    VERSION_KEY,
+)
 from folkmoot.proxy.replay.sides import passed_client
 from folkmoot.proxy.replay.subject import meta_of
 
 if TYPE_CHECKING:
     from folkmoot.proxy.tape import Entry
-
-VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
-LISTEN: Final = "subscriptions/listen"
-INITIALIZE: Final = "initialize"
-DISCOVER: Final = "server/discover"
-PROGRESS: Final = "notifications/progress"
-CANCELLED: Final = "notifications/cancelled"
 
 
 class Beat(msgspec.Struct, frozen=True):
@@ -203,7 +204,7 @@ class _Scribe:
         if scene.message.method == INITIALIZE:
             version = result.get("protocolVersion") if isinstance(result, dict) else None
         else:
-            version = meta_of(scene.message).get(VERSION)
+            version = meta_of(scene.message).get(VERSION_KEY)
         if isinstance(version, str):
             self._versions[ProtocolVersion(version).era] = version
 
@@ -216,7 +217,7 @@ class _Scribe:
 
     def _owner(self, message: Request | Notification, session: str | None) -> _Scene:
         params = message.params if isinstance(message.params, dict) else {}
-        if (stream := meta_of(message).get(SUBSCRIPTION)) is not None:
+        if (stream := meta_of(message).get(SUBSCRIPTION_KEY)) is not None:
             scene = self._asking(stream, session)
             if scene is not None:
                 return scene

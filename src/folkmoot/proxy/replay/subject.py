@@ -9,6 +9,19 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.core.message import Notification, Request
+from folkmoot.mcp.wire import (
+    DISCOVER,
+    INITIALIZE,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    SET_LEVEL,
+    SUBSCRIBE,
+    TASKS_CANCEL,
+    TASKS_GET,
+    TASKS_RESULT,
+    TOOLS_CALL,
+    UNSUBSCRIBE,
+)
 from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
 from folkmoot.proxy.tape.diff import differences
 from folkmoot.proxy.tape.places import Pattern, Place
@@ -25,21 +38,21 @@ class Mode(Enum):
     """The method is the same: its n-th request gets the n-th answer."""
 
 
-GREETINGS: Final = frozenset(("initialize", "server/discover"))
+GREETINGS: Final = frozenset((INITIALIZE, DISCOVER))
 """Requests that tell of the client more than they ask: one is as good as another."""
 NAMED: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "resources/subscribe": "uri",
-    "resources/unsubscribe": "uri",
-    "logging/setLevel": "level",
-    "tasks/get": "taskId",
-    "tasks/result": "taskId",
-    "tasks/cancel": "taskId",
+    TOOLS_CALL: "name",
+    PROMPTS_GET: "name",
+    RESOURCES_READ: "uri",
+    SUBSCRIBE: "uri",
+    UNSUBSCRIBE: "uri",
+    SET_LEVEL: "level",
+    TASKS_GET: "taskId",
+    TASKS_RESULT: "taskId",
+    TASKS_CANCEL: "taskId",
 }
 """The member of the params that says which of a kind is meant."""
-WITH_ARGUMENTS: Final = frozenset(("tools/call", "prompts/get"))
+WITH_ARGUMENTS: Final = frozenset((TOOLS_CALL, PROMPTS_GET))
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

@@ -13,7 +13,7 @@ from folkmoot.core.message import (
     replace,
     same_id,
 )
-from folkmoot.proxy.replay.script import CANCELLED, PROGRESS, SUBSCRIPTION
+from folkmoot.mcp.wire import CANCELLED, PROGRESS, SUBSCRIPTION_KEY
 from folkmoot.proxy.replay.subject import meta_of
 
 
@@ -60,11 +60,11 @@ class Voice:
         """A message of a subscription names the request that opened it."""
         value: Any = message.result if isinstance(message, Response) else message.params
         meta = value.get("_meta") if isinstance(value, dict) else None
-        if not isinstance(meta, dict) or SUBSCRIPTION not in meta:
+        if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:
             return message
         if self._live is None:
             return None
-        value = {**value, "_meta": {**meta, SUBSCRIPTION: self._live.id}}
+        value = {**value, "_meta": {**meta, SUBSCRIPTION_KEY: self._live.id}}
         if isinstance(message, Response):
             return replace(message, result=value)
         return replace(message, params=value)

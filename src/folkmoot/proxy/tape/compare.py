@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.proxy.tape.diff import Difference, differences, kinds_only
 from folkmoot.proxy.tape.lines import Header, Line
 from folkmoot.proxy.tape.timeline import Moment, moments
@@ -131,7 +132,7 @@ class Recording:
         """The tools that the server offered, by name, as it described them last."""
         found: dict[str, Any] = {}
         for call in self.calls:
-            if call.method == "tools/list" and isinstance(call.said, dict):
+            if call.method == TOOLS_LIST and isinstance(call.said, dict):
                 result = call.said.get("result")
                 listed = result.get("tools") if isinstance(result, dict) else None
                 for tool in listed if isinstance(listed, list) else ():
@@ -179,7 +180,7 @@ class _Comparison:
             what = "tool_removed" if name not in b else what
             found = self._differ(a.get(name), b.get(name)) if what == "tool_changed" else ()
             if found or what != "tool_changed":
-                yield Change(what, "tools/list", name, differences=found)
+                yield Change(what, TOOLS_LIST, name, differences=found)
 
     def calls(self, a: Call, b: Call | None) -> Iterator[Change]:
         if b is None:
@@ -192,7 +193,7 @@ class _Comparison:
         asked = self._differ({"params": a.params}, {"params": b.params})
         if asked:
             yield Change("arguments", method, name, *seqs, differences=asked, **took)
-        ignored = (TOOLS,) if method == "tools/list" else ()
+        ignored = (TOOLS,) if method == TOOLS_LIST else ()
         found = self._differ(a.said, b.said, ignored)
         if outcomes[0] != outcomes[1]:
             yield Change("outcome", method, name, *seqs, *outcomes, found, **took)

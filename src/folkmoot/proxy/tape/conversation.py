@@ -9,6 +9,33 @@ import msgspec
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import MessageId, Notification, Response, same_id
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    COMPLETION,
+    DISCOVER,
+    ELICIT,
+    INITIALIZE,
+    INITIALIZED,
+    LISTEN,
+    LOGGED,
+    PROMPTS_CHANGED,
+    PROMPTS_GET,
+    PROMPTS_LIST,
+    RESOURCES_CHANGED,
+    RESOURCES_LIST,
+    RESOURCES_READ,
+    ROOTS_CHANGED,
+    ROOTS_LIST,
+    SAMPLE,
+    SET_LEVEL,
+    SUBSCRIBE,
+    TEMPLATES_LIST,
+    TOOLS_CALL,
+    TOOLS_CHANGED,
+    TOOLS_LIST,
+    UNSUBSCRIBE,
+    UPDATED,
+)
 from folkmoot.proxy.tape.correlation import name_of, outcome_of
 from folkmoot.proxy.tape.lines import CorrelationLine
 from folkmoot.proxy.tape.model import Entry
@@ -23,19 +50,19 @@ TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
 ONE_WAY: Final[dict[str, MessageDirection]] = {
     **dict.fromkeys(
         (
-            "initialize", "server/discover", "subscriptions/listen", "tools/list", "tools/call",
-            "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
-            "resources/read", "resources/subscribe", "resources/unsubscribe",
-            "completion/complete", "logging/setLevel", "notifications/initialized",
-            "notifications/roots/list_changed",
+            INITIALIZE, DISCOVER, LISTEN, TOOLS_LIST, TOOLS_CALL,
+            PROMPTS_LIST, PROMPTS_GET, RESOURCES_LIST, TEMPLATES_LIST,
+            RESOURCES_READ, SUBSCRIBE, UNSUBSCRIBE,
+            COMPLETION, SET_LEVEL, INITIALIZED,
+            ROOTS_CHANGED,
         ),
         TO_SERVER,
     ),
     **dict.fromkeys(
         (
-            "sampling/createMessage", "elicitation/create", "roots/list", "notifications/message",
-            "notifications/tools/list_changed", "notifications/prompts/list_changed",
-            "notifications/resources/list_changed", "notifications/resources/updated",
+            SAMPLE, ELICIT, ROOTS_LIST, LOGGED,
+            TOOLS_CHANGED, PROMPTS_CHANGED,
+            RESOURCES_CHANGED, UPDATED,
         ),
         TO_CLIENT,
     ),
@@ -128,7 +155,7 @@ class Conversation:
 
     def _cancelled(self, notice: Notification, direction: MessageDirection) -> None:
         """Do not wait for the answer to what was cancelled; it may still come."""
-        if notice.method != "notifications/cancelled" or not isinstance(notice.params, dict):
+        if notice.method != CANCELLED or not isinstance(notice.params, dict):
             return
         wanted = notice.params.get("requestId")
         for seq, asked in reversed(self._open.items()):

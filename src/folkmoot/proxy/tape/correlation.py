@@ -9,17 +9,18 @@ import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection
 from folkmoot.core.message import MessageId, Request, Response
+from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
 from folkmoot.proxy.tape.lines import CorrelationLine, Outcome
 
 MOST_OPEN: Final = 65_536
 """Of how many requests an answer is awaited; the oldest is forgotten first."""
 
 NAMED: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "resources/subscribe": "uri",
-    "resources/unsubscribe": "uri",
+    TOOLS_CALL: "name",
+    PROMPTS_GET: "name",
+    RESOURCES_READ: "uri",
+    SUBSCRIBE: "uri",
+    UNSUBSCRIBE: "uri",
 }
 """Which member of the params says what a request is about."""
 

@@ -11,6 +11,28 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    COMPLETION,
+    ELICIT,
+    INITIALIZE,
+    LOGGED,
+    PROGRESS,
+    PROMPTS_GET,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    RESOURCES_READ,
+    ROOTS_LIST,
+    SAMPLE,
+    SET_LEVEL,
+    SUBSCRIBE,
+    TEMPLATES_LIST,
+    TOOLS_CALL,
+    TOOLS_LIST,
+    UNSUBSCRIBE,
+    UPDATED,
+)
+
 ENOUGH: Final = 400
 """Characters of one value that are looked at: more fits in no line."""
 
@@ -44,7 +66,7 @@ def name_of(method: str, params: Any) -> str:
     where = _NAMES.get(method)
     if where is None or not isinstance(params, dict):
         return ""
-    if method == "completion/complete":
+    if method == COMPLETION:
         ref = params.get("ref")
         params = ref if isinstance(ref, dict) else {}
         where = "name" if "name" in params else "uri"
@@ -180,43 +202,43 @@ def _nothing(_: dict[str, Any]) -> str:
 
 
 _NAMES: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "resources/subscribe": "uri",
-    "resources/unsubscribe": "uri",
-    "completion/complete": "ref",
-    "notifications/resources/updated": "uri",
+    TOOLS_CALL: "name",
+    PROMPTS_GET: "name",
+    RESOURCES_READ: "uri",
+    SUBSCRIBE: "uri",
+    UNSUBSCRIBE: "uri",
+    COMPLETION: "ref",
+    UPDATED: "uri",
 }
 """The member of the params that says what a call is about."""
 
 _CALLS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
-    "initialize": _party("clientInfo"),
-    "tools/call": _arguments,
-    "prompts/get": _arguments,
-    "resources/read": _nothing,
-    "resources/subscribe": _nothing,
-    "resources/unsubscribe": _nothing,
-    "completion/complete": lambda value: compact(value.get("argument")),
-    "logging/setLevel": lambda value: _text(value.get("level")),
-    "sampling/createMessage": _sampling,
-    "elicitation/create": lambda value: _text(value.get("message")),
-    "notifications/progress": _progress,
-    "notifications/message": _log,
-    "notifications/cancelled": _cancelled,
-    "notifications/resources/updated": _nothing,
+    INITIALIZE: _party("clientInfo"),
+    TOOLS_CALL: _arguments,
+    PROMPTS_GET: _arguments,
+    RESOURCES_READ: _nothing,
+    SUBSCRIBE: _nothing,
+    UNSUBSCRIBE: _nothing,
+    COMPLETION: lambda value: compact(value.get("argument")),
+    SET_LEVEL: lambda value: _text(value.get("level")),
+    SAMPLE: _sampling,
+    ELICIT: lambda value: _text(value.get("message")),
+    PROGRESS: _progress,
+    LOGGED: _log,
+    CANCELLED: _cancelled,
+    UPDATED: _nothing,
 }
 
 _RESULTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
-    "initialize": _party("serverInfo"),
-    "tools/list": _counted("tools", "tool"),
-    "prompts/list": _counted("prompts", "prompt"),
-    "resources/list": _counted("resources", "resource", "uri"),
-    "resources/templates/list": _counted("resourceTemplates", "template", "uriTemplate"),
-    "roots/list": _counted("roots", "root", "uri"),
-    "tools/call": _contents("content"),
-    "resources/read": _contents("contents"),
-    "prompts/get": _prompt,
-    "sampling/createMessage": lambda value: content(value.get("content")),
-    "elicitation/create": _elicited,
+    INITIALIZE: _party("serverInfo"),
+    TOOLS_LIST: _counted("tools", "tool"),
+    PROMPTS_LIST: _counted("prompts", "prompt"),
+    RESOURCES_LIST: _counted("resources", "resource", "uri"),
+    TEMPLATES_LIST: _counted("resourceTemplates", "template", "uriTemplate"),
+    ROOTS_LIST: _counted("roots", "root", "uri"),
+    TOOLS_CALL: _contents("content"),
+    RESOURCES_READ: _contents("contents"),
+    PROMPTS_GET: _prompt,
+    SAMPLE: lambda value: content(value.get("content")),
+    ELICIT: _elicited,
 }

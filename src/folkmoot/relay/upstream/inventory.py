@@ -15,7 +15,14 @@ from folkmoot.core.message import ErrorObject
 from folkmoot.core.strict import encode
 from folkmoot.gateway.model import Definition, Inventory, What
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.wire import METHOD_NOT_FOUND, members_of
+from folkmoot.mcp.wire import (
+    METHOD_NOT_FOUND,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    TEMPLATES_LIST,
+    TOOLS_LIST,
+    members_of,
+)
 from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
@@ -50,16 +57,16 @@ class Kind(Struct, frozen=True):
 
 
 KINDS: Final = (
-    Kind("tools", "tools", "tools/list", "tools", "name"),
-    Kind("resources", "resources", "resources/list", "resources", "uri"),
+    Kind("tools", "tools", TOOLS_LIST, "tools", "name"),
+    Kind("resources", "resources", RESOURCES_LIST, "resources", "uri"),
     Kind(
         "templates",
         "resources",
-        "resources/templates/list",
+        TEMPLATES_LIST,
         "resourceTemplates",
         "uriTemplate",
     ),
-    Kind("prompts", "prompts", "prompts/list", "prompts", "name"),
+    Kind("prompts", "prompts", PROMPTS_LIST, "prompts", "name"),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from folkmoot.core import chat
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.asking import (
     about_request,
     propose,
@@ -15,7 +16,6 @@ from folkmoot.rooms.machine.asking import (
     withdraw,
 )
 from folkmoot.rooms.machine.holding import let_go_on, stop
-from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.ruling import give, invite, kick, take_back
 from folkmoot.rooms.machine.serving import begin
 from folkmoot.rooms.machine.turn import Act

@@ -15,13 +15,14 @@ from folkmoot.core.errors import (
     RecipientUnknown,
 )
 from folkmoot.core.kinds import Kind
+from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.machine import chat
 from folkmoot.rooms.machine.deeds import apply, fulfilled_by, request_of
 from folkmoot.rooms.machine.holding import watch_chat
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import GATEWAY, Append, Ask, Effect, Role
 from folkmoot.rooms.machine.proposals import Proposal, expiry
-from folkmoot.rooms.machine.requests import CANCELLED, ceases
+from folkmoot.rooms.machine.requests import ceases
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
 

@@ -14,11 +14,12 @@ from folkmoot.core.capability import Source
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.strict import learnt
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.model import GATEWAY, GUEST, Append
 from folkmoot.rooms.machine.pauses import Pause
 from folkmoot.rooms.machine.proposals import Proposal, Step, digest, expiry
 from folkmoot.rooms.machine.proposals import State as ProposalState
-from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS, OpenRequest, progress_token
+from folkmoot.rooms.machine.requests import OpenRequest, progress_token
 from folkmoot.rooms.machine.rights import Grant, read_revoke
 from folkmoot.rooms.machine.state import State
 

@@ -19,11 +19,11 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import PrincipalType
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.deeds import Paused, pause
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import GATEWAY, Append, Effect, Role
 from folkmoot.rooms.machine.pauses import Pause
-from folkmoot.rooms.machine.requests import CANCELLED, PROGRESS
 from folkmoot.rooms.machine.rights import MAX_REASON
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn, accept, audit

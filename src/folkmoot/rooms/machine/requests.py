@@ -26,6 +26,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId, is_message_id
+from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.machine.deadlines import Deadlines
 from folkmoot.rooms.machine.model import BACKEND, Cease, Effect, RoomBounds
 
@@ -33,8 +34,6 @@ Key: TypeAlias = tuple[str, str, type, MessageId]
 Standing: TypeAlias = Literal["waiting", "running", "interrupted"]
 """Whether an open request was begun, and whether the connection that began it is gone for good."""
 
-CANCELLED: Final = "notifications/cancelled"
-PROGRESS: Final = "notifications/progress"
 
 MAX_ID: Final = 1_024
 """Characters of the id and the progress token that an open request is kept with."""

@@ -9,6 +9,7 @@ from weakref import ref
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from folkmoot.accounts import Account, hash_token
+from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.tools.model import Caller
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.sessions import Session, Sessions
 
-SESSION_ID = b"mcp-session-id"
-PROTOCOL_VERSION = b"mcp-protocol-version"
+SESSION_ID = SESSION_HEADER.encode()
+PROTOCOL_VERSION = VERSION_HEADER.encode()
 HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
 
 

@@ -11,7 +11,8 @@ from folkmoot.core.message import Request
 from folkmoot.core.policy import Decision, decide
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
-from folkmoot.transports.mcp.backends import SUBSCRIBE, Backends
+from folkmoot.mcp.wire import SUBSCRIBE
+from folkmoot.transports.mcp.backends import Backends
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.changes import Changes
 from folkmoot.transports.mcp.clients import KnownClients

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
     AuthenticationRequired,
@@ -14,6 +14,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import Request
 from folkmoot.core.policy import decide
 from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
+from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.rights import HubRights
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.exchange import Exchange
-
-SUBSCRIBE: Final = "resources/subscribe"
 
 
 class Backends:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
 from folkmoot.tools.patience import unless
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.mcp")
 
 LIST_CHANGED: Final = {
-    "tools": "notifications/tools/list_changed",
-    "prompts": "notifications/prompts/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "templates": "notifications/resources/list_changed",
+    "tools": TOOLS_CHANGED,
+    "prompts": PROMPTS_CHANGED,
+    "resources": RESOURCES_CHANGED,
+    "templates": RESOURCES_CHANGED,
 }
 """How each list is said to have changed."""
 LISTS: Final = tuple(dict.fromkeys(LIST_CHANGED.values()))

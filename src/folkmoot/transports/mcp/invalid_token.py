@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core.errors import AccountSuspended, TokenInvalid, TokenRefused
+from folkmoot.mcp.wire import INITIALIZE, PING, TOOLS_CALL, TOOLS_LIST
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.finder import CALL_TOOL
 from folkmoot.transports.answers import JsonResponse, challenge
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from folkmoot.tools import Catalogue
     from folkmoot.transports.mcp.exchange import Exchange
 
-INITIALIZE: Final = "initialize"
-PASSED: Final = frozenset({INITIALIZE, "ping"})
+PASSED: Final = frozenset({INITIALIZE, PING})
 """Requests of a session that tell nothing of anyone."""
 UNCACHED: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What the stateless era adds to a list."""
@@ -58,10 +58,10 @@ def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue)
     error = AccountSuspended() if exchange.suspended else TokenInvalid()
     if asked is None:
         return unauthorized(None, error)
-    if asked.method == "tools/call" and is_public(asked.params, catalogue):
+    if asked.method == TOOLS_CALL and is_public(asked.params, catalogue):
         return None
     told: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.id}
-    if asked.method == "tools/list" and asked.id is not UNSET:
+    if asked.method == TOOLS_LIST and asked.id is not UNSET:
         listed = {"tools": public_tools(catalogue, exchange.names, error)}
         told["result"] = listed if exchange.handshake else {**UNCACHED, **listed}
         return JsonResponse(told)
@@ -69,7 +69,7 @@ def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue)
         return unauthorized(asked.id, error)
     if asked.method in PASSED or not asked.method or asked.id is UNSET:
         return None
-    if asked.method == "tools/call":
+    if asked.method == TOOLS_CALL:
         text = failure(error).text()
         told["result"] = {"content": [{"type": "text", "text": text}], "isError": True}
     else:

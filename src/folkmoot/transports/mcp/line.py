@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
+
 if TYPE_CHECKING:
     from starlette.types import Message, Send
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 OK: Final = 200
 JSON_HEADERS: Final = [(b"content-type", b"application/json")]
 EVENT_HEADERS: Final = [
-    (b"content-type", b"text/event-stream"),
+    (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
@@ -60,7 +62,7 @@ class Saying(NamedTuple):
 
 def event_headers(session: Session) -> list[tuple[bytes, bytes]]:
     """The headers of a stream in a session, as the SDK writes them."""
-    return [*EVENT_HEADERS, (b"mcp-session-id", session.id.encode())]
+    return [*EVENT_HEADERS, (SESSION_HEADER.encode(), session.id.encode())]
 
 
 def event_of(message: Any) -> bytes:

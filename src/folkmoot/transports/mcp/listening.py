@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.transports.mcp.backends import SUBSCRIBE
+from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.transports.mcp.beside import beside
 from folkmoot.transports.mcp.entrance import account_of, refusal
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, StreamHearer

@@ -12,6 +12,7 @@ from folkmoot.gateway.listing import Listings, tool_shown
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.part import kind_of
 from folkmoot.gateway.search import Search
+from folkmoot.mcp.wire import PROMPTS_LIST, RESOURCES_LIST, SERVER_KEY, TEMPLATES_LIST, TOOLS_LIST
 from folkmoot.names import STYLES
 from folkmoot.transports.mcp.own import own_entries, own_lists
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.exchange import Exchange
 
 WHAT: Final[dict[str, What]] = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "templates",
-    "prompts/list": "prompts",
+    TOOLS_LIST: "tools",
+    RESOURCES_LIST: "resources",
+    TEMPLATES_LIST: "templates",
+    PROMPTS_LIST: "prompts",
 }
 """The methods that list, and what."""
 STYLED: Final = frozenset(("tools", "prompts"))
@@ -60,7 +61,7 @@ class Lists:
             else Listings(own_lists(catalogue), server_info=server_info)
         )
         self._search = gateway.search if gateway is not None else Search(own_entries(catalogue))
-        meta = {"io.modelcontextprotocol/serverInfo": server_info}
+        meta = {SERVER_KEY: server_info}
         stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta}
         self._finders = {
             (style, is_stateless): Raw(

@@ -10,8 +10,8 @@ from mcp.shared.exceptions import MCPError
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.asking import READ
+from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
-from folkmoot.transports.mcp.backends import SUBSCRIBE
 from folkmoot.transports.mcp.entrance import account_of, client_of, refusal
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 
 from folkmoot.core.errors import FolkmootError, PromptUnknown, TokenInvalid, UnknownTool
 from folkmoot.gateway.instructions import joined
-from folkmoot.mcp.wire import INITIALIZE
+from folkmoot.mcp.wire import INITIALIZE, INITIALIZED, SET_LEVEL
 from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
 from folkmoot.tools.finder import CALL_TOOL, inner_call
@@ -139,12 +139,8 @@ class McpServer:
             self.sdk.of_backends = lambda: joined(
                 backends.gateway.catalogue, backends.rights_of(ASKING.get())
             )
-        self.sdk.add_request_handler(
-            "logging/setLevel", types.SetLevelRequestParams, self.set_level
-        )
-        self.sdk.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self.initialized
-        )
+        self.sdk.add_request_handler(SET_LEVEL, types.SetLevelRequestParams, self.set_level)
+        self.sdk.add_notification_handler(INITIALIZED, types.NotificationParams, self.initialized)
         self.sdk.extensions = {EXTENSION_ID: {"mimeTypes": [*APP_TYPES]}}
         # Requests have a span of the hub's own; the SDK's would repeat it at a price.
         self.sdk.middleware[:] = [self.offer_extensions]

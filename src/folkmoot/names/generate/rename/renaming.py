@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import ProjectUnusable
+from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 from folkmoot.names.generate.rename.rewriting import Rule
 from folkmoot.names.grammar import (
     check_free_namespace,
@@ -20,10 +21,10 @@ from folkmoot.names.wire import safe_name
 
 What: TypeAlias = Literal["tool", "prompt", "resource", "template", "namespace"]
 METHODS: dict[What, str] = {
-    "tool": "tools/call",
-    "prompt": "prompts/get",
-    "resource": "resources/read",
-    "template": "resources/read",
+    "tool": TOOLS_CALL,
+    "prompt": PROMPTS_GET,
+    "resource": RESOURCES_READ,
+    "template": RESOURCES_READ,
 }
 """What a client asks for to use a thing, which is what rights are about."""
 

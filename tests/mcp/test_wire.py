@@ -1,0 +1,62 @@
+"""The names of MCP are spelled in one file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import folkmoot
+from folkmoot.mcp import wire
+
+SOURCE = Path(folkmoot.__file__).parent
+ELSEWHERE = {
+    "core/kindcheck.py": "core imports nothing but itself",
+    "core/transport.py": "a ping there is a frame of a WebSocket",
+    "transports/mcp/entrance.py": "on the SDK's path",
+    "transports/mcp/heads.py": "on the SDK's path",
+    "transports/mcp/lane.py": "on the SDK's path",
+    "transports/mcp/passage.py": "on the SDK's path",
+    "transports/mcp/plain.py": "on the SDK's path",
+    "transports/mcp/unusual.py": "on the SDK's path",
+    "transports/mcp/conformance": "fixtures on the SDK's server",
+}
+"""Files that spell a name themselves, and why."""
+NAMES = frozenset(
+    value
+    for name, value in vars(wire).items()
+    if name.isupper() and type(value) is str and ("/" in value or value.startswith("mcp-"))
+) | {wire.INITIALIZE, wire.PING, wire.EVENT_ID_HEADER}
+
+
+def spelled_in(text: str) -> set[str]:
+    """The names of MCP that a module spells as a value; prose may speak of them."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bytes):
+            continue
+        value = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
+        if value.lower() in {name.lower() for name in NAMES} or value.startswith(
+            wire.PROTOCOL_KEYS
+        ):
+            found.add(value)
+    return found
+
+
+def test_no_other_file_spells_a_name_of_mcp() -> None:
+    spelled = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE)
+        parents = {str(each) for each in (where, *where.parents)}
+        if where == Path("mcp/wire.py") or parents & ELSEWHERE.keys():
+            continue
+        if names := spelled_in(path.read_text()):
+            spelled[str(where)] = sorted(names)
+    assert spelled == {}, "use the names of folkmoot.mcp.wire"
+
+
+def test_the_search_sees_text_bytes_and_headers_in_any_case() -> None:
+    module = (
+        'A = "tools/call"\nB = (b"mcp-session-id",)\nC = {"Mcp-Name": 1}\n"""tools/call in prose"""'
+    )
+    assert spelled_in(module) == {"tools/call", "mcp-session-id", "Mcp-Name"}
+    assert spelled_in('KEY = "io.modelcontextprotocol/new"') == {"io.modelcontextprotocol/new"}
