@@ -206,7 +206,8 @@ def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> 
             shared = flawed("shared", tmp_path / "shared")
             async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
                 tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
-                can = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}}
+                offered = {"elicitation": {"form": {}, "url": {}}}
+                can = {"io.modelcontextprotocol/clientCapabilities": offered}
                 ann, bob = [await wired(there, token) for token in tokens]
                 bobs = await wired(there, tokens[1], "handshake")
                 for tool, arguments in (

@@ -10,7 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import Misrouted
@@ -19,10 +19,12 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.timing import TimingContext
 
 if TYPE_CHECKING:
-    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.message import MessageId, ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.transport import TransportContext
 
+ABOUT: Final = "folkmoot/about"
+"""The extension of an envelope that says which request of the client's it was said during."""
 PROXY_LIMITS = Limits(message_bytes=64 * 1024 * 1024, nesting=256)
 """What one message may ask of the proxy; the sides have limits of their own."""
 
@@ -46,6 +48,10 @@ class Carrier(ABC):
     @abstractmethod
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next message, in the order they came; `TransportClosed` when there is none more."""
+
+    async def receive_tagged(self) -> tuple[MessageEnvelope[Any], MessageId | None]:
+        """The next message, and the request on whose own stream it was read."""
+        return await self.receive_envelope(), None
 
     @abstractmethod
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
@@ -73,6 +79,10 @@ class Carrier(ABC):
     def attended(self) -> bool:
         """Whether someone listens at this end, so that silence does not mean absence."""
         return False
+
+    async def listening(self) -> None:
+        """Wait until someone at this end listens for what was not asked for: here, at once."""
+        return
 
     async def silent(self) -> None:
         """Wait until nothing more will come in at this end, though some may not be received yet."""

@@ -77,6 +77,8 @@ LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+REFUSED_KEY: Final = "folkmoot/refused"
+"""In the `_meta` of an acknowledgement: why each resource is not announced, as JSON-RPC errors."""
 REQUEST_KEYS: Final = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LEVEL_KEY))
 """What every request of the stateless era may carry in its `_meta`, and no other does."""
 

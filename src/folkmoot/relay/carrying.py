@@ -44,7 +44,9 @@ async def carry(
                 server,
                 Conversation(session),
                 steps,
-                eras=EraBridge(one_client=not client.shared, discoverable=discoverable)
+                eras=EraBridge(
+                    one_client=not client.shared, discoverable=discoverable, listening=False
+                )
                 if eras
                 else NoBridge(),
                 used=partial(sessions.use, session),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from folkmoot.core.message import ProtocolMessage
+from folkmoot.core.message import MessageId, ProtocolMessage
 from folkmoot.mcp.eras import Step, ToClient, ToServer
 
 
@@ -15,10 +15,18 @@ class NoBridge:
         """The message itself."""
         return [ToServer(message)]
 
-    def from_server(self, message: ProtocolMessage) -> list[Step]:
+    def from_server(
+        self,
+        message: ProtocolMessage,
+        about: MessageId | None = None,  # noqa: ARG002
+    ) -> list[Step]:
         """The message itself."""
         return [ToClient(message)]
 
-    def expire(self) -> list[Step]:
+    def listen(self) -> list[Step]:
+        """Nothing: the server tells the client itself."""
+        return []
+
+    def expire(self, now: float) -> list[Step]:  # noqa: ARG002
         """Nothing: no call is kept."""
         return []

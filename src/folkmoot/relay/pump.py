@@ -21,10 +21,10 @@ from folkmoot.core.errors import (
     TooManyInFlight,
     TransportClosed,
 )
-from folkmoot.core.message import ProtocolMessage, Request
+from folkmoot.core.message import MessageId, ProtocolMessage, Request
 from folkmoot.core.verdict import Block
-from folkmoot.mcp.carrier import Carrier
-from folkmoot.mcp.eras import EraBridge, ToServer
+from folkmoot.mcp.carrier import ABOUT, Carrier
+from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from folkmoot.proxy.chain import Ruling
 from folkmoot.relay.conversation import Conversation
 from folkmoot.relay.nobridge import NoBridge
@@ -36,8 +36,8 @@ MOST_WAITING: Final = 256
 """Messages of a conversation that interceptors may have waiting at once."""
 MOST_TOGETHER: Final = 256
 """Messages that are put on the tape together before they are sent."""
-EXPIRE_SECONDS: Final = 300.0
-"""How long a client of the stateless era may take to answer what a server asked."""
+EXPIRE_SECONDS: Final = 30.0
+"""How often clients are looked for that take too long to answer what a server asked."""
 DRAIN_SECONDS: Final = 5.0
 """How long a server may still answer a client that has said all it wanted to say."""
 
@@ -87,6 +87,7 @@ class Pump:
                     tasks.create_task(self._expire()),
                     tasks.create_task(self._stuck()),
                 ]
+                tasks.create_task(self._listen())
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
                 # The group ends with it, and what still waits in it.
                 raise _Over  # noqa: TRY301
@@ -104,9 +105,9 @@ class Pump:
         while there:
             leaving: list[Envelope] = []
             try:
-                await self._take(await source.receive_envelope(), leaving)
+                await self._take(*await source.receive_tagged(), leaving)
                 while source.waiting and len(leaving) < MOST_TOGETHER:
-                    await self._take(await source.receive_envelope(), leaving)
+                    await self._take(*await source.receive_tagged(), leaving)
             except TransportClosed:
                 await self._send(leaving)
                 await left()
@@ -115,10 +116,12 @@ class Pump:
             self._taken += 1
             there = await self._send(leaving)
 
-    async def _take(self, envelope: Envelope, leaving: list[Envelope]) -> None:
-        """What is to leave because a message came."""
+    async def _take(
+        self, envelope: Envelope, about: MessageId | None, leaving: list[Envelope]
+    ) -> None:
+        """What is to leave because a message came; `about` is the request it was said during."""
         if envelope.context.direction is TO_CLIENT and self._bridging:
-            await self._bridge_to_client(envelope, leaving)
+            await self._bridge_to_client(envelope, about, leaving)
         else:
             await self._admit(envelope, leaving)
 
@@ -201,13 +204,18 @@ class Pump:
         made = self._conversation.enter(self._ends[TO_SERVER].envelope_of(message))
         self._put(self._steps.pass_on(made, self._conversation), leaving)
 
-    async def _bridge_to_client(self, envelope: Envelope, leaving: list[Envelope]) -> None:
+    async def _bridge_to_client(
+        self, envelope: Envelope, about: MessageId | None, leaving: list[Envelope]
+    ) -> None:
         """A message of the server's, as the client's era says it."""
-        for step in self._eras.from_server(envelope.message):
+        for step in self._eras.from_server(envelope.message, about):
             if isinstance(step, ToServer):
                 self._say_to_server(envelope, step, leaving)
-            else:
-                await self._admit(envelope.with_message(step.message), leaving)
+                continue
+            told = envelope.with_message(step.message)
+            if step.about is not None:
+                told = told.with_extension(ABOUT, step.about)
+            await self._admit(told, leaving)
 
     def _say_to_server(self, about: Envelope, step: ToServer, leaving: list[Envelope]) -> None:
         """Send the server what the bridge says, after the time that it is to wait."""
@@ -229,17 +237,26 @@ class Pump:
         await self._send([envelope])
 
     async def _expire(self) -> None:
-        """Now and then, let the bridge give up calls whose clients never came back."""
+        """Now and then, let the bridge give up calls whose clients take too long to answer."""
         while True:
             await asyncio.sleep(EXPIRE_SECONDS)
-            for step in self._eras.expire():
-                leaving: list[Envelope] = []
-                if isinstance(step, ToServer):
-                    context = self._ends[TO_SERVER].context_of(TO_SERVER, self._client_said)
-                    leaving.append(MessageEnvelope(step.message, context))
-                else:
-                    self._say_for_server(step.message, leaving)
-                await self._send(leaving)
+            await self._say(self._eras.expire(asyncio.get_running_loop().time()))
+
+    async def _listen(self) -> None:
+        """Have changes announced once the client listens for them."""
+        await self._ends[TO_CLIENT].listening()
+        await self._say(self._eras.listen())
+
+    async def _say(self, steps: list[Step]) -> None:
+        """Send what the bridge says though nothing came."""
+        for step in steps:
+            leaving: list[Envelope] = []
+            if isinstance(step, ToServer):
+                context = self._ends[TO_SERVER].context_of(TO_SERVER, self._client_said)
+                leaving.append(MessageEnvelope(step.message, context))
+            else:
+                self._say_for_server(step.message, leaving)
+            await self._send(leaving)
 
     async def _client_left(self) -> None:
         """Let the server answer what the client asked last, for a while, if it still listens."""

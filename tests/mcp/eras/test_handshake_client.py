@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from tests.mcp.eras.script import (
     result,
     said,
     server,
+    shown,
     to_client,
     to_server,
 )
@@ -51,11 +53,16 @@ LISTS = {"toolsListChanged": True, "resourcesListChanged": True}
 READY = notice("notifications/initialized")
 
 
-def met(capabilities: dict[str, Any] | None = None) -> EraBridge:
+def met(
+    capabilities: dict[str, Any] | None = None,
+    *,
+    offered: dict[str, Any] = OFFERED,
+    machine: EraBridge | None = None,
+) -> EraBridge:
     """A bridge over which hands were shaken; the next id it makes is the second."""
-    machine = bridge()
+    machine = machine or bridge()
     hello = request(
-        0, "initialize", protocolVersion="2025-11-25", capabilities=OFFERED, clientInfo=ADA
+        0, "initialize", protocolVersion="2025-11-25", capabilities=offered, clientInfo=ADA
     )
     found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities or TOLD}
     said(machine, "client says", hello)
@@ -106,7 +113,7 @@ def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own() -> None:
         client({"id": 3, "method": "odd", "params": [1]}),
         to_server({"id": 3, "method": "odd", "params": [1]}),
         server(result(1, resultType="complete", content=[], future=1)),
-        to_client(result(1, resultType="complete", content=[], future=1)),
+        to_client(result(1, content=[], future=1)),
         server(error("1", -32601)),
         to_client(error("1", -32601)),
     )
@@ -118,7 +125,7 @@ def test_answers_and_notices_that_nobody_changes_stay_the_same_objects() -> None
     for value in (
         notice("notifications/progress", progressToken=5, progress=1),
         notice("notifications/message", level="info", data="x"),
-        result(1, resultType="complete", content=[]),
+        result(1, content=[], _meta={"x": 1}),
     ):
         message = message_from({"jsonrpc": "2.0", **value})
         (step,) = machine.from_server(message)
@@ -208,8 +215,107 @@ def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_on
             )
         ),
         server(result(ours(7), resultType="complete", content=[])),
-        to_client(result(1, resultType="complete", content=[])),
+        to_client(result(1, content=[])),
     )
+
+
+@pytest.mark.parametrize(
+    ("offered", "method", "params"),
+    [
+        ({}, "elicitation/create", {"message": "?"}),
+        ({"elicitation": {}}, "elicitation/create", {"mode": "url", "url": "https://x.test"}),
+        ({"elicitation": {"url": {}}}, "elicitation/create", {"message": "?"}),
+        ({"elicitation": {}, "roots": True}, "roots/list", {}),
+        ({"elicitation": {}}, "sampling/createMessage", {}),
+        ({"sampling": {}}, "sampling/createMessage", {"tools": []}),
+    ],
+    ids=["nothing", "no page", "no form", "no object", "no sampling", "no tools"],
+)
+def test_a_client_is_not_asked_for_what_it_does_not_offer(
+    offered: dict[str, Any], method: str, params: dict[str, Any]
+) -> None:
+    machine = met(offered=offered)
+    said(machine, *client(CALL))
+    asked = {"method": method, "params": params}
+    unable = "The server needs an input that this client does not offer."
+    play(
+        machine,
+        server(wish(1, fine={"method": "roots/list"} if "roots" in offered else asked, a=asked)),
+        refused(1, f"{unable[:-1]}: {method}.", needs=method.partition("/")[0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("offered", "method", "params"),
+    [
+        ({"elicitation": {}}, "elicitation/create", {"message": "?"}),
+        ({"elicitation": {"form": {}, "url": {}}}, "elicitation/create", {"message": "?"}),
+        ({"sampling": {"tools": {}}}, "sampling/createMessage", {"tools": []}),
+    ],
+    ids=["no mode means forms", "both modes", "tools"],
+)
+def test_a_client_is_asked_for_what_it_offers(
+    offered: dict[str, Any], method: str, params: dict[str, Any]
+) -> None:
+    machine = met(offered=offered)
+    said(machine, *client(CALL))
+    asked = {"method": method, "params": params}
+    play(machine, server(wish(1, a=asked)), to_client({"id": ours(2), **asked}))
+
+
+@pytest.mark.requirement("mcp.eras-questions")
+def test_a_client_that_takes_too_long_to_answer_fails_its_call() -> None:
+    machine = met()
+    asked = {"method": "roots/list", "params": {}}
+    play(
+        machine,
+        client(CALL),
+        to_server(SENT),
+        server(wish(1, a=asked, b=asked)),
+        to_client({"id": ours(2), **asked}),
+        to_client({"id": ours(3), **asked}),
+        client(result(ours(2), roots=[])),
+    )
+    assert machine.expire(1000.0) == []
+    assert machine.expire(1299.9) == []
+    assert shown(machine.expire(1300.0)) == [
+        to_client(notice("notifications/cancelled", requestId=ours(3), reason="It took too long.")),
+        refused(1, "The client did not answer what it was asked."),
+    ]
+    play(machine, client(result(ours(3), roots=[])))
+    assert machine.expire(9999.0) == []
+
+
+def test_each_round_of_questions_has_its_own_time() -> None:
+    machine = met()
+    asked = {"method": "roots/list", "params": {}}
+    said(machine, *client(CALL))
+    said(machine, *server(wish(1, a=asked)))
+    assert machine.expire(0.0) == []
+    said(machine, *client(result(ours(2), roots=[])))
+    said(machine, *server(wish(ours(3), a=asked)))
+    assert machine.expire(299.0) == []
+    assert machine.expire(598.0) == []
+    assert machine.expire(599.0)
+
+
+def test_what_is_said_during_a_call_names_the_call_of_the_client() -> None:
+    machine = met()
+    for value in (CALL, CALL):
+        said(machine, *client(value))
+
+    def about(value: dict[str, Any], during: Any = None) -> list[Any]:
+        message = message_from({"jsonrpc": "2.0", **value})
+        return [
+            getattr(step, "about", "to server") for step in machine.from_server(message, during)
+        ]
+
+    log = notice("notifications/message", level="info", data="x")
+    assert about(log, ours(2)) == [1]
+    assert about(log, "over") == [None]
+    assert about(log) == [None]
+    questions = wish(ours(2), a={"method": "roots/list"}, b={"method": "roots/list"})
+    assert about(questions) == [1, 1]
 
 
 def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
@@ -328,7 +434,27 @@ def test_structured_content_that_is_no_object_is_left_out_with_its_schema() -> N
         client(request(2, "tools/list")),
         to_server(request(2, "tools/list", _meta=META)),
         server(result(2, tools=[plain | {"outputSchema": {"type": "array"}}, fine], ttlMs=9)),
-        to_client(result(2, tools=[plain, fine], ttlMs=9)),
+        to_client(result(2, tools=[plain, fine])),
+    )
+
+
+@pytest.mark.requirement("mcp.eras-results")
+def test_what_only_the_stateless_era_says_of_a_result_is_left_out() -> None:
+    page = {"resultType": "complete", "ttlMs": 9, "cacheScope": "public"}
+    play(
+        met(),
+        client(request(1, "resources/read", uri="note://a")),
+        to_server(request(1, "resources/read", uri="note://a", _meta=META)),
+        server(result(1, contents=[], **page, _meta={SERVER: BOX})),
+        to_client(result(1, contents=[])),
+        client(request(2, "x/own")),
+        to_server(request(2, "x/own", _meta=META)),
+        server(result(2, **page, _meta={SERVER: BOX, "x": 1})),
+        to_client(result(2, ttlMs=9, cacheScope="public", _meta={"x": 1})),
+        client(request(3, "x/own")),
+        to_server(request(3, "x/own", _meta=META)),
+        server({"id": 3, "result": "plain"}),
+        to_client({"id": 3, "result": "plain"}),
     )
 
 
@@ -348,7 +474,7 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
         to_client(result(1)),
         to_server(listen(4, **LISTS, resourceSubscriptions=[first, second])),
         server(updated),
-        to_client(updated),
+        to_client(notice("notifications/resources/updated", uri=first)),
         server(agreed(4, **LISTS, resourceSubscriptions=[first])),
         over(3),
         refused(2, "The server does not announce changes of this resource."),
@@ -361,6 +487,112 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
         to_client(result(4)),
         client(request(5, "resources/subscribe", uri=5)),
         to_client(error(5, -32602, '"uri" must be a string.')),
+    )
+
+
+@pytest.mark.requirement("mcp.eras-listening")
+def test_a_refused_subscription_has_the_reason_that_the_server_gave() -> None:
+    reasons = {
+        "note://a": {"code": -32001, "message": "Not yours.", "data": {"code": "denied"}},
+        "note://b": {"code": "?", "message": "No number."},
+        "note://d": {"code": -32002, "message": "Gone."},
+    }
+    acknowledged = agreed(3, **LISTS)
+    acknowledged["params"]["_meta"]["folkmoot/refused"] = reasons
+    machine = met()
+    said(machine, *client(READY))
+    for number, uri in enumerate(("a", "b", "c", "d"), 1):
+        said(machine, *client(request(number, "resources/subscribe", uri=f"note://{uri}")))
+    play(
+        machine,
+        server(agreed(2, **LISTS)),
+        to_server(
+            listen(
+                3, **LISTS, resourceSubscriptions=["note://a", "note://b", "note://c", "note://d"]
+            )
+        ),
+        server(acknowledged),
+        over(2),
+        to_client(error(1, -32001, "Not yours.", data={"code": "denied"})),
+        refused(2, "The server does not announce changes of this resource."),
+        refused(3, "The server does not announce changes of this resource."),
+        to_client(error(4, -32002, "Gone.")),
+    )
+
+
+def late() -> EraBridge:
+    """A bridge whose client does not listen yet."""
+    states = count()
+    return EraBridge(
+        one_client=True, listening=False, token=lambda: f"s{n}" if (n := next(states)) else "t"
+    )
+
+
+def test_changes_are_listened_for_once_the_client_listens() -> None:
+    machine = met(machine=late())
+    play(machine, client(READY))
+    assert shown(machine.listen()) == [to_server(listen(2, **LISTS))]
+    assert machine.listen() == []
+    play(machine, server(agreed(2, **LISTS)))
+    assert machine.listen() == []
+
+
+def test_a_client_that_listens_before_it_is_ready_is_heard_when_it_is() -> None:
+    early = late()
+    assert early.listen() == []
+    play(met(machine=early), client(READY), to_server(listen(2, **LISTS)))
+    early = met(machine=late())
+    assert early.listen() == []
+    play(early, client(READY), to_server(listen(2, **LISTS)))
+
+
+def test_a_client_that_listens_during_the_opening_is_heard_when_it_is_ready() -> None:
+    machine = late()
+    said(machine, *client(request(0, "initialize", protocolVersion="2025-11-25")))
+    assert machine.listen() == []
+    said(machine, *server(error(0, -32601)))
+    found = {"supportedVersions": ["2026-07-28"], "capabilities": TOLD}
+    said(machine, *server(result(ours(1), **found)))
+    assert said(machine, *client(READY))
+
+
+def test_a_subscription_is_reason_enough_to_listen() -> None:
+    uri = "note://a"
+    machine = met(machine=late())
+    play(
+        machine,
+        client(READY),
+        client(request(1, "resources/subscribe", uri=uri)),
+        to_server(listen(2, **LISTS, resourceSubscriptions=[uri])),
+        server(agreed(2, **LISTS, resourceSubscriptions=[uri])),
+        to_client(result(1)),
+    )
+    assert machine.listen() == []
+
+
+def test_a_client_that_listens_again_has_a_listen_that_was_given_up_opened_again() -> None:
+    machine = met()
+    play(machine, client(READY), to_server(listen(2, **LISTS)), server(error(ours(2), -32601)))
+    assert shown(machine.listen()) == [to_server(listen(3, **LISTS))]
+
+
+def test_a_renewed_listen_takes_the_place_of_the_one_there_was() -> None:
+    machine = met(machine=late())
+    play(machine, client(READY))
+    assert machine.renew() == []
+    machine.listen()
+    assert machine.renew() == []
+    play(machine, server(agreed(2, **LISTS)), to_server(listen(3, **LISTS)))
+    play(machine, server(agreed(3, **LISTS)), over(2))
+    assert shown(machine.renew()) == [to_server(listen(4, **LISTS))]
+    changed = "notifications/tools/list_changed"
+    play(
+        machine,
+        server(notice(changed, _meta={SUBSCRIPTION: ours(3)})),
+        to_client({"method": changed, "params": {}}),
+        server(agreed(4, **LISTS)),
+        over(3),
+        server(notice(changed, _meta={SUBSCRIPTION: ours(3)})),
     )
 
 

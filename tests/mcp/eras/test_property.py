@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ class World:
         self.handshake_client = handshake_client
         self.handshake_server = handshake_server
         self.count = 0
+        self.now = 0.0
         self.initialized = False
         self.at_server: list[Request] = []
         self.at_client: list[Request] = []
@@ -221,6 +223,11 @@ class World:
             self.withdrawn.add(f"q{place}")
         self.carry(self.bridge.from_server(Notification(method=method, params=params)))
 
+    def expire(self, seconds: int) -> None:
+        """Time passes."""
+        self.now += seconds
+        self.carry(self.bridge.expire(self.now))
+
     def finish(self, *, comes_back: bool) -> None:
         """Everybody answers everything there is, until nothing is open."""
         for _ in range(200):
@@ -230,8 +237,8 @@ class World:
                 break
             self.answer(0, 9)
             self.react(0, 1)
-        self.carry(self.bridge.expire())
-        self.carry(self.bridge.expire())
+        self.expire(0)
+        self.expire(300)
 
 
 def _reply(request: Request, result: dict[str, Any] | None) -> Response:
@@ -269,7 +276,7 @@ def test_every_request_gets_exactly_one_answer_in_every_order(
         world.cancel,
         world.question,
         world.tell,
-        lambda n: world.carry(world.bridge.expire() if n > 80 else []),
+        lambda n: world.expire(n * 10),
     ]
     for action, place in choices:
         actions[action](place)
@@ -381,6 +388,9 @@ def test_no_message_from_either_side_makes_the_bridge_raise(
     for place, value in enumerate(start):
         message = message_from({"jsonrpc": "2.0", **value})
         (bridge.from_server if place else bridge.from_client)(message)
+    times = count(0.0, 100.0)
     for from_client, message in messages:
         (bridge.from_client if from_client else bridge.from_server)(message)
-        bridge.expire()
+        bridge.listen()
+        bridge.renew()
+        bridge.expire(next(times))

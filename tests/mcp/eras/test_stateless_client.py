@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.message import message_from
-from folkmoot.mcp.eras import EraBridge
+from folkmoot.core.message import ProtocolMessage, message_from
+from folkmoot.mcp.eras import EraBridge, ToClient
 from folkmoot.mcp.eras.listens import MOST_LISTENS
 from folkmoot.mcp.eras.questions import MOST_ASKED, MOST_PARKED
 from folkmoot.mcp.wire import MOST_OPEN
@@ -55,6 +55,11 @@ def met(*, one_client: bool = True, capabilities: dict[str, Any] | None = None) 
     said(machine, "server says", error(0, -32601))
     said(machine, "server says", result(ours(1), **told))
     return machine
+
+
+def message(value: dict[str, Any]) -> ProtocolMessage:
+    """A message of the server's."""
+    return message_from({"jsonrpc": "2.0", **value})
 
 
 def call(message_id: int | str, meta: dict[str, Any] | None = None, **params: Any) -> Line:
@@ -245,6 +250,54 @@ def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> N
     )
 
 
+def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call() -> None:
+    machine = met(one_client=False)
+    play(machine, call(1), called(1), call(2), called(2), call(3, {CAPABILITIES: {}}), called(3))
+    assert shown(machine.from_server(message({"id": "q", **ASKED}), 1)) == [wanted(1, "s1")]
+    untied = "The question cannot be tied to one call or one person, so nobody is asked."
+    assert shown(machine.from_server(message({"id": "r", **ASKED}), "over")) == [
+        untold("r", untied)
+    ]
+    unable = "The client does not offer what the server asks for."
+    assert shown(machine.from_server(message({"id": "s", **ASKED}), 3)) == [untold("s", unable)]
+    play(
+        machine,
+        call(4, requestState="s1", inputResponses={"1": GIVEN}),
+        to_server(result("q", **GIVEN)),
+        server(result(1, content=[])),
+        to_client(result(4, content=[], **DONE)),
+        *done(2),
+    )
+
+
+def test_a_log_message_that_names_its_call_is_told_in_the_stream_of_that_call() -> None:
+    machine = met(one_client=False)
+    told = notice("notifications/message", level="error", data="x")
+
+    def heard(during: int | str | None = None) -> list[Any]:
+        return [getattr(step, "about", "-") for step in machine.from_server(message(told), during)]
+
+    said(machine, *call(1, {LEVEL: "error"}))
+    said(machine, *call(2, {LEVEL: "emergency"}))
+    assert heard(1) == [1]
+    assert heard(2) == heard("over") == heard() == []
+    said(machine, *server(result(2, content=[])))
+    assert heard() == [1]
+    said(machine, *call(1, {LEVEL: "info"}))
+    assert heard(ours(3)) == [1]
+
+
+def test_progress_names_the_call_that_its_client_waits_for() -> None:
+    machine = met(one_client=False)
+    said(machine, *call(1, {"progressToken": "p"}))
+    said(machine, *call(2, {"progressToken": "r"}))
+    (step,) = machine.from_server(
+        message(notice("notifications/progress", progressToken="r", progress=1))
+    )
+    assert isinstance(step, ToClient)
+    assert step.about == 2
+
+
 def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer() -> None:
     play(
         met(),
@@ -294,9 +347,10 @@ def test_a_question_outside_of_any_call_is_answered_by_the_next_one() -> None:
 def test_a_client_that_does_not_come_back_is_given_up() -> None:
     machine = met()
     play(machine, call(1), called(1), asks("q"), wanted(1, "s1"), asks("r"))
-    assert shown(machine.expire()) == []
+    assert shown(machine.expire(0.0)) == []
+    assert shown(machine.expire(299.9)) == []
     late = "The client did not come back with an answer."
-    assert shown(machine.expire()) == [
+    assert shown(machine.expire(300.0)) == [
         untold("q", late),
         untold("r", late),
         to_server(
@@ -310,8 +364,9 @@ def test_a_client_that_does_not_come_back_is_given_up() -> None:
         to_client(error(2, -32602, "This requestState names no call that waits for input.")),
         asks("x", {"method": "roots/list"}),
     )
-    assert shown(machine.expire()) == []
-    assert shown(machine.expire()) == [untold("x", late)]
+    assert shown(machine.expire(400.0)) == []
+    assert shown(machine.expire(699.9)) == []
+    assert shown(machine.expire(700.0)) == [untold("x", late)]
 
 
 def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
@@ -359,13 +414,14 @@ def listen(message_id: int, *uris: str, **lists: bool) -> Line:
     return client(request(message_id, "subscriptions/listen", notifications=filters, _meta=META))
 
 
-def agreed(message_id: int, **filters: Any) -> Line:
+def agreed(message_id: int, refused: dict[str, Any] | None = None, **filters: Any) -> Line:
     """A listen is acknowledged."""
+    reasons = {"folkmoot/refused": refused} if refused else {}
     return to_client(
         notice(
             "notifications/subscriptions/acknowledged",
             notifications=filters,
-            _meta={SUBSCRIPTION: message_id},
+            _meta={SUBSCRIPTION: message_id} | reasons,
         )
     )
 
@@ -403,7 +459,12 @@ def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to() -> None:
         listen(2, a),
         agreed(2, resourceSubscriptions=[a]),
         server(error(ours(3), -32002)),
-        agreed(1, toolsListChanged=True, resourceSubscriptions=[a]),
+        agreed(
+            1,
+            refused={b: {"code": -32002, "message": "no"}},
+            toolsListChanged=True,
+            resourceSubscriptions=[a],
+        ),
         server(notice(changed)),
         heard(1, changed),
         server(notice(updated, uri=a + "/part")),

@@ -76,7 +76,7 @@ async def hearing(wire: Wire) -> AsyncIterator[Heard]:
 
 @asynccontextmanager
 async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any]]:
-    """A stream of the stateless era, and what of it was honoured."""
+    """A stream of the stateless era, and what was said of it."""
     heard = Heard()
     message = wire.message("subscriptions/listen", {"notifications": wanted}, 1, None)
     async with wire.streamed(message) as events:
@@ -85,7 +85,7 @@ async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any
             heard.take(each async for each in events if "method" in each)
         )
         try:
-            yield heard, acknowledged["params"]["notifications"]
+            yield heard, acknowledged["params"]
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
@@ -174,11 +174,12 @@ def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
             wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
             await quiet(there)
             async with (
-                listening(wire, toolsListChanged=True) as (anns, honoured),
+                listening(wire, toolsListChanged=True) as (anns, agreed),
                 listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
                 listening(stranger, toolsListChanged=True) as (nothing, _),
             ):
-                assert honoured == {"toolsListChanged": True}
+                assert agreed["notifications"] == {"toolsListChanged": True}
+                assert "folkmoot/refused" not in agreed["_meta"]
                 await change(there, demo)
                 await anns.until(TOOLS)
                 there.hub.behind.gateway.lost("demo", "It is away.")
@@ -205,12 +206,14 @@ def test_a_watched_resource_is_told_of_to_whoever_watches_it(tmp_path: Path) -> 
             async with (
                 hearing(wire) as anns,
                 hearing(bobs) as heard,
-                listening(also, resourceSubscriptions=[NOTE, "demo://notes//still"]) as (
-                    streamed,
-                    honoured,
-                ),
+                listening(
+                    also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]
+                ) as (streamed, agreed),
             ):
-                assert honoured == {"resourceSubscriptions": [NOTE]}
+                assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
+                reasons = agreed["_meta"]["folkmoot/refused"]
+                assert "no changes" in reasons["demo://notes//still"]["message"]
+                assert reasons["no://where"]["message"] == "Resource not found"
                 for _ in range(2):
                     told = await wire.ask("resources/subscribe", {"uri": NOTE})
                     assert told["result"] == {}
@@ -257,8 +260,9 @@ def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
                 assert told["error"]["data"]["code"] == code
             for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
                 assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
-            async with listening(also, resourceSubscriptions=[NOTE]) as (_, honoured):
-                assert honoured == {}
+            async with listening(also, resourceSubscriptions=[NOTE]) as (_, agreed):
+                assert agreed["notifications"] == {}
+                assert agreed["_meta"]["folkmoot/refused"][NOTE]["code"]
             assert demo.watched == {}
             await quiet(there)
             async with hearing(wire) as heard:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.message import MessageId, ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.connection import Answer
@@ -105,6 +105,13 @@ class WebLink(Link):
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next message."""
         return await self._inbox.get()
+
+    async def receive_tagged(self) -> tuple[MessageEnvelope[Any], MessageId | None]:
+        """The next message, and the request on whose own stream it was read."""
+        envelope = await self._inbox.get()
+        transport = envelope.context.transport
+        about = self.request_of(transport)
+        return envelope, self.ended_request_of(transport) if about is None else about
 
     def current_context(self) -> TransportContext:
         """The server's address."""

@@ -24,7 +24,9 @@ class EraBridge:
     Several clients of the stateless era may share it, under ids that differ. Say `one_client` where
     there is only one: then a server's question needs no proof of whom it belongs to. A server that
     is not `discoverable` answers `server/discover` itself, so that a client of both eras finds the
-    one that the server speaks; other requests of the stateless era are bridged all the same.
+    one that the server speaks; other requests of the stateless era are bridged all the same. A
+    client that is not `listening` from the start is told of changes once `listen` was called, or it
+    has subscribed to something.
     """
 
     def __init__(
@@ -32,12 +34,14 @@ class EraBridge:
         *,
         one_client: bool = False,
         discoverable: bool = True,
+        listening: bool = True,
         token: Callable[[], str] = _TOKEN,
     ) -> None:
         self._discoverable = discoverable
         self._ids = Ids(token()[:12])
         self._token = token
         self._one_client = one_client
+        self._listening = listening
         self._part: (
             HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None
         ) = None
@@ -86,7 +90,20 @@ class EraBridge:
             return [] if late else [ToClient(message)]
         if isinstance(self._part, StatelessClient):
             return self._part.from_server(message, about)
+        if isinstance(self._part, HandshakeClient):
+            return self._part.from_server(message, about)
         return self._part.from_server(message) + self._settle()
+
+    def listen(self) -> list[Step]:
+        """The client listens now for what it did not ask for, such as changes of lists."""
+        self._listening = True
+        if isinstance(self._part, HandshakeOpening):
+            self._part.listening = True
+        return self._part.listen() if isinstance(self._part, HandshakeClient) else []
+
+    def renew(self) -> list[Step]:
+        """Listen for changes again: another may be told what the client is told now."""
+        return self._part.renew() if isinstance(self._part, HandshakeClient) else []
 
     def presume_handshake(self) -> list[Step]:
         """Take a server that says nothing to a stateless client for one of the handshake era."""
@@ -94,12 +111,13 @@ class EraBridge:
             return []
         return self._part.presume_handshake() + self._settle()
 
-    def expire(self) -> list[Step]:
-        """Give up the calls whose clients have not come back since this was said last.
+    def expire(self, now: float) -> list[Step]:
+        """Give up the calls whose clients were asked something and have taken too long.
 
-        To be said every few minutes, as often as a person may need to answer a question.
+        To be said now and then: the time that a client has counts from when it is first said.
         """
-        return self._part.expire() if isinstance(self._part, StatelessClient) else []
+        part = self._part
+        return part.expire(now) if isinstance(part, HandshakeClient | StatelessClient) else []
 
     def _open(self, message: ProtocolMessage) -> list[Step]:
         """Recognise the client's era by what it says."""
@@ -107,7 +125,7 @@ class EraBridge:
             return [ToServer(message)]
         if message.method == INITIALIZE:
             self._client_version = params_of(message).get("protocolVersion")
-            self._part = HandshakeOpening(self._ids, message)
+            self._part = HandshakeOpening(self._ids, message, listening=self._listening)
         elif speaks_stateless(message):
             self._client_version = meta_of(message).get(VERSION_KEY)
             self._part = StatelessOpening(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace, same_id
-from folkmoot.mcp.eras.steps import Ids
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient
 from folkmoot.mcp.wire import (
     ASKING,
     CAPABILITIES_KEY,
@@ -43,6 +43,10 @@ class Call:
         self.client_token = meta.get("progressToken")
         self.capabilities = members_of(meta.get(CAPABILITIES_KEY))
         self.level = _level_of(meta)
+
+    def wants(self, place: int) -> bool:
+        """Whether its client wants to hear log messages of a level."""
+        return self.level is not None and self.level <= place
 
     def send(self, server_id: MessageId) -> None:
         """Note that the server has it now."""
@@ -100,23 +104,29 @@ class Calls:
         """The calls during which a server may ask something, the newest first."""
         return [call for call in reversed(self._calls.values()) if call.method in ASKING]
 
-    def progress(self, notice: Notification) -> Notification | None:
+    def progress(self, notice: Notification) -> list[Step]:
         """Progress under the token that the client waits with, if it waits."""
         token = params_of(notice).get("progressToken")
         for call in self._calls.values():
             if token is not None and same_id(call.server_token, token):
-                waits = call.parked is None and call.client_token is not None
-                return _naming(notice, "progressToken", call.client_token) if waits else None
-        return notice
+                if call.parked is not None or call.client_token is None:
+                    return []
+                told = _naming(notice, "progressToken", call.client_token)
+                return [ToClient(told, about=call.client_id)]
+        return [ToClient(notice)]
 
-    def want(self, notice: Notification, *, one_client: bool) -> bool:
-        """Whether a log message is wanted, and by no more than one client."""
-        if not one_client and len(self._calls) != 1:
-            return False
+    def log(self, notice: Notification, about: MessageId | None, *, one_client: bool) -> list[Step]:
+        """A log message, if it is wanted, and can be of no more than one client's calls."""
+        calls = list(self._calls.values())
+        if about is not None:
+            calls = [call for call in calls if same_id(call.server_id, about)]
+        if not one_client and len(calls) != 1:
+            return []
         level = params_of(notice).get("level")
         place = LEVELS.index(level) if level in LEVELS else len(LEVELS) - 1
-        levels = [call.level for call in self._calls.values() if call.parked is None]
-        return any(level is not None and level <= place for level in levels)
+        wanted = any(call.parked is None and call.wants(place) for call in calls)
+        only = calls[0].client_id if len(calls) == 1 else None
+        return [ToClient(notice, about=only)] if wanted else []
 
 
 def _naming(notice: Notification, member: str, name: Any) -> Notification:

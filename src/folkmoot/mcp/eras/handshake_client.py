@@ -62,9 +62,12 @@ UNTOLD: Final = frozenset((PROGRESS, ROOTS_CHANGED))
 
 
 class HandshakeClient:
-    """Says in the stateless era what a handshake client says, and the other way round."""
+    """Says in the stateless era what a handshake client says, and the other way round.
 
-    def __init__(self, ids: Ids, discovered: dict[str, Any]) -> None:
+    A client that is not `listening` yet is told of no changes until it is, or subscribes.
+    """
+
+    def __init__(self, ids: Ids, discovered: dict[str, Any], *, listening: bool = True) -> None:
         self._ids = ids
         self._discovered = discovered
         capabilities = members_of(discovered.get("capabilities"))
@@ -74,7 +77,7 @@ class HandshakeClient:
         self._calls: dict[MessageId, Call] = {}
         """The open calls, by the id that the server knows."""
         self._rounds = Rounds(ids)
-        self._listening = Listening(ids, capabilities, self._meta)
+        self._listening = Listening(ids, capabilities, self._meta, open_now=listening)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
             INITIALIZE: self.initialize,
             PING: lambda request: [ToClient(Response(id=request.id, result={}))],
@@ -107,14 +110,32 @@ class HandshakeClient:
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)
 
-    def from_server(self, message: ProtocolMessage) -> list[Step]:
-        """What to do because the server said this."""
+    def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
+        """What to do because the server said this; `about` is the request it said it during."""
         if isinstance(message, Response):
             return self._answer(message)
         if isinstance(message, Notification):
             heard = self._listening.hear(message)
-            return heard if heard is not None else [ToClient(message)]
-        return [ToClient(message)]
+            if heard is not None:
+                return heard
+        call = None if about is None else self._calls.get(about)
+        return [ToClient(message, about=None if call is None else call.request.id)]
+
+    def listen(self) -> list[Step]:
+        """The client listens now for what it did not ask for."""
+        return self._listening.open()
+
+    def renew(self) -> list[Step]:
+        """Listen again, since another may be told what the client is told now."""
+        return self._listening.renew()
+
+    def expire(self, now: float) -> list[Step]:
+        """Give up the calls whose clients have not answered what they were asked."""
+        steps: list[Step] = []
+        for call in self._rounds.expired(now):
+            steps += self._rounds.withdraw(call, "It took too long.")
+            steps += self._fail(call, Refusal.INPUT_LATE.error())
+        return steps
 
     def _meta(self) -> dict[str, Any]:
         meta = {
@@ -190,7 +211,7 @@ class HandshakeClient:
 
     def _ask(self, call: Call, wanted: dict[str, Any]) -> list[Step]:
         try:
-            steps = self._rounds.ask(call, wanted)
+            steps = self._rounds.ask(call, wanted, self._offered)
         except EraNotBridged as error:
             return self._fail(call, error)
         return steps or self._again(call)

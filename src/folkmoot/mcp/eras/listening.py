@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from folkmoot.core.errors import TooManyInFlight
 from folkmoot.core.message import ErrorObject, Notification, Request, Response
 from folkmoot.mcp.eras.detection import strings
+from folkmoot.mcp.eras.shapes import without_key
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import (
@@ -21,6 +24,7 @@ from folkmoot.mcp.wire import (
     INVALID_PARAMS,
     LISTEN,
     METHOD_NOT_FOUND,
+    REFUSED_KEY,
     UPDATED,
     URIS,
     cancellation,
@@ -45,10 +49,17 @@ class Listening:
     """Keeps one listen open, and says which notices of it are for the client."""
 
     def __init__(
-        self, ids: Ids, capabilities: dict[str, Any], meta: Callable[[], dict[str, Any]]
+        self,
+        ids: Ids,
+        capabilities: dict[str, Any],
+        meta: Callable[[], dict[str, Any]],
+        *,
+        open_now: bool = True,
     ) -> None:
         self._ids = ids
         self._meta = meta
+        self._open_now = open_now
+        self._started = False
         self._lists = {
             wanted: True
             for capability, wanted in CHANGES.values()
@@ -65,8 +76,21 @@ class Listening:
         self._ended = 0
 
     def start(self) -> list[Step]:
-        """Listen for what the server tells of its own accord."""
-        return self._renew() if self._lists else []
+        """The client is ready; what the server tells of its own accord may be wanted already."""
+        self._started = True
+        return self.open() if self._open_now else []
+
+    def open(self) -> list[Step]:
+        """Have a listen for what the server tells of its own accord, once the client is ready."""
+        self._open_now = True
+        if not self._started or not self._lists or self._heard or self._asked:
+            return []
+        self._ended = 0
+        return self._renew()
+
+    def renew(self) -> list[Step]:
+        """Have another listen in the place of the one there is."""
+        return self._renew() if self._heard or self._asked else []
 
     def subscribe(self, request: Request) -> list[Step]:
         """Listen for a resource too; the request is answered once the server agreed."""
@@ -98,11 +122,11 @@ class Listening:
         if not self._ids.made(stream):
             return None
         if notice.method == ACKNOWLEDGED:
-            return self._agreed(params_of(notice)) if stream == self._asked else []
+            return self._agreed(notice) if stream == self._asked else []
         if stream != self._heard:
             return []
         self._ended = 0
-        return [ToClient(notice)] if self._wanted(notice) else []
+        return [ToClient(without_key(notice, KEY))] if self._wanted(notice) else []
 
     def answered(self, answer: Response) -> list[Step]:
         """A listen came to its end, or was refused."""
@@ -139,11 +163,11 @@ class Listening:
             return []
         return [ToServer(cancellation(ended, "The subscription has ended."))]
 
-    def _agreed(self, acknowledged: dict[str, Any]) -> list[Step]:
+    def _agreed(self, acknowledged: Notification) -> list[Step]:
         steps = self._stop_hearing()
         self._heard, self._asked = self._asked, None
-        agreed = strings(members_of(acknowledged.get("notifications")).get(URIS))
-        steps += self._tell(set(agreed))
+        agreed = strings(members_of(params_of(acknowledged).get("notifications")).get(URIS))
+        steps += self._tell(set(agreed), members_of(meta_of(acknowledged).get(REFUSED_KEY)))
         return steps + self._go_on()
 
     def _closed(self, stream: Any) -> list[Step]:
@@ -154,7 +178,7 @@ class Listening:
         steps: list[Step] = []
         if stream == self._asked:
             self._asked = None
-            steps = self._tell(set())
+            steps = self._tell(set(), {})
         if self._heard is None and self._asked is None and self._filter():
             self._ended += 1
             if self._ended <= MOST_REOPENED:
@@ -168,8 +192,8 @@ class Listening:
         self._changed = False
         return self._renew()
 
-    def _tell(self, agreed: set[str]) -> list[Step]:
-        """Answer the subscriptions that the listen was asked for."""
+    def _tell(self, agreed: set[str], reasons: dict[str, Any]) -> list[Step]:
+        """Answer the subscriptions that the listen was asked for, each refusal with its reason."""
         asked = set(self._asked_for.get(URIS, ()))
         steps: list[Step] = []
         still: list[tuple[Request, str]] = []
@@ -181,10 +205,17 @@ class Listening:
                 steps.append(ToClient(Response(id=request.id, result={})))
             else:
                 refused.add(uri)
-                steps.append(ToClient(refusal(request.id, Refusal.UNHEARD.error())))
+                steps.append(ToClient(_refused(request, reasons.get(uri))))
         self._waiting = still
         self._uris = {uri: None for uri in self._uris if uri not in refused}
         return steps
+
+
+def _refused(request: Request, reason: Any) -> Response:
+    code, message = members_of(reason).get("code"), members_of(reason).get("message")
+    if type(code) is not int or type(message) is not str:
+        return refusal(request.id, Refusal.UNHEARD.error())
+    return error_answer(request.id, code, message, reason.get("data", UNSET))
 
 
 def _pause(ended: int) -> float:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from folkmoot.core.errors import TooManyInFlight
-from folkmoot.core.message import MessageId, Notification, Request, Response, replace
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    Request,
+    Response,
+    members,
+    replace,
+)
 from folkmoot.mcp.eras.detection import strings
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
     CHANGES,
     INVALID_PARAMS,
+    REFUSED_KEY,
     SUBSCRIBE,
     SUBSCRIPTION_KEY,
     UNSUBSCRIBE,
@@ -37,6 +46,8 @@ class _Listen:
         self.lists = lists
         self.uris = dict.fromkeys(uris)
         self.waiting = set(uris)
+        self.refused: dict[str, Any] = {}
+        """What the server does not announce, and the errors by which it said so."""
         self.acknowledged = False
 
     def wants(self, notice: Notification) -> bool:
@@ -118,6 +129,8 @@ class Listens:
             listen.waiting.discard(uri)
             if not agreed:
                 del listen.uris[uri]
+                if isinstance(answer.error, ErrorObject):
+                    listen.refused[uri] = members(answer)["error"]
             steps += self._acknowledge(listen_id, listen)
         if not agreed:
             del self._topics[uri]
@@ -153,7 +166,10 @@ class Listens:
         agreed: dict[str, Any] = dict.fromkeys(listen.lists, True)
         if listen.uris:
             agreed[URIS] = list(listen.uris)
-        params = {"notifications": agreed, "_meta": {SUBSCRIPTION_KEY: listen_id}}
+        meta: dict[str, Any] = {SUBSCRIPTION_KEY: listen_id}
+        if listen.refused:
+            meta[REFUSED_KEY] = listen.refused
+        params = {"notifications": agreed, "_meta": meta}
         return [ToClient(Notification(method=ACKNOWLEDGED, params=params))]
 
 

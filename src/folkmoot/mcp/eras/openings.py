@@ -93,9 +93,11 @@ class _Opening:
 class HandshakeOpening(_Opening):
     """A client has sent `initialize`."""
 
-    def __init__(self, ids: Ids, request: Request) -> None:
+    def __init__(self, ids: Ids, request: Request, *, listening: bool) -> None:
         super().__init__(ids)
         self._request = request
+        self.listening = listening
+        """Whether the client listens for what it did not ask for."""
         self._probing: tuple[MessageId, Response] | None = None
         """The id of our own question, and the answer that led to it."""
 
@@ -138,7 +140,7 @@ class HandshakeOpening(_Opening):
             self.outcome = Settled.OPEN
             return [ToClient(refusal(self._request.id, Refusal.VERSIONS.error()))]
         self.server_version = STATELESS_VERSION
-        self.outcome = machine = HandshakeClient(self._ids, found)
+        self.outcome = machine = HandshakeClient(self._ids, found, listening=self.listening)
         return machine.initialize(self._request)
 
 

@@ -8,7 +8,7 @@ because several clients may share one server.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from folkmoot.core.message import Request, Response, same_id
 from folkmoot.mcp.eras.calls import Call
@@ -19,27 +19,45 @@ from folkmoot.mcp.wire import (
     ELICIT,
     INPUT_REQUIRED,
     NEEDED,
+    SAMPLE,
     cancellation,
     params_of,
     refusal,
 )
 
+QUESTION_SECONDS: Final = 300.0
+"""How long a client may take to answer what it was asked."""
 MOST_PARKED: Final = 256
 """Calls that may wait for their clients; for more, the oldest is given up."""
 MOST_ASKED: Final = 16
 """Questions that one call may have waiting."""
 
 
+class Waiting(Protocol):
+    """Something that waits for a client."""
+
+    since: float | None
+    """A time at which it was waiting already, once one is known."""
+
+
 class Parked:
     """A call whose client was asked: with what, what came since, and the state it was given."""
 
-    def __init__(self, call: Call, state: str, asked: dict[str, Request], turn: int) -> None:
+    def __init__(self, call: Call, state: str, asked: dict[str, Request]) -> None:
         self.call = call
         self.state = state
         self.asked = asked
         self.later: list[Request] = []
         self.answer: Response | None = None
-        self.turn = turn
+        self.since: float | None = None
+
+
+class Orphan:
+    """A question that came outside of any call."""
+
+    def __init__(self, question: Request) -> None:
+        self.question = question
+        self.since: float | None = None
 
 
 class Questions:
@@ -48,28 +66,27 @@ class Questions:
     def __init__(self, token: Callable[[], str]) -> None:
         self._token = token
         self._parked: dict[str, Parked] = {}
-        self._orphans: list[tuple[Request, int]] = []
-        self._turn = 0
+        self._orphans: list[Orphan] = []
 
     def keep(self, question: Request) -> list[Step]:
         """Keep a question that came outside of any call for the next one to bring the answer."""
         if len(self._orphans) >= MOST_ASKED:
             return unanswered([question], Refusal.NOT_ANSWERED)
-        self._orphans.append((question, self._turn))
+        self._orphans.append(Orphan(question))
         return []
 
     def due(self, call: Call) -> list[Request]:
         """The kept questions that this call is to bring the answers to."""
         if not self._orphans or call.method not in ASKING:
             return []
-        due = [asked for asked, _ in self._orphans if offers(call.capabilities, asked)]
-        self._orphans = [kept for kept in self._orphans if kept[0] not in due]
-        return due
+        due = [each for each in self._orphans if offers(call.capabilities, each.question)]
+        self._orphans = [each for each in self._orphans if each not in due]
+        return [each.question for each in due]
 
     def ask(self, call: Call, requests: list[Request]) -> tuple[Step, list[Parked]]:
         """Answer a call with questions; beside it the calls that are given up for it."""
         asked = {str(place): request for place, request in enumerate(requests, 1)}
-        parked = Parked(call, self._token(), asked, self._turn)
+        parked = Parked(call, self._token(), asked)
         call.parked = self._parked[parked.state] = parked
         wanted = {key: _as_input(request) for key, request in asked.items()}
         result = {
@@ -92,7 +109,9 @@ class Questions:
 
     def withdraw(self, message_id: Any) -> None:
         """Take back a question that the server does not want answered any more."""
-        self._orphans = [kept for kept in self._orphans if not same_id(kept[0].id, message_id)]
+        self._orphans = [
+            each for each in self._orphans if not same_id(each.question.id, message_id)
+        ]
         for parked in self._parked.values():
             parked.asked = {
                 key: asked
@@ -101,14 +120,12 @@ class Questions:
             }
             parked.later = [asked for asked in parked.later if not same_id(asked.id, message_id)]
 
-    def expired(self) -> tuple[list[Parked], list[Request]]:
-        """The calls and the questions that waited already when this was asked last."""
-        turn = self._turn
-        calls = [parked for parked in self._parked.values() if parked.turn < turn]
-        questions = [asked for asked, since in self._orphans if since < turn]
-        self._orphans = [kept for kept in self._orphans if kept[1] >= turn]
-        self._turn += 1
-        return calls, questions
+    def expired(self, now: float) -> tuple[list[Parked], list[Request]]:
+        """The calls and the questions that have waited for too long."""
+        calls = [parked for parked in self._parked.values() if is_late(parked, now)]
+        late = [each for each in self._orphans if is_late(each, now)]
+        self._orphans = [each for each in self._orphans if each not in late]
+        return calls, [each.question for each in late]
 
 
 def give_up(parked: Parked) -> list[Step]:
@@ -125,13 +142,24 @@ def unanswered(requests: list[Request], why: Refusal) -> list[Step]:
     return [ToServer(refusal(request.id, why.error())) for request in requests]
 
 
+def is_late(waiting: Waiting, now: float) -> bool:
+    """Whether someone has waited for too long; the time counts from when this is first asked."""
+    if waiting.since is None:
+        waiting.since = now
+    return now - waiting.since >= QUESTION_SECONDS
+
+
 def offers(capabilities: dict[str, Any], question: Request) -> bool:
     """Whether a client with these capabilities may be asked this."""
-    offered = capabilities.get(NEEDED[question.method])
+    method, params = question.method, params_of(question)
+    offered = capabilities.get(NEEDED[method])
     if type(offered) is not dict:
         return False
-    by_url = question.method == ELICIT and params_of(question).get("mode") == "url"
-    return not by_url or type(offered.get("url")) is dict
+    if method == ELICIT:
+        by_url = type(offered.get("url")) is dict
+        # A client that names no mode means forms.
+        return by_url if params.get("mode") == "url" else "form" in offered or not by_url
+    return method != SAMPLE or "tools" not in params or type(offered.get("tools")) is dict
 
 
 def _as_input(request: Request) -> dict[str, Any]:

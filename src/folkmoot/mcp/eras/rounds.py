@@ -1,15 +1,17 @@
 """Rounds: a stateless server's wishes for input, put to a handshake client as questions.
 
 A server that wants input answers the request with its questions and a state. Each question goes to
-the client as a request of the server's; with the last answer, the request is made again.
+the client as a request of the server's, if it offers what is asked for; with the last answer, the
+request is made again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from folkmoot.core.errors import EraNotBridged
 from folkmoot.core.message import ErrorObject, MessageId, Request, Response
+from folkmoot.mcp.eras.questions import is_late, offers
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import ELICIT, NEEDED, cancellation, members_of
@@ -20,6 +22,22 @@ MOST_QUESTIONS: Final = 64
 """Questions in one wish for input."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.25
+
+
+class Question(NamedTuple):
+    """What a server wants to know, under the key that it knows the answer by."""
+
+    key: str
+    method: str
+    params: dict[str, Any]
+
+    def request(self, message_id: str) -> Request:
+        """The question as a handshake client gets it."""
+        params = self.params
+        if self.method == ELICIT and params.get("mode") == "url":
+            # Handshake clients want an id of it; stateless servers give none.
+            params = {"elicitationId": message_id, **params}
+        return Request(id=message_id, method=self.method, params=params)
 
 
 class Call:
@@ -33,6 +51,7 @@ class Call:
         self.answers: dict[str, Any] = {}
         self.questions: dict[str, str] = {}
         """The ids of the questions that the client has, and what the server calls each."""
+        self.since: float | None = None
 
 
 class Rounds:
@@ -42,7 +61,7 @@ class Rounds:
         self._ids = ids
         self._calls: dict[str, Call] = {}
 
-    def ask(self, call: Call, wanted: dict[str, Any]) -> list[Step]:
+    def ask(self, call: Call, wanted: dict[str, Any], capabilities: dict[str, Any]) -> list[Step]:
         """Put a server's questions to the client; `EraNotBridged` if that cannot be done.
 
         No steps mean that there is nothing to ask: the request can be made again.
@@ -50,21 +69,15 @@ class Rounds:
         call.rounds += 1
         if call.rounds > MOST_ROUNDS:
             raise Refusal.ROUNDS.error(rounds=MOST_ROUNDS)
-        questions = members_of(wanted.get("inputRequests"))
-        if len(questions) > MOST_QUESTIONS:
-            raise Refusal.ROUNDS.error(questions=MOST_QUESTIONS)
-        asked = [(key, *_question(question)) for key, question in questions.items()]
+        questions = read_questions(wanted, capabilities)
         call.state = wanted.get("requestState")
-        call.answers = {}
+        call.answers, call.since = {}, None
         steps: list[Step] = []
-        for key, method, params in asked:
+        for question in questions:
             message_id = self._ids.next()
-            if method == ELICIT and params.get("mode") == "url":
-                # Handshake clients want an id of it; stateless servers give none.
-                params = {"elicitationId": message_id, **params}
-            call.questions[message_id] = key
+            call.questions[message_id] = question.key
             self._calls[message_id] = call
-            steps.append(ToClient(Request(id=message_id, method=method, params=params)))
+            steps.append(ToClient(question.request(message_id), about=call.request.id))
         return steps
 
     def take(self, answer: Response) -> tuple[Call, EraNotBridged | None] | None:
@@ -74,17 +87,21 @@ class Rounds:
             return None
         key = call.questions.pop(answer.id)
         if isinstance(answer.error, ErrorObject):
-            told = {"code": answer.error.code, "message": answer.error.message}
-            return call, Refusal.INPUT_REFUSED.error(error=told)
+            return call, input_refused(answer.error)
         call.answers[key] = answer.result
         return call, None
 
-    def withdraw(self, call: Call) -> list[Step]:
+    def withdraw(self, call: Call, reason: str = "The call is over.") -> list[Step]:
         """Take back the questions of a call that nobody waits for any more."""
         asked, call.questions = call.questions, {}
         for message_id in asked:
             del self._calls[message_id]
-        return [ToClient(cancellation(asked_id, "The call is over.")) for asked_id in asked]
+        return [ToClient(cancellation(each, reason), about=call.request.id) for each in asked]
+
+    def expired(self, now: float) -> list[Call]:
+        """The calls whose clients have had their questions for too long."""
+        calls = dict.fromkeys(self._calls.values())
+        return [call for call in calls if is_late(call, now)]
 
 
 def pause(call: Call) -> float:
@@ -92,8 +109,22 @@ def pause(call: Call) -> float:
     return 0.0 if call.answers else min(FIRST_PAUSE * 2 ** (call.rounds - 1), LONGEST_PAUSE)
 
 
-def _question(question: Any) -> tuple[str, dict[str, Any]]:
-    method = members_of(question).get("method")
-    if type(method) is not str or method not in NEEDED:
-        raise Refusal.INPUT_UNKNOWN.error()
-    return method, members_of(members_of(question).get("params"))
+def read_questions(wanted: dict[str, Any], capabilities: dict[str, Any]) -> list[Question]:
+    """The questions in a wish for input; `EraNotBridged` if this client cannot be asked one."""
+    asked = members_of(wanted.get("inputRequests"))
+    if len(asked) > MOST_QUESTIONS:
+        raise Refusal.ROUNDS.error(questions=MOST_QUESTIONS)
+    questions = []
+    for key, each in asked.items():
+        method, params = members_of(each).get("method"), members_of(members_of(each).get("params"))
+        if type(method) is not str or method not in NEEDED:
+            raise Refusal.INPUT_UNKNOWN.error()
+        if not offers(capabilities, Request(id=key, method=method, params=params)):
+            raise Refusal.INPUT_NOT_OFFERED.error(method, needs=NEEDED[method])
+        questions.append(Question(key, method, params))
+    return questions
+
+
+def input_refused(error: ErrorObject) -> EraNotBridged:
+    """Why a call fails whose client answered a question with an error."""
+    return Refusal.INPUT_REFUSED.error(error={"code": error.code, "message": error.message})

@@ -1,13 +1,14 @@
 """Requests, results and capabilities of one era in the shape that the other wants.
 
-What the other era merely does not know stays: only what would break a strict reader goes.
+What the protocol itself added to results in the stateless era does not reach the handshake era;
+what a server added of its own stays, unless a strict reader would break at it.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from folkmoot.core.message import MessageId, Request, replace, same_id
+from folkmoot.core.message import MessageId, Notification, Request, replace, same_id
 from folkmoot.mcp.wire import (
     CACHEABLE,
     CAPABILITIES_KEY,
@@ -15,6 +16,7 @@ from folkmoot.mcp.wire import (
     COMPLETE,
     HANDSHAKE_VERSION,
     INITIALIZE,
+    INPUT_REQUIRED,
     REQUEST_KEYS,
     SERVER_KEY,
     STATELESS_VERSION,
@@ -23,42 +25,68 @@ from folkmoot.mcp.wire import (
     TOOLS_LIST,
     members_of,
     meta_of,
+    params_of,
 )
 
 UNKNOWN_PEER: Final = {"name": "unknown", "version": "unknown"}
 """Who a side is that did not say, where the other era must be told."""
 ROUND_PARAMS: Final = frozenset(("inputResponses", "requestState"))
 TASKS: Final = "tasks"
+RESULT_TYPE: Final = "resultType"
+CACHING: Final = ("ttlMs", "cacheScope")
+"""How long a result may be kept and by whom, which only the stateless era says."""
 
 
 def for_stateless(method: str, result: Any, server: Any) -> Any:
-    """A handshake server's result, with what the stateless era requires of it."""
+    """A result with all that the stateless era requires of it; what a server said of itself stays.
+
+    What one person may read is not for a cache that others share.
+    """
     if type(result) is not dict:
         return result
-    shaped = {"resultType": COMPLETE, **result}
-    if method in CACHEABLE:
+    shaped = {RESULT_TYPE: COMPLETE, **result}
+    if method in CACHEABLE and shaped[RESULT_TYPE] != INPUT_REQUIRED:
         shaped.setdefault("ttlMs", 0)
-        shaped.setdefault("cacheScope", "private")
+        shaped["cacheScope"] = "private"
     meta = result.get("_meta")
-    if meta is None or type(meta) is dict:
-        shaped["_meta"] = {SERVER_KEY: server, **(meta or {})}
+    if meta is None:
+        shaped["_meta"] = {SERVER_KEY: server}
+    elif type(meta) is dict and meta.get(SERVER_KEY) is None:
+        shaped["_meta"] = {**meta, SERVER_KEY: server}
     return shaped
 
 
 def for_handshake(method: str, result: Any) -> Any:
-    """A stateless server's result, itself where nothing in it breaks a strict handshake client.
+    """A result without what the handshake era does not have; itself if there is nothing of it.
 
     Structured content and its schema may be of any type since 2026-07-28; before, both were
     objects, and one tool with another schema would make the whole list unreadable.
     """
     if type(result) is not dict:
         return result
+    gone = {RESULT_TYPE, *CACHING} if method in CACHEABLE else {RESULT_TYPE}
     if method == TOOLS_CALL and type(result.get("structuredContent", {})) is not dict:
-        return {name: value for name, value in result.items() if name != "structuredContent"}
+        gone.add("structuredContent")
+    changed: dict[str, Any] = {}
     tools = result.get("tools")
     if method == TOOLS_LIST and type(tools) is list and any(map(_schema_breaks, tools)):
-        return {**result, "tools": [_without_schema(tool) for tool in tools]}
-    return result
+        changed["tools"] = [_without_schema(tool) for tool in tools]
+    meta = result.get("_meta")
+    if type(meta) is dict and SERVER_KEY in meta:
+        changed["_meta"] = {name: value for name, value in meta.items() if name != SERVER_KEY}
+        if not changed["_meta"]:
+            gone.add("_meta")
+    if not changed and gone.isdisjoint(result):
+        return result
+    return {name: value for name, value in (result | changed).items() if name not in gone}
+
+
+def without_key(notice: Notification, key: str) -> Notification:
+    """A notice whose `_meta` does not have a key, nor is there where it has no other."""
+    params = params_of(notice)
+    meta = {name: value for name, value in meta_of(notice).items() if name != key}
+    kept = {name: value for name, value in params.items() if name != "_meta"}
+    return replace(notice, params={**kept, "_meta": meta} if meta else kept)
 
 
 def discover_result(initialized: dict[str, Any]) -> dict[str, Any]:

@@ -71,10 +71,10 @@ UNDISCOVERED: Final = "The server speaks the handshake era: begin with initializ
 class StatelessClient:
     """Says in the handshake era what stateless clients say, and the other way round.
 
-    Unless there is `one_client`, a question is passed on only where it can belong to the calls of
-    one person, and a log message where it can belong to a single call: what one client's server
-    says must not reach another. `server/discover` is answered in the server's place where the
-    server is `discoverable`.
+    Unless there is `one_client`, a question is passed on only where the call it belongs to is known
+    or it can belong to the calls of one person, and a log message where it can belong to a single
+    call: what one client's server says must not reach another. `server/discover` is answered in the
+    server's place where the server is `discoverable`.
     """
 
     def __init__(
@@ -106,8 +106,7 @@ class StatelessClient:
             LISTEN: self._listens.open,
         }
         self._notices: Mapping[str, Callable[[Notification], list[Step]]] = {
-            PROGRESS: self._progress,
-            LOGGED: self._logged,
+            PROGRESS: self._calls.progress,
             CANCELLED: self._withdraw,
             UPDATED: self._listens.tell,
             **dict.fromkeys(CHANGES, self._listens.tell),
@@ -148,13 +147,15 @@ class StatelessClient:
             return self._answer(message)
         if isinstance(message, Request):
             return self._asked(message, about)
+        if message.method == LOGGED:
+            return self._calls.log(message, about, one_client=self._one_client)
         handle = self._notices.get(message.method)
         return handle(message) if handle is not None else [ToClient(message)]
 
-    def expire(self) -> list[Step]:
-        """Give up the calls whose clients have not come back since this was said last."""
+    def expire(self, now: float) -> list[Step]:
+        """Give up the calls whose clients have not come back in time."""
         steps: list[Step] = []
-        calls, questions = self._questions.expired()
+        calls, questions = self._questions.expired(now)
         for parked in calls:
             steps += self._give_up(parked)
         return steps + unanswered(questions, Refusal.NOT_ANSWERED)
@@ -258,18 +259,12 @@ class StatelessClient:
         if question.method not in NEEDED:
             return unanswered([question], Refusal.NOT_ASKED)
         calls = self._calls.asking()
-        if not self._one_client and not _are_of_one(calls, about):
+        named = [call for call in calls if about is not None and same_id(call.server_id, about)]
+        if not named and not self._one_client and (about is not None or not _are_of_one(calls)):
             return unanswered([question], Refusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
-        call = max(
-            calls,
-            key=lambda c: (
-                same_id(c.server_id, about),
-                offers(c.capabilities, question),
-                not c.parked,
-            ),
-        )
+        call = max(named or calls, key=lambda c: (offers(c.capabilities, question), not c.parked))
         if not offers(call.capabilities, question):
             return unanswered([question], Refusal.NOT_OFFERED)
         if call.parked is None:
@@ -288,24 +283,11 @@ class StatelessClient:
         self._questions.withdraw(params_of(notice).get("requestId"))
         return []
 
-    def _progress(self, notice: Notification) -> list[Step]:
-        told = self._calls.progress(notice)
-        return [] if told is None else [ToClient(told)]
 
-    def _logged(self, notice: Notification) -> list[Step]:
-        wanted = self._calls.want(notice, one_client=self._one_client)
-        return [ToClient(notice)] if wanted else []
-
-
-def _are_of_one(calls: list[Call], about: MessageId | None) -> bool:
-    """Whether a question can be of nobody else's calls than one person's.
-
-    `about` is the request that it was asked during, if that is known.
-    """
+def _are_of_one(calls: list[Call]) -> bool:
+    """Whether calls are of nobody else than one person."""
     people = {call.person for call in calls}
-    if len(calls) != 1 and (len(people) != 1 or "" in people):
-        return False
-    return about is None or any(same_id(call.server_id, about) for call in calls)
+    return len(calls) == 1 or (len(people) == 1 and "" not in people)
 
 
 def _to_repeat(call: Call, answer: Response) -> bool:

@@ -22,6 +22,8 @@ class ToClient(msgspec.Struct, frozen=True, gc=False):
     """Send this to the client."""
 
     message: ProtocolMessage
+    about: MessageId | None = None
+    """The client's request that it was said during, where that is known."""
 
 
 Step: TypeAlias = ToServer | ToClient

@@ -34,6 +34,11 @@ class Refusal(Enum):
         "The server wants an input that the client's era does not know.",
         Told.CLIENT,
     )
+    INPUT_NOT_OFFERED = (
+        "The server needs an input that this client does not offer.",
+        Told.CLIENT,
+    )
+    INPUT_LATE = ("The client did not answer what it was asked.", Told.CLIENT)
     INPUT_REFUSED = (
         "The client answered the server with an error, which cannot be passed on.",
         Told.CLIENT,
@@ -52,9 +57,10 @@ class Refusal(Enum):
         self.sentence = sentence
         self.told = told
 
-    def error(self, **data: object) -> EraNotBridged:
-        """The error that says so."""
-        return EraNotBridged(self.sentence, **data)
+    def error(self, detail: str = "", **data: object) -> EraNotBridged:
+        """The error that says so, with one thing named at the end of the sentence."""
+        message = f"{self.sentence[:-1]}: {detail}." if detail else self.sentence
+        return EraNotBridged(message, **data)
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
@@ -82,9 +88,16 @@ SUBJECTS: Final = (
     ),
     Subject(
         "elicitation, sampling, roots",
-        "a wish for input becomes requests to the client, and their answers a repeated request",
+        "a wish for input becomes requests to the client in the stream of its call, if the client "
+        "offers what is asked for, and their answers within 300 seconds a repeated request",
         "a request of the server becomes a wish for input in answer to an open call, and the "
         "repeated request its answer",
+    ),
+    Subject(
+        "a client's error in answer to a question",
+        "cannot be told the server: the call fails with an error that tells the client's",
+        "cannot be told the server: after 300 seconds it is told that no answer came; so it is too "
+        "where both ends shake hands and the gateway is between them",
     ),
     Subject(
         "progress",
@@ -98,12 +111,13 @@ SUBJECTS: Final = (
     ),
     Subject(
         "changed lists",
-        "one `subscriptions/listen`, opened after `notifications/initialized` and renewed",
+        "one `subscriptions/listen`, opened when the client listens or subscribes, and renewed",
         "go to each `subscriptions/listen` that wants them, and are dropped without one",
     ),
     Subject(
         "updates of resources",
-        "`resources/subscribe` and `resources/unsubscribe` renew the `subscriptions/listen`",
+        "`resources/subscribe` and `resources/unsubscribe` renew the `subscriptions/listen`; a "
+        "refusal has the reason that the acknowledgement gives, if it gives one",
         "`resources/subscribe` for what a `subscriptions/listen` names, `resources/unsubscribe` "
         "when the last one of it ends",
     ),
@@ -111,9 +125,14 @@ SUBJECTS: Final = (
         "log messages",
         "`logging/setLevel` sets the level in the `_meta` of later requests; before, it is `info`",
         "the level in a request's `_meta` becomes `logging/setLevel`; messages pass while a "
-        "request that wants them is open",
+        "request that wants them is open, in its stream",
     ),
     Subject("`ping`", "answered here", "the server's is answered here"),
+    Subject(
+        "`resultType`, `ttlMs`, `cacheScope`, and who the server is in a result's `_meta`",
+        "left out",
+        "added",
+    ),
     Subject(
         "structured content that is no object",
         "left out, and so is the schema of the tool",

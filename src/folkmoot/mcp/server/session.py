@@ -16,6 +16,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Notification, Request, Response, encode_message, is_message_id
 from folkmoot.core.session import SessionContext, SessionId
+from folkmoot.mcp.carrier import ABOUT
 from folkmoot.mcp.server.carriers import FrontCarrier
 from folkmoot.mcp.server.refusals import refusal
 from folkmoot.mcp.server.renaming import ASKED_TOKEN, CANCELLED_ID, TOLD_TOKEN, found
@@ -65,6 +66,7 @@ class SessionCarrier(FrontCarrier):
         """Which request a progress token belongs to."""
         self._done: dict[str, Stream] = {}
         self._unheard = Unheard()
+        self._listened = asyncio.Event()
         self._streams = 0
 
     @property
@@ -98,8 +100,13 @@ class SessionCarrier(FrontCarrier):
     def listen(self) -> tuple[Stream, Reader]:
         """The stream that answers nothing, for a client that listens."""
         reader = self._general.attach()
+        self._listened.set()
         self._tell_unheard(self._general)
         return self._general, reader
+
+    async def listening(self) -> None:
+        """Wait until the client has opened the stream that answers nothing."""
+        await self._listened.wait()
 
     def resume(self, event_id: str) -> tuple[Stream, Reader]:
         """The stream that an event belongs to, from there on."""
@@ -134,7 +141,7 @@ class SessionCarrier(FrontCarrier):
                 # A client that reads none of its answers must not have us keep them all.
                 await asked.stream.flushed()
             return
-        stream = self._stream_for(message)
+        stream = self._stream_for(message, envelope.context.extensions.get(ABOUT))
         if stream is None:
             refusal_of = self._unheard.keep(envelope)
             if refusal_of is not None:
@@ -146,13 +153,14 @@ class SessionCarrier(FrontCarrier):
             if self.over:
                 raise TransportClosed("The client has ended the conversation.")
 
-    def _stream_for(self, message: ProtocolMessage) -> Stream | None:
+    def _stream_for(self, message: ProtocolMessage, about: MessageId | None) -> Stream | None:
+        """The stream of the request that a message is about, else the one there is."""
         if isinstance(message, Notification) and message.method == PROGRESS:
             token = found(message, TOLD_TOKEN)
-            request_id = self._tokens.get(token) if is_message_id(token) else None
-            asked = None if request_id is None else self._open.get(request_id)
-            if asked is not None and asked.stream.events:
-                return asked.stream
+            about = self._tokens.get(token, about) if is_message_id(token) else about
+        asked = None if about is None else self._open.get(about)
+        if asked is not None and asked.stream.events:
+            return asked.stream
         if self._general.reader is not None:
             return self._general
         for asked in reversed(self._open.values()):

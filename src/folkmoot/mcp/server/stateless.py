@@ -31,6 +31,7 @@ from folkmoot.core.message import (
     is_message_id,
 )
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
+from folkmoot.mcp.carrier import ABOUT
 from folkmoot.mcp.client.mirror import Mirror
 from folkmoot.mcp.server.carriers import FrontCarrier
 from folkmoot.mcp.server.heads import EVENTS, check_mirrored, check_params
@@ -144,7 +145,8 @@ class StatelessCarrier(FrontCarrier):
             error = Misrouted("Clients of the stateless era cannot be asked anything.")
             self.say(refused(error, message.id))
         else:
-            self._tell(message, envelope.context.transport)
+            about = envelope.context.extensions.get(ABOUT)
+            self._tell(message, envelope.context.transport, about)
 
     def _answer(self, response: Response, said: TransportContext) -> None:
         call = None if response.id is None else self._open.pop(response.id, None)
@@ -158,7 +160,7 @@ class StatelessCarrier(FrontCarrier):
         raw = encode_message(renamed(response, changes))
         call.stream.put(raw, said, last=True, status=status_of(response))
 
-    def _tell(self, message: Notification, said: TransportContext) -> None:
+    def _tell(self, message: Notification, said: TransportContext, about: MessageId | None) -> None:
         """Find the request that a notification is about; there is no other place to say it."""
         late = False
         for path in (TOLD_TOKEN, SUBSCRIPTION):
@@ -170,7 +172,9 @@ class StatelessCarrier(FrontCarrier):
                 return
             # What names a request that is over is not about another, whose client it must not tell.
             late = late or named is not None
-        if len(self._open) == 1 and not late:
+        if about in self._open and not late:
+            self._put(about, self._open[about], message, said)
+        elif len(self._open) == 1 and not late:
             [(named, call)] = self._open.items()
             self._put(named, call, message, said)
         elif not self._unplaced:

@@ -197,7 +197,7 @@ class Hearing:
         """Now and then, give up what callers were asked and never came back with."""
         while True:
             await asyncio.sleep(EXPIRE_SECONDS)
-            for message in self._steps(self.bridge.expire()):
+            for message in self._steps(self.bridge.expire(self._loop.time())):
                 self.outbox.put(message)
             if self.replaced:
                 self.stirred.set()

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp.shared.exceptions import MCPError
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.mcp.wire import SUBSCRIBE
+from folkmoot.mcp.wire import REFUSED_KEY, SUBSCRIBE
 from folkmoot.transports.mcp.beside import beside
 from folkmoot.transports.mcp.entrance import account_of, refusal
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
+from folkmoot.transports.mcp.resources import no_such_resource
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
@@ -74,8 +76,10 @@ class Listener:
         self._hearers.join(hearer, account)
         try:
             async with self._inbox(exchange, hearer, uris):
-                honoured = [uri for uri in uris if await self._watch(exchange, hearer, uri)]
-                await self._acknowledge(ctx, wanted, honoured, meta)
+                refused = await self._watch_all(exchange, hearer, uris)
+                honoured = [uri for uri in uris if uri not in refused]
+                said = {**meta, REFUSED_KEY: refused} if refused else meta
+                await self._acknowledge(ctx, wanted, honoured, said)
                 while not leaving.is_set() and not hearer.ended:
                     for what in await hearer.heard(leaving):
                         await self._tell(ctx, hearer, what, meta)
@@ -143,21 +147,29 @@ class Listener:
             async with beside(follow()):
                 yield
 
-    async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> bool:
-        """Whether the stream is told of a resource from now on."""
-        if uri == INBOX:
-            return True
-        if self._backends is None or self._watches is None or exchange.caller.account is None:
-            return False
-        try:
+    async def _watch_all(
+        self, exchange: Exchange, hearer: StreamHearer, uris: list[str]
+    ) -> dict[str, Any]:
+        """Tell the stream of resources from now on; why that is not done for some of them."""
+        refused: dict[str, Any] = {}
+        for uri in uris:
+            try:
+                if uri != INBOX:
+                    await self._watch(exchange, hearer, uri)
+            except FolkmootError as error:
+                refused[uri] = error.as_jsonrpc()
+            except MCPError as error:
+                refused[uri] = error.error.model_dump(exclude_none=True)
+        return refused
+
+    async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> None:
+        settled = None
+        if self._backends is not None and exchange.caller.account is not None:
             settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
-            if settled is None:
-                return False
-            self._backends.check(SUBSCRIBE, settled, exchange)
-            await self._watches.add(hearer, settled["uri"], uri)
-        except FolkmootError:
-            return False
-        return True
+        if settled is None or self._backends is None or self._watches is None:
+            raise no_such_resource(uri)
+        self._backends.check(SUBSCRIBE, settled, exchange)
+        await self._watches.add(hearer, settled["uri"], uri)
 
 
 def notice_of(what: str, meta: dict[str, Any]) -> Any:

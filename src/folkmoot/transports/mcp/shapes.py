@@ -18,49 +18,17 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import ErrorObject, MessageId, Response
 from folkmoot.gateway.asking import CALL
 from folkmoot.gateway.service import tool_error
-from folkmoot.mcp.eras.shapes import for_handshake
-from folkmoot.mcp.wire import CACHEABLE, COMPLETE, INPUT_REQUIRED, SERVER_KEY, refusal
+from folkmoot.mcp.eras.shapes import for_handshake as handshake_result
+from folkmoot.mcp.eras.shapes import for_stateless as stateless_result
+from folkmoot.mcp.wire import refusal
 from folkmoot.tools.dispatch import failure
 
-STATELESS_ALONE: Final = frozenset(("resultType", "ttlMs", "cacheScope"))
-"""Members of a result that the handshake era does not have."""
+__all__ = ["handshake_result", "refused", "stateless_result", "wire_answer"]
+
 OF_THE_PROTOCOL: Final = (UnknownTool, MessageError, InputStateInvalid)
 """What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
 AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenRefused)
 """What is refused in the same words, whoever's tool it is."""
-
-
-def stateless_result(method: str, result: Any, server: dict[str, Any]) -> Any:
-    """A result with all that the stateless era wants of one; what a backend said of itself stays.
-
-    What one person may read is not for a cache that others share.
-    """
-    if type(result) is not dict:
-        return result
-    shaped = {"resultType": COMPLETE, **result}
-    if method in CACHEABLE and shaped["resultType"] != INPUT_REQUIRED:
-        shaped.setdefault("ttlMs", 0)
-        shaped["cacheScope"] = "private"
-    meta = result.get("_meta")
-    if meta is None:
-        shaped["_meta"] = {SERVER_KEY: server}
-    elif type(meta) is dict and meta.get(SERVER_KEY) is None:
-        shaped["_meta"] = {**meta, SERVER_KEY: server}
-    return shaped
-
-
-def handshake_result(method: str, result: Any) -> Any:
-    """A result without what only the stateless era has."""
-    result = for_handshake(method, result)
-    if type(result) is not dict:
-        return result
-    meta = result.get("_meta")
-    told = {name: value for name, value in result.items() if name not in STATELESS_ALONE}
-    if type(meta) is dict and SERVER_KEY in meta:
-        told["_meta"] = {name: value for name, value in meta.items() if name != SERVER_KEY}
-        if not told["_meta"]:
-            del told["_meta"]
-    return told
 
 
 def refused(method: str, message_id: MessageId, error: FolkmootError) -> Response:
