@@ -1,0 +1,94 @@
+"""Batches, which version 2025-03-26 alone had: one sentence for all of them, wherever they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import run
+from tests.mcp.client.places import Asked, Place
+from tests.mcp_harness import meeting, modern, rpc
+from tests.relay.listening import initialize, listening, python
+from tests.relay.standing import before
+
+VERSION = "2025-03-26"
+SENTENCE = "JSON-RPC batches are not accepted; send one message at a time."
+BATCHES = {
+    "requests": json.dumps([rpc("ping", id_=1), rpc("ping", id_=2)]).encode(),
+    "a handshake": json.dumps([initialize(1, VERSION)]).encode(),
+    "notifications": b' [{"jsonrpc":"2.0","method":"notifications/initialized"}]',
+    "answers": b'\n[{"jsonrpc":"2.0","id":1,"result":{}}]',
+    "nothing": b"[]",
+    "no end": b"[" * 1_000,
+}
+ONE = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    told = {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "one"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+"""A server that answers everything with what it is."""
+
+
+def check(status: int, body: bytes) -> None:
+    """That a batch was refused with the sentence."""
+    told: dict[str, Any] = json.loads(body)
+    assert status == 400
+    assert (told["jsonrpc"], told["id"]) == ("2.0", None)
+    assert told["error"]["code"] == -32600
+    assert told["error"]["message"] == SENTENCE
+    assert told["error"]["data"]["code"] == "batch_refused"
+
+
+@pytest.mark.requirement("mcp.batches")
+def test_a_hub_refuses_a_batch_and_the_session_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            opened = await there.post(initialize(0, VERSION))
+            assert opened.status == 200
+            session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await there.post(ready, headers=session)
+            _, stateless = modern("tools/list")
+            for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
+                for batch in BATCHES.values():
+                    refused = await there.post(batch, headers=headers)
+                    check(refused.status, refused.body)
+            assert (await there.post(rpc("ping"), headers=session)).status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.batches")
+def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on() -> None:
+    async def main() -> None:
+        async with listening(*python(ONE)) as proxy:
+            opened = await proxy.post(initialize(0, VERSION))
+            session = {"mcp_session_id": opened.headers["mcp-session-id"]}
+            for headers in ({}, session):
+                for batch in BATCHES.values():
+                    refused = await proxy.post(batch, **headers)
+                    check(refused.status, refused.body)
+            assert (await proxy.post(rpc("ping"), **session)).status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.batches")
+def test_a_proxy_before_a_url_refuses_a_batch_and_the_server_never_hears_of_it() -> None:
+    async def answered(asked: Asked) -> None:
+        await asked.result({})
+
+    async def main() -> None:
+        async with Place(answered).open() as place, before(place.url) as proxy:
+            for batch in BATCHES.values():
+                refused = await proxy.post(batch)
+                check(refused.status_code, refused.content)
+            assert place.asked == []
+
+    run(main())
