@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, gateway, mail, proxy, rooms, store
+from benchmarks import core, gateway, mail, path, proxy, rooms, store
 
 QUICK = "--quick"
 
@@ -21,6 +21,7 @@ def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
         "rooms": partial(rooms.main, quick=quick),
         "proxy": partial(proxy.main, quick=quick),
         "gateway": partial(gateway.main, quick=quick),
+        "path": path.main,
     }
 
 

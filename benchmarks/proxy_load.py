@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,8 @@ SILENT_SECONDS = 3
 NOTHING: Iterator[bytes] = iter(())
 LAST_CHUNK = b"0\r\n\r\n"
 SESSION = b"mcp-session-id: "
+FAILED = re.compile(rb'"error":\s*\{\s*"code"')
+"""An error of JSON-RPC, and no word of a schema."""
 GREETING = {
     "protocolVersion": AGREED,
     "capabilities": {},
@@ -175,7 +178,7 @@ class Caller(asyncio.Protocol):
         now = time.perf_counter()
         self.waits.append(now - self._sent)
         answer, self._received = self._received, b""
-        failed = not answer.startswith(b"HTTP/1.1 20") or b'"error"' in answer
+        failed = not answer.startswith(b"HTTP/1.1 20") or FAILED.search(answer)
         if now < self._until and not failed:
             self._send(next(self.requests))
         elif self._answered is not None and not self._answered.done():

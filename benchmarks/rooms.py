@@ -23,8 +23,8 @@ from benchmarks.mail import processors
 from benchmarks.rooms_floor import MOST_CONNECTIONS, floor
 from benchmarks.rooms_hub import DURABLE, MEMORY, hub, populate
 from benchmarks.rooms_load import Crowd, Heard, Seat
+from folkmoot.transports.connections import CROWD
 from folkmoot.transports.descriptors import make_room
-from folkmoot.transports.protocol import CROWD
 
 PARTICIPANTS = (2, 10, 50)
 WINDOW = 512

@@ -14,10 +14,10 @@ import uvloop
 
 from benchmarks.mail_servers import Running, started
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.connections import CROWD
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.listen import listen
-from folkmoot.transports.protocol import CROWD
 from folkmoot.transports.server import HttpServer
 from folkmoot.transports.websocket import (
     Audience,
