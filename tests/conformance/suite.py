@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.conformance.node import Node
-from tests.harness import ask, run
-from tests.mcp_harness import modern
-from tests.process import Process
+from tests.process import STOP_SECONDS, environment
 
 REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
 """The revisions of MCP, and how many scenarios each scores for a server."""
 
 PROGRAM = Path("@modelcontextprotocol/conformance/dist/index.js")
 RUN_SECONDS = 180
-FIXTURES = {"FOLKMOOT_MCP_CONFORMANCE_FIXTURES": "true", "FOLKMOOT_RATE_LIMITS": "off"}
+ROOT = Path(__file__).parents[2]
 
 SUMMARY = re.compile(
     r"^[✓✗] (?P<name>[\w/.-]+): (?P<passed>\d+) passed, (?P<failed>\d+) failed", re.MULTILINE
@@ -67,18 +66,28 @@ class Outcome(NamedTuple):
 
 @contextmanager
 def hub(folder: Path) -> Iterator[str]:
-    """A hub in a process of its own with the fixtures on; the URL of an account on it."""
-    with Process(folder, **FIXTURES) as process:
-        message, headers = modern("tools/call", name="msg_register", arguments={"handle": "suite"})
-        headers |= {
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-        }
-        body = json.dumps(message).encode()
-        answer = run(ask(process.port, "/mcp", method="POST", headers=headers, body=body))
-        account = json.loads(answer.json()["result"]["content"][0]["text"])
-        yield f"http://127.0.0.1:{process.port}/mcp?token={account['token']}"
-        process.stop()
+    """A hub in a process of its own with the fixtures on it; the URL of an account there."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.conformance.serve", str(folder)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    )
+    assert child.stdin
+    assert child.stdout
+    try:
+        url = child.stdout.readline().strip()
+        assert url, "the hub did not start"
+        yield url
+        child.stdin.close()
+        assert child.wait(STOP_SECONDS) == 0
+    finally:
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
 
 
 def run_suite(node: Node, url: str, revision: str, results: Path) -> Outcome:

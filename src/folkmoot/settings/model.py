@@ -230,13 +230,6 @@ class McpSettings(Section, frozen=True, kw_only=True):
             "fast and with the same answers."
         ),
     ] = True
-    conformance_fixtures: Annotated[
-        bool,
-        Meta(
-            description="Whether the tools, prompts and resources of the official conformance "
-            "suite are added to the hub's own; for tests only."
-        ),
-    ] = False
 
 
 class RateSettings(Section, frozen=True, kw_only=True):

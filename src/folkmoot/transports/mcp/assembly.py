@@ -115,15 +115,10 @@ class Parts:
                 clients=clients,
                 deliveries=self.deliveries,
                 open_calls=self.open_calls,
-                lists=None if options.conformance_fixtures else self.lists,
+                lists=self.lists,
                 passage=self._passage,
                 server_info=info,
             )
-        if options.conformance_fixtures:
-            # Only then: they are for tests, and take time to import.
-            from folkmoot.transports.mcp.conformance import mount
-
-            mount(self.server.sdk)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
