@@ -209,7 +209,11 @@ async def crowd(folder: Path, era: str, steps: Steps, turns: int) -> list[Call]:
     talking = Talking()
     async with (
         talking_http(talking, era) as behind,
-        fronted(folder, backend("talking", Place("http", url=behind), most_calls=512)) as there,
+        fronted(
+            folder,
+            backend("talking", Place("http", url=behind), most_calls=512),
+            http={"shutdown_seconds": 1},
+        ) as there,
     ):
         callers = [
             Caller(
@@ -231,20 +235,39 @@ async def crowd(folder: Path, era: str, steps: Steps, turns: int) -> list[Call]:
     return [call for calls in made for call in calls]
 
 
-@pytest.mark.requirement("gateway.own-alone")
-@pytest.mark.parametrize(
+kinds = pytest.mark.parametrize(
     ("era", "steps"),
     [
         pytest.param("stateless", (LOG, PROGRESS, PAUSE, ASK), id="stateless"),
         pytest.param("handshake", (LOG, PROGRESS, PAUSE), id="handshake"),
         pytest.param(
-            "handshake", (LOG, PROGRESS, PAUSE, ASK), id="handshake-asking", marks=one_at_a_time
+            "handshake",
+            (LOG, PROGRESS, PAUSE, ASK),
+            id="handshake-asking",
+            marks=one_at_a_time,
         ),
     ],
 )
+
+
+def check(calls: list[Call]) -> None:
+    """All was heard that was due, in order, and nothing else."""
+    assert {call.tag: call.heard for call in calls} == {call.tag: call.due for call in calls}
+    assert any(call.cancels for call in calls)
+
+
+@kinds
+@pytest.mark.requirement("gateway.own-alone")
 def test_each_of_many_callers_hears_all_of_its_own_and_nothing_else(
     era: str, steps: Steps, tmp_path: Path
 ) -> None:
-    calls = run(crowd(tmp_path, era, steps, turns=2), 110)
-    assert {call.tag: call.heard for call in calls} == {call.tag: call.due for call in calls}
-    assert any(call.cancels for call in calls)
+    check(run(crowd(tmp_path, era, steps, turns=1), 100))
+
+
+@kinds
+@pytest.mark.long
+@pytest.mark.requirement("gateway.own-alone")
+def test_each_of_many_callers_hears_its_own_for_long(
+    era: str, steps: Steps, tmp_path: Path
+) -> None:
+    check(run(crowd(tmp_path, era, steps, turns=10), 100))
