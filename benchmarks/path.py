@@ -249,7 +249,7 @@ def rows(port: int, token: str) -> list[Row]:
 def shown(number: float, goal: int | None) -> str:
     """A number beside its goal."""
     beside = "" if goal is None else f"≤ {goal:<3} {'met' if number <= goal else 'MISSED'}"
-    return f"{number:>9.0f} {beside:<12}"
+    return f"{number:>5.0f} {beside:<12}"
 
 
 def main() -> None:
@@ -264,7 +264,7 @@ def main() -> None:
             words = Words(f"/mcp?token={token}", "")
             asyncio.run(ready(hub.port, words, (NAMESPACE,)))
             print("\nThe way of a request: what it passes of ours, from a profile of a hub")
-            print(f"  {'':<29} {'files':>9} {'':<12} {'functions':>9} {'':<12} {'different':>9}")
+            print(f"  {'':<29} {'files':<18} {'functions':<18} {'different':>9}")
             for row in rows(hub.port, token):
                 way = hub.measured(row.ask)
                 files = shown(way.files, row.goal.files)
