@@ -20,8 +20,8 @@ from folkmoot.core.kinds import parse
 from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
+from folkmoot.mcp.peer import MOST_CANCELLED
 from folkmoot.ratelimits import MOST_KEYS
-from folkmoot.relay.upstream.cancelled import MOST as MOST_CANCELLED
 from folkmoot.rooms.history import RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
 from folkmoot.rooms.machine.model import RoomBounds

@@ -14,9 +14,9 @@ from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.wire import members_of
 from folkmoot.relay.upstream import pace
-from folkmoot.relay.upstream.calls import Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.waiting import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.tools.model import Caller
 from folkmoot.transports.mcp.exchange import Exchange

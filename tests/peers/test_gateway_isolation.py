@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import LOG_LEVEL_META_KEY
 
-from folkmoot.relay.upstream import cancelled
+from folkmoot.mcp import peer
 from tests.faults.backends import flawed
 from tests.harness import run
 from tests.mcp_harness import ERAS, Meeting, both_eras
@@ -138,7 +138,7 @@ def test_people_with_links_of_their_own_are_asked_each_by_their_own(
 def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancelled, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
 
     async def main() -> None:
         async with two(tmp_path, era) as at:

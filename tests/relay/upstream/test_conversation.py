@@ -9,10 +9,10 @@ import pytest
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.ports import Wanted
+from folkmoot.mcp import peer
 from folkmoot.mcp.eras.questions import QUESTION_SECONDS
-from folkmoot.relay.upstream import calls, cancelled
-from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 from tests.harness import run
 from tests.relay.upstream.scripted import (
     ERAS,
@@ -181,7 +181,7 @@ def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobody_els
 def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cancelled, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
 
     async def test() -> None:
         async with talking() as conversation:
@@ -304,7 +304,7 @@ def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
 def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
     era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancelled, "MOST", 3)
+    monkeypatch.setattr(peer, "MOST_CANCELLED", 3)
 
     async def test() -> None:
         async with running(spec(era=era, call_seconds=20)) as there:
@@ -333,7 +333,7 @@ def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
 def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cancelled, "MOST", 0)
+    monkeypatch.setattr(peer, "MOST_CANCELLED", 0)
 
     async def test() -> None:
         async with running(spec()) as there:
@@ -419,7 +419,7 @@ def test_progress_extends_the_time_of_a_call_but_not_for_ever(
         async with talking() as conversation:
             lively = call("progress", times=25, every=0.05, progress=True)
             assert (await conversation.request(lively, 1.0)).result["content"] == []
-            monkeypatch.setattr(calls, "EXTENDED", 1)
+            monkeypatch.setattr(peer, "EXTENDED", 1)
             with pytest.raises(Late):
                 await conversation.request(lively, 0.2)
 

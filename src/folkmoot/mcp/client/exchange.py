@@ -38,8 +38,6 @@ MOST_BARREN: Final = 5
 LINGER_SECONDS: Final = 1.0
 """How long a server may take to end a stream after its answer, so that its connection lives on."""
 MOST_REFUSAL: Final = 1024 * 1024
-POST_STREAM: Final = "post-"
-"""How the names of streams that answer a request begin."""
 
 
 class Exchange:
@@ -67,7 +65,7 @@ class Exchange:
         self._sender = sender
         self._headers = headers
         self._transport: TransportContext | None = None
-        self.stream = f"{POST_STREAM}{link.count()}"
+        self.stream = f"post-{link.count()}"
         """The name of the stream that answers it."""
         self._stream: Stream | None = None
 

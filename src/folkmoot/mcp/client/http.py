@@ -27,9 +27,9 @@ from folkmoot.core.message import (
     encode_message,
 )
 from folkmoot.core.session import ANONYMOUS, SessionContext
-from folkmoot.core.transport import Headers, SseMetadata, TransportContext
+from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
-from folkmoot.mcp.client.exchange import POST_STREAM, Exchange
+from folkmoot.mcp.client.exchange import Exchange
 from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.listening import Listening
 from folkmoot.mcp.client.mirror import VERSION, Mirror, as_value, stateless_version
@@ -55,8 +55,6 @@ logger = logging.getLogger("folkmoot.proxy")
 SESSION: Final = SESSION_HEADER
 MOST_OPEN: Final = 256
 """Requests that a server may have unanswered at once; then the next waits."""
-MOST_ENDED: Final = 64
-"""Streams of requests that are known after their end."""
 TURN_SECONDS: Final = 30.0
 """How long it waits: an answer the server needs for the others may stand behind it."""
 HANDSHAKE_SECONDS: Final = 10.0
@@ -106,10 +104,6 @@ class HttpLink(WebLink):
         self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, Exchange] = {}
-        self._ended: dict[str, MessageId] = {}
-        """The latest streams that have ended, and whose they were: what was said on one may be
-        looked at only after its end.
-        """
         self._slots = Slots(most_open)
         self._mirror = Mirror()
         self._stateless: str | None = None
@@ -198,9 +192,6 @@ class HttpLink(WebLink):
         self._slots.give()
         if self._exchanges.get(exchange.request.id) is exchange:
             del self._exchanges[exchange.request.id]
-            self._ended[exchange.stream] = exchange.request.id
-            if len(self._ended) > MOST_ENDED:
-                del self._ended[next(iter(self._ended))]
 
     def heard(self, exchange: Exchange, answer: Answer) -> None:
         """The head of an answer is there."""
@@ -229,7 +220,8 @@ class HttpLink(WebLink):
             taker = None if len(self._inbox) else self.answering
             if taker is not None and taker(message, transport):
                 return
-        await self._inbox.put(self.envelope_of(message, transport), size)
+        tag = None if by is None else by.request.id
+        await self._inbox.put(self.envelope_of(message, transport), size, tag)
 
     async def fail(
         self, exchange: Exchange, error: FolkmootError, transport: TransportContext | None
@@ -273,25 +265,6 @@ class HttpLink(WebLink):
         if self.version is not None:
             headers[VERSION] = self.version
         return headers
-
-    def on_request_stream(self, transport: TransportContext) -> bool:
-        """Whether a message came on the stream of a request, be that request open or not."""
-        metadata = transport.metadata
-        return isinstance(metadata, SseMetadata) and metadata.stream_id.startswith(POST_STREAM)
-
-    def request_of(self, transport: TransportContext) -> MessageId | None:
-        """The open request on whose own stream a message came."""
-        metadata = transport.metadata
-        if isinstance(metadata, SseMetadata):
-            for message_id, exchange in self._exchanges.items():
-                if exchange.stream == metadata.stream_id:
-                    return message_id
-        return None
-
-    def ended_request_of(self, transport: TransportContext) -> MessageId | None:
-        """The request on whose own stream a message came, if that stream has ended lately."""
-        metadata = transport.metadata
-        return self._ended.get(metadata.stream_id) if isinstance(metadata, SseMetadata) else None
 
     def count(self) -> int:
         """The number of the next stream."""

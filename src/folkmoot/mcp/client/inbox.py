@@ -10,6 +10,7 @@ from folkmoot.core.errors import TransportClosed
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.mcp.peer import Tag
 
 MOST_MESSAGES: Final = 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -19,7 +20,7 @@ class Inbox:
     """Envelopes in the order they came, from many streams to one taker; nothing is dropped."""
 
     def __init__(self) -> None:
-        self._held: deque[tuple[MessageEnvelope[Any], int]] = deque()
+        self._held: deque[tuple[MessageEnvelope[Any], int, Tag]] = deque()
         self._bytes = 0
         self._ended = False
         self._came = asyncio.Event()
@@ -29,8 +30,11 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._held)
 
-    async def put(self, envelope: MessageEnvelope[Any], size: int) -> None:
-        """Add a message once there is room; after the end it goes nowhere."""
+    async def put(self, envelope: MessageEnvelope[Any], size: int, tag: Tag = None) -> None:
+        """Add a message, with the request on whose stream it came, once there is room.
+
+        After the end it goes nowhere.
+        """
         while self._full and not self._ended:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._putting.append(turn)
@@ -43,7 +47,7 @@ class Inbox:
                 raise
         if self._ended:
             return
-        self._held.append((envelope, size))
+        self._held.append((envelope, size, tag))
         self._bytes += size
         self._came.set()
         self._next_turn()
@@ -51,20 +55,24 @@ class Inbox:
     def add(self, envelope: MessageEnvelope[Any]) -> None:
         """Add a message of our own, which waits for no room."""
         if not self._ended:
-            self._held.append((envelope, 0))
+            self._held.append((envelope, 0, None))
             self._came.set()
 
     async def get(self) -> MessageEnvelope[Any]:
         """The next message; `TransportClosed` once there is none and none comes any more."""
+        return (await self.get_tagged())[0]
+
+    async def get_tagged(self) -> tuple[MessageEnvelope[Any], Tag]:
+        """The next message, and the request on whose stream it came."""
         while not self._held:
             if self._ended:
                 raise TransportClosed("The link to the server is closed.")
             self._came.clear()
             await self._came.wait()
-        envelope, size = self._held.popleft()
+        envelope, size, tag = self._held.popleft()
         self._bytes -= size
         self._next_turn()
-        return envelope
+        return envelope, tag
 
     def end(self) -> None:
         """Take nothing more."""

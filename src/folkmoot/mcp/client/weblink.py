@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.message import MessageId, ProtocolMessage
+    from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.connection import Answer
     from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.peer import Tag
 
 TELL_SECONDS: Final = 30.0
 """How long a server may take to accept what wants no answer; what comes after it waits."""
@@ -106,12 +107,9 @@ class WebLink(Link):
         """The next message."""
         return await self._inbox.get()
 
-    async def receive_tagged(self) -> tuple[MessageEnvelope[Any], MessageId | None]:
+    async def receive_tagged(self) -> tuple[MessageEnvelope[Any], Tag]:
         """The next message, and the request on whose own stream it was read."""
-        envelope = await self._inbox.get()
-        transport = envelope.context.transport
-        about = self.request_of(transport)
-        return envelope, self.ended_request_of(transport) if about is None else about
+        return await self._inbox.get_tagged()
 
     def current_context(self) -> TransportContext:
         """The server's address."""

@@ -74,6 +74,11 @@ class EraBridge:
         """Whose calls a question of a handshake server's can belong to."""
         return self._part.askers if isinstance(self._part, StatelessClient) else frozenset()
 
+    def server_id(self, message_id: MessageId) -> MessageId | None:
+        """The id by which a handshake server knows a stateless client's request, if it has it."""
+        part = self._part
+        return part.server_id(message_id) if isinstance(part, StatelessClient) else None
+
     def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
         """What to send because the client said this, for `person` where clients share it."""
         part = self._part

@@ -82,6 +82,13 @@ class Calls:
         call.send(request.id)
         call.early = request
 
+    def server_id(self, message_id: MessageId) -> MessageId | None:
+        """The id by which the server knows the call that a client has under this one."""
+        for server_id, call in self._calls.items():
+            if same_id(call.client_id, message_id):
+                return server_id
+        return None
+
     def answered(self, answer: Response) -> Call | None:
         """The call that an answer is for, which is open no more."""
         return None if answer.id is None else self._calls.pop(answer.id, None)

@@ -123,6 +123,10 @@ class StatelessClient:
         """Whose calls a question can belong to; an empty name is that of somebody unknown."""
         return frozenset(call.person for call in self._calls.asking())
 
+    def server_id(self, message_id: MessageId) -> MessageId | None:
+        """The id by which the server knows a client's request, if it has it."""
+        return self._calls.server_id(message_id)
+
     def adopt(self, request: Request) -> None:
         """Take over a request that the server got before it was initialised."""
         self._calls.adopt(request)

@@ -1,9 +1,9 @@
 """Upstream: live links to the servers behind the hub.
 
 - `conversation`: one open link with many requests at once, and `hearing`, the side of it that
-  listens: `calls` and `listens` are what is open, `cancelled` what the server may still speak
-  of, `asking` how requests are said, `outbox` what nobody waits for, `pace` how fast, `sessions`
-  what is forgotten
+  listens: its `mcp.peer` knows what is open and whose it is, `waiting` is who waits for it,
+  `asking` how requests are said, `outbox` what nobody waits for, `pace` how fast, `sessions` what
+  is forgotten
 - `connecting`: how a server is reached: `secrets`, `isolation`, `childlog`, `weblink`
 - `line`: a conversation that is opened again when it ends; `persons`: one for each person
 - `backend`: one server, kept reached: `health`, `taking` its lists, `watching` its resources,

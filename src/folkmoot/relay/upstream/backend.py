@@ -18,7 +18,6 @@ from folkmoot.core.errors import (
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
 from folkmoot.relay.upstream.affinity import Affinity
-from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health
@@ -28,6 +27,7 @@ from folkmoot.relay.upstream.sentences import given_up, named
 from folkmoot.relay.upstream.taking import Taking
 from folkmoot.relay.upstream.tally import Tally
 from folkmoot.relay.upstream.viewing import retry_after, view_of
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 from folkmoot.relay.upstream.watching import Watching
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
@@ -18,14 +19,13 @@ from folkmoot.core.errors import (
     TooManyInFlight,
     TransportClosed,
 )
-from folkmoot.core.message import Request
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.wire import ASKING, DISCOVER, PING, SERVER_KEY, members_of
+from folkmoot.mcp.peer import Peer
+from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream import asking
-from folkmoot.relay.upstream.calls import Call, Late, Unanswered
 from folkmoot.relay.upstream.hearing import Hearing
-from folkmoot.relay.upstream.listens import Heard, Listen
+from folkmoot.relay.upstream.waiting import Heard, Late, Listen, Unanswered, Waiting
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -37,6 +37,11 @@ SILENCE_SECONDS: Final = 5.0
 
 class Conversation(Hearing):
     """One link, opened by `opened`."""
+
+    def __init__(self, link: Link, *, one_client: bool) -> None:
+        super().__init__(link, one_client=one_client)
+        self._ids = count(1)
+        """Ids that were never used on this link."""
 
     @classmethod
     @asynccontextmanager
@@ -93,7 +98,7 @@ class Conversation(Hearing):
     @property
     def in_flight(self) -> int:
         """Requests that are not answered."""
-        return len(self.calls)
+        return len(self.waiting)
 
     async def request(self, wanted: Wanted, seconds: float) -> Response:
         """The server's answer. Progress extends the time, up to ten times of it.
@@ -102,22 +107,33 @@ class Conversation(Hearing):
         """
         if self.over is not None:
             raise Unanswered(self.over, begun=False, gone=True)
-        call = self.calls.open(wanted, seconds)
+        waiting = self._wait(wanted, seconds)
         try:
-            await self._send(call)
-            return await call.answer
+            await self._send(waiting)
+            return await waiting.answer
         except (asyncio.CancelledError, Late) as ended:
-            if isinstance(ended, Late) and self.heard_at <= call.began:
+            if isinstance(ended, Late) and self.heard_at <= waiting.began:
                 self.doubt()
-            self.withdraw(call.id, wanted.person, asks=wanted.method in ASKING)
+            self.withdraw(waiting.id)
             raise
         except BackendBusy:
-            self.unsaid(call.id)
+            self.unsaid(waiting)
             raise
         finally:
-            self.calls.close(call)
+            self._leave(waiting)
             if self.replaced:
                 self.stirred.set()
+
+    def _wait(self, wanted: Wanted, seconds: float) -> Waiting:
+        waiting = Waiting(next(self._ids), wanted, seconds)
+        self.waiting[waiting.id] = waiting
+        return waiting
+
+    def _leave(self, waiting: Waiting) -> None:
+        del self.waiting[waiting.id]
+        waiting.close()
+        if waiting.call is not None:
+            self.abandon(waiting.call)
 
     async def alive(self, seconds: float) -> bool:
         """Whether the server answers anything at all, which ends the doubt."""
@@ -139,10 +155,14 @@ class Conversation(Hearing):
         """
         if self.over is not None:
             raise Unanswered(self.over, begun=False, gone=True)
-        listen = self.listens.open(self.calls.next_id(), heard, self._unlisten)
+        listen = Listen(next(self._ids), heard, self._unlisten)
+        self.listens[listen.id] = listen
         try:
             async with asyncio.timeout(seconds):
-                await self._say_listen(listen.id, notifications)
+                messages = self.to_server(asking.listen(listen.id, notifications))
+                if (call := self.peer.get(listen.id)) is not None:
+                    call.slot = listen
+                await self.say(messages)
                 await listen.agreed
         except BaseException as error:
             listen.close()
@@ -153,45 +173,38 @@ class Conversation(Hearing):
             raise
         return listen
 
-    async def _say_listen(self, listen_id: int, notifications: dict[str, Any]) -> None:
-        messages = self.to_server(asking.listen(listen_id, notifications))
-        for message in messages:
-            if isinstance(message, Request) and message.id != listen_id:
-                # What the server says meanwhile is no call's, though the listen be closed.
-                self.remember(message.id)
-        await self.say(messages)
-
     def _unlisten(self, listen: Listen) -> None:
-        if self.listens.close(listen):
+        if self.listens.pop(listen.id, None) is not None:
             listen.end(Unanswered(TransportClosed("It ended."), begun=False, gone=False))
             self.withdraw(listen.id)
 
     async def _open(self, silence: float, *, shake: bool) -> None:
         """Find out what the server is."""
-        call = self.calls.open(Wanted(method=DISCOVER, params={}), seconds=86_400)
+        waiting = self._wait(Wanted(method=DISCOVER, params={}), seconds=86_400)
         try:
-            hello = self.to_server(asking.discover(call.id))
+            hello = self.to_server(asking.discover(waiting.id), waiting)
             await self.say(self.presume_handshake() if shake else hello)
-            await asyncio.wait([call.answer], timeout=silence)
-            if not call.answer.done():
+            await asyncio.wait([waiting.answer], timeout=silence)
+            if not waiting.answer.done():
                 await self.say(self.presume_handshake())
-            answer = await call.answer
+            answer = await waiting.answer
         except Unanswered as error:
             raise error.why from None
         finally:
-            self.calls.close(call)
+            self._leave(waiting)
         self.opening = False
+        # What was not answered until now was asked to find out what the server is.
+        self.peer = Peer(one_owner=self._one_client)
         self.discovered = members_of(answer.result)
 
-    async def _send(self, call: Call) -> None:
-        wanted = call.wanted
-        messages = self.to_server(asking.request_of(wanted, call.id), wanted.person)
-        sender = call.sending = asyncio.current_task()
+    async def _send(self, waiting: Waiting) -> None:
+        sender = waiting.sending = asyncio.current_task()
         try:
+            messages = self.to_server(asking.request_of(waiting.wanted, waiting.id), waiting)
             await self.say(messages)
         except asyncio.CancelledError:
-            if sender is not None and call.late and not sender.uncancel():
-                raise Late(call.seconds) from None
+            if sender is not None and waiting.late and not sender.uncancel():
+                raise Late(waiting.seconds) from None
             raise
         except TooManyInFlight as error:
             raise BackendBusy(error.message) from None
@@ -199,4 +212,4 @@ class Conversation(Hearing):
             begun = not (error.unsent or isinstance(error, TransportClosed))
             raise Unanswered(error, begun=begun, gone=True) from None
         finally:
-            call.sending = None
+            waiting.sending = None

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from folkmoot.core.errors import BackendUnknown, FolkmootError
 from folkmoot.relay.aside import group
 from folkmoot.relay.upstream.backend import LiveBackend
-from folkmoot.relay.upstream.calls import Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.line import wait_after
 from folkmoot.relay.upstream.model import BackendView, Changes, TestReport
+from folkmoot.relay.upstream.waiting import Unanswered
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

@@ -24,26 +24,24 @@ from folkmoot.core.message import (
     ProtocolMessage,
     Request,
     Response,
-    is_message_id,
 )
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.peer import Ask, Call, CallState, Drop, Pass, Peer, Resolve, Tag, Tell
 from folkmoot.mcp.wire import (
-    ASKING,
     CANCELLED,
-    LOGGED,
+    NEEDED,
     PING,
-    PROGRESS,
+    SUBSCRIPTION_KEY,
     cancellation,
+    meta_of,
     params_of,
     refusal,
 )
-from folkmoot.relay.upstream.calls import Call, Calls, Unanswered
-from folkmoot.relay.upstream.cancelled import CancelledRequests
-from folkmoot.relay.upstream.listens import Listens
 from folkmoot.relay.upstream.outbox import Outbox
 from folkmoot.relay.upstream.pace import Pace
 from folkmoot.relay.upstream.sessions import session_is_gone
+from folkmoot.relay.upstream.waiting import Listen, Unanswered, Waiting
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -68,7 +66,7 @@ NOT_AUTHORISED: Final = frozenset({401, 403})
 
 
 class Hearing:
-    """The reading side of a link.
+    """The reading side of a link: its `Peer` says whose a message is, its bridge what it means.
 
     `stirred` is set when it is over, in doubt or to be replaced, for whoever looks after it;
     `ended` for all others once it is not to be used any more.
@@ -77,8 +75,9 @@ class Hearing:
     def __init__(self, link: Link, *, one_client: bool) -> None:
         self.link = link
         self.bridge = EraBridge(one_client=one_client)
-        self.calls = Calls()
-        self.listens = Listens()
+        self.peer = Peer(one_owner=one_client)
+        self.waiting: dict[MessageId, Waiting] = {}
+        self.listens: dict[MessageId, Listen] = {}
         self.outbox = Outbox(link)
         self.opening = True
         self.discovered: dict[str, Any] = {}
@@ -95,19 +94,18 @@ class Hearing:
         self.replaced = False
         """Whether another link is to take its place once what is open on it is answered."""
         self._one_client = one_client
-        self._cancelled = CancelledRequests()
-        self._unanswered: set[MessageId] = set()
-        """Requests whose answer is the link's own, since the server gave none."""
         self._unheard = 0
         self._trouble: FolkmootError | None = None
         """What the server, or the link, had against our first words."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
         link.failing = self._failing
         link.answering = self._answering
 
     @property
     def dropped(self) -> int:
         """Messages that belonged to nobody, or that the server did not take."""
-        return self._unheard + self.outbox.dropped
+        return self._unheard + self.peer.dropped.total() + self.outbox.dropped
 
     def doubt(self) -> None:
         """Have someone look whether the server is still there."""
@@ -119,15 +117,23 @@ class Hearing:
         if self.over is None:
             self.over = why
             lost = Unanswered(why, begun=True, gone=True)
-            self.calls.fail(lost)
-            self.listens.fail(lost)
+            for waiting in list(self.waiting.values()):
+                waiting.fail(lost)
+            self._end_listens(lost)
+            if self._timer is not None:
+                self._timer.cancel()
             self.stirred.set()
             self.ended.set()
+
+    def _end_listens(self, lost: Unanswered) -> None:
+        for listen in list(self.listens.values()):
+            listen.end(lost)
+        self.listens.clear()
 
     @property
     def busy(self) -> bool:
         """Whether someone waits for the server, or the server for someone."""
-        return bool(len(self.calls) or self.bridge.in_flight)
+        return bool(self.waiting) or self.peer.parked
 
     def replace(self) -> None:
         """Have another link take its place: too much is open here that nobody waits for."""
@@ -137,61 +143,50 @@ class Hearing:
 
     def leave(self) -> None:
         """Have whoever listens here listen elsewhere, while calls are waited for."""
-        self.listens.fail(
-            Unanswered(TransportClosed("The link is replaced."), begun=False, gone=True)
-        )
+        replaced = TransportClosed("The link is replaced.")
+        self._end_listens(Unanswered(replaced, begun=False, gone=True))
         self.ended.set()
-
-    def remember(
-        self, message_id: MessageId | None, person: str = "", *, asks: bool = False
-    ) -> None:
-        """Remember that the server may speak of a request of `person` until it answers it.
-
-        `asks` says that it may also ask something for it.
-        """
-        if self._one_client or (self.bridge.transparent and self.link.own_streams):
-            # It is all one person's, or whatever is said of a request comes on its own stream.
-            return
-        self._cancelled.add(message_id, person, asks=asks)
-        if self._cancelled.too_many:
-            self.replace()
 
     async def say(self, messages: list[ProtocolMessage]) -> None:
         """Send messages, one after the other."""
         for message in messages:
             await self.link.send(message)
 
-    def to_server(self, message: ProtocolMessage, person: str = "") -> list[ProtocolMessage]:
-        """What to say to the server because we say this, for `person` if it is for anyone."""
+    def to_server(
+        self, message: ProtocolMessage, waiting: Waiting | None = None
+    ) -> list[ProtocolMessage]:
+        """What to say to the server because we say this, for whoever waits for the answer."""
         if self.bridge.transparent:
+            self._said(message, waiting)
             return [message]
-        return self._steps(self.bridge.from_client(message, person))
+        messages = self._steps(self.bridge.from_client(message), waiting)
+        if waiting is not None and waiting.call is None:
+            self._take_up(waiting)
+        return messages
 
     def presume_handshake(self) -> list[ProtocolMessage]:
         """What to say to a server that does not say which era it speaks."""
         return self._steps(self.bridge.presume_handshake())
 
-    def withdraw(self, message_id: int, person: str = "", *, asks: bool = False) -> None:
-        """Tell the server that an answer is not wanted any more, which `person` wanted.
-
-        `asks` says that the server may ask something before it knows.
-        """
+    def withdraw(self, message_id: int) -> None:
+        """Tell the server that an answer is not wanted any more."""
         if self.over is None:
             notice = cancellation(message_id, "The answer is no longer needed.")
             for message in self.to_server(notice):
-                self.remember(_spoken_of(message), person, asks=asks)
                 self.outbox.put(message)
 
-    def unsaid(self, message_id: int) -> None:
+    def unsaid(self, waiting: Waiting) -> None:
         """Forget a request that the server was not told."""
         if self.over is not None:
             return
-        for message in self.to_server(cancellation(message_id, "The request was not sent.")):
-            if _spoken_of(message) == message_id:
-                self._cancelled.answered(message_id)
-            else:
+        call = waiting.call
+        own = call is not None and call.id == waiting.id
+        for message in self.to_server(cancellation(waiting.id, "The request was not sent.")):
+            if not own:
                 # A call that was taken up again has another id there.
                 self.outbox.put(message)
+        if call is not None and own:
+            self.peer.forget(call)
 
     async def expire(self) -> None:
         """Now and then, give up what callers were asked and never came back with."""
@@ -202,27 +197,20 @@ class Hearing:
             if self.replaced:
                 self.stirred.set()
 
-    def _give_up(self, message: ProtocolMessage) -> None:
-        """Remember the call that the bridge gives up by this, whosever it was."""
-        if type(message) is Notification and message.method == CANCELLED:
-            self.remember(_spoken_of(message), asks=True)
-
     async def read(self) -> None:
         """Take what the server says, until it is gone."""
-        link, bridge, pace = self.link, self.bridge, Pace()
+        link, pace = self.link, Pace()
         try:
             while True:
-                envelope = await link.receive_envelope()
+                envelope, tag = await link.receive_tagged()
                 message = envelope.message
                 self.heard_at = self._loop.time()
                 # Answers too: nobody may have asked for them.
                 pace.spend(message.raw or b"")
                 if type(message) is Notification and len(message.raw or b"") > MOST_NOTICE:
                     self._unheard += 1
-                elif bridge.transparent:
-                    self._hear(message, envelope)
                 else:
-                    await self._bridged(message, envelope)
+                    await self._take(envelope, tag)
                 await pace.keep()
         except TransportClosed as error:
             self.end(ServerUnreachable(error.message))
@@ -232,182 +220,236 @@ class Hearing:
             logger.exception("a link to a server failed")
             self.end(ServerUnreachable("The link to the server failed."))
 
-    async def _bridged(self, message: ProtocolMessage, envelope: MessageEnvelope[Any]) -> None:
-        if isinstance(message, Notification) and message.method == LOGGED:
-            # The bridge knows no streams, and would drop what we can tell whom it belongs to.
+    async def _take(self, envelope: MessageEnvelope[Any], tag: Tag) -> None:
+        effect = self.peer.receive(envelope.message, tag, self.heard_at)
+        match effect:
+            case Tell(call, notice):
+                call.slot.hear(notice)
+            case Resolve(call, answer):
+                self._see_cancelled()
+                if self.opening and call.slot is None:
+                    self._note_trouble(answer)
+                await self._translate(answer, None, envelope)
+            case Ask(question, call):
+                await self._asked(question, call, envelope)
+            case Pass(notice):
+                await self._translate(notice, None, envelope)
+            case Drop(Response() as answer) if self.opening:
+                self._note_trouble(answer)
+
+    async def _translate(
+        self, message: ProtocolMessage, about: MessageId | None, envelope: MessageEnvelope[Any]
+    ) -> None:
+        """Hear a message of the server's in the words of our era."""
+        if self.bridge.transparent:
             self._hear(message, envelope)
             return
-        about: MessageId | None = None
-        if isinstance(message, Request):
-            about = self.link.request_of(envelope.context.transport)
-            if not self._is_tied(message, about, envelope.context.transport):
-                self.outbox.put(refusal(message.id, Refusal.NOT_TIED.error()))
-                return
-        if isinstance(message, Response):
-            # The bridge keeps to itself what nobody waits for.
-            self._forget(message.id)
-            if self.opening:
-                self._note_trouble(message)
         for step in self.bridge.from_server(message, about):
             if not isinstance(step, ToServer):
                 self._hear(step.message, envelope)
-            elif self.opening:
+                continue
+            self._said(step.message)
+            if self.opening:
                 # What ends a handshake must be accepted before anything else is said.
                 await self.link.send(step.message)
             else:
-                self._give_up(step.message)
                 self.outbox.put(step.message)
 
     def _answering(self, answer: Response, _: TransportContext) -> bool:
         """Take a result without it waiting for its turn; nothing came before it."""
-        if self.opening or answer.error is not UNSET:
+        if self.opening or answer.error is not UNSET or self.peer.get(answer.id) is None:
             return False
-        if self.bridge.transparent:
-            if self.calls.of(answer.id) is None:
-                return False
-            self.heard_at = self._loop.time()
-            return self._answered(answer, None)
         self.heard_at = self._loop.time()
-        self._forget(answer.id)
-        for message in self._steps(self.bridge.from_server(answer)):
-            self.outbox.put(message)
+        if type(self.peer.receive(answer, None, self.heard_at)) is not Resolve:
+            return True
+        if self.bridge.transparent:
+            self._hear(answer, None)
+        else:
+            for message in self._steps(self.bridge.from_server(answer)):
+                self.outbox.put(message)
         return True
 
-    def _steps(self, steps: list[Step]) -> list[ProtocolMessage]:
+    def _steps(self, steps: list[Step], waiting: Waiting | None = None) -> list[ProtocolMessage]:
         """What is to be said to the server; what is for us is heard at once."""
         said = []
         for step in steps:
             if isinstance(step, ToServer):
-                self._give_up(step.message)
+                self._said(step.message, waiting)
                 said.append(step.message)
             else:
                 self._hear(step.message, None)
         return said
 
+    def _said(self, message: ProtocolMessage, waiting: Waiting | None = None) -> None:
+        """Have the peer know what the server is about to be told."""
+        now = self._loop.time()
+        if type(message) is Request:
+            if waiting is None or message.method != waiting.wanted.method:
+                self.peer.request(message, now)
+                return
+            wanted = waiting.wanted
+            waiting.call = self.peer.request(
+                message,
+                now,
+                owner=wanted.person,
+                token=waiting.id if wanted.progress else None,
+                level=wanted.log_level,
+                capabilities=wanted.capabilities,
+                seconds=waiting.seconds,
+                slot=waiting,
+            )
+            self._look_by(now + waiting.seconds)
+        elif type(message) is Notification and message.method == CANCELLED:
+            call = self.peer.get(params_of(message).get("requestId"))
+            if call is not None:
+                self._cancel(call, now)
+
+    def abandon(self, call: Call) -> None:
+        """Nobody waits for the answer to a call, if it has none."""
+        if call.state is CallState.OPEN:
+            self._cancel(call, self._loop.time())
+
+    def _cancel(self, call: Call, now: float) -> None:
+        if self.bridge.transparent and self.link.own_streams:
+            # Whatever is said of a request comes on its own stream, which is closed.
+            self.peer.forget(call)
+        else:
+            self.peer.cancel(call, now)
+            self._see_cancelled()
+
+    def _see_cancelled(self) -> None:
+        if self.peer.too_many_cancelled:
+            self.replace()
+
+    def _take_up(self, waiting: Waiting) -> None:
+        """Have whoever comes back with what the server asked wait for the call it asked about."""
+        call = self.peer.get(self.bridge.server_id(waiting.id))
+        if call is None:
+            return
+        wanted, now = waiting.wanted, self._loop.time()
+        self.peer.resume(
+            call,
+            now,
+            level=wanted.log_level,
+            capabilities=wanted.capabilities,
+            seconds=waiting.seconds,
+            slot=waiting,
+        )
+        waiting.call = call
+        self._look_by(now + waiting.seconds)
+
     def _hear(self, message: ProtocolMessage, envelope: MessageEnvelope[Any] | None) -> None:
+        """Hear what is for us, in the words of our era."""
+        heard: Waiting | Listen | None = None
         if isinstance(message, Response):
             heard = self._answered(message, envelope)
-        elif isinstance(message, Request):
-            heard = self._asked(message)
-        elif message.method == PROGRESS:
-            heard = self.calls.progress(message)
-        elif message.method == LOGGED:
-            call = self._only_one(message, envelope)
-            heard = self.calls.log(message, call, anyone=self._one_client)
-        else:
-            heard = self.listens.tell(message)
-        if not heard:
+        elif isinstance(message, Notification):
+            named = meta_of(message).get(SUBSCRIPTION_KEY)
+            heard = self.listens.get(named) if type(named) is int else None
+            if heard is not None:
+                heard.hear(message)
+        if heard is None:
             self._unheard += 1
 
-    def _answered(self, answer: Response, envelope: MessageEnvelope[Any] | None) -> bool:
-        if self.bridge.transparent:
-            self._forget(answer.id)
-        call = self.calls.of(answer.id)
-        if call is None:
-            return self.listens.answered(answer)
-        if call.answer.done():
-            return False
-        failure = self._failure_of(call, answer, envelope)
+    def _answered(
+        self, answer: Response, envelope: MessageEnvelope[Any] | None
+    ) -> Waiting | Listen | None:
+        message_id = answer.id
+        if type(message_id) is not int:
+            return None
+        waiting = self.waiting.get(message_id)
+        if waiting is None:
+            listen = self.listens.pop(message_id, None)
+            if listen is not None:
+                listen.refused(answer)
+            return listen
+        if waiting.answer.done():
+            return None
+        failure = self._failure_of(waiting, answer, envelope)
         if failure is None:
-            call.answer.set_result(answer)
-            return True
+            waiting.answer.set_result(answer)
+            if waiting.call is not None:
+                # The server may ask for more before it is done with it.
+                self.peer.park(waiting.call)
+            return waiting
         forgotten = isinstance(failure, SessionNotFound)
         begun = not (forgotten or getattr(failure, "unsent", False))
         gone = isinstance(failure, LINK_FAILED)
-        call.fail(Unanswered(failure, begun=begun, gone=gone))
+        waiting.fail(Unanswered(failure, begun=begun, gone=gone))
         if forgotten:
             self.end(failure)
         elif gone or failure.data.get("status") in NOT_AUTHORISED:
             self.doubt()
-        return True
+        return waiting
 
     def _failure_of(
-        self, call: Call, answer: Response, envelope: MessageEnvelope[Any] | None
+        self, waiting: Waiting, answer: Response, envelope: MessageEnvelope[Any] | None
     ) -> FolkmootError | None:
         """Why an answer is none of the server's, or only says that it was not asked rightly."""
         if answer.error is UNSET:
             return None
         if self.opening:
-            return self._trouble or call.failure or _refused(answer)
-        if call.failure is not None:
-            return call.failure
+            return self._trouble or waiting.failure or _refused(answer)
+        if waiting.failure is not None:
+            return waiting.failure
         if not self.bridge.transparent and session_is_gone(answer, envelope):
             return SessionNotFound("The server no longer knows this session.")
         return None
 
     def _failing(self, message_id: MessageId, error: FolkmootError) -> None:
-        call = self.calls.of(message_id)
+        """The link will answer a request itself, since the server does not."""
+        call = self.peer.get(message_id)
+        if call is None:
+            return
         sent = not (self.opening or getattr(error, "unsent", False))
-        if sent and self.link.own_streams and isinstance(error, NO_ANSWER):
-            self._unanswered.add(message_id)
-            wanted = None if call is None else call.wanted
-            asks = wanted is None or wanted.method in ASKING
-            self.remember(message_id, "" if wanted is None else wanted.person, asks=asks)
-        if call is not None:
-            call.failure = error
+        own = self.link.own_streams and not self.bridge.transparent
+        self.peer.failed(call, error, lingers=sent and own and isinstance(error, NO_ANSWER))
+        if isinstance(call.slot, Waiting):
+            call.slot.failure = error
         elif self.opening:
             self._trouble = error
 
-    def _forget(self, message_id: MessageId | None) -> None:
-        """The server has answered a request, unless it is the link that did."""
-        if message_id in self._unanswered:
-            self._unanswered.remove(message_id)
-        else:
-            self._cancelled.answered(message_id)
-
     def _note_trouble(self, answer: Response) -> None:
         """The last that is said against us is what people are told."""
-        if isinstance(answer.error, ErrorObject) and self.calls.of(answer.id) is None:
+        if isinstance(answer.error, ErrorObject):
             self._trouble = self._trouble or _refused(answer)
 
-    def _asked(self, question: Request) -> bool:
-        """A server of the stateless era asks nothing but in its answers."""
-        if question.method == PING:
-            self.outbox.put(Response(id=question.id, result={}))
+    async def _asked(
+        self, question: Request, call: Call | None, envelope: MessageEnvelope[Any]
+    ) -> None:
+        """A question of the server's, put to the call that it belongs to."""
+        if self.bridge.transparent:
+            # A server of the stateless era asks nothing but in its answers.
+            ping = question.method == PING
+            answer = Response(id=question.id, result={})
+            self.outbox.put(answer if ping else refusal(question.id, Refusal.NOT_ASKED.error()))
+        elif call is not None:
+            await self._translate(question, call.id, envelope)
+        elif self._one_client or question.method not in NEEDED:
+            await self._translate(question, None, envelope)
         else:
-            self.outbox.put(refusal(question.id, Refusal.NOT_ASKED.error()))
-        return True
+            self.outbox.put(refusal(question.id, Refusal.NOT_TIED.error()))
+            if self.peer.stale(self.heard_at):
+                # Without another link nobody could be asked anything here any more.
+                self.replace()
 
-    def _is_tied(
-        self, question: Request, about: MessageId | None, transport: TransportContext
-    ) -> bool:
-        """Whether a question can be of no other requests than those of one person, who waits."""
-        if self._one_client or question.method == PING:
-            return True
-        if self.link.on_request_stream(transport):
-            # The bridge compares it with the one call that it finds in flight.
-            return about is not None
-        people, askers = self.calls.people, self.bridge.askers
-        if len(people) > 1:
-            return False
-        # What the hub itself asks, such as lists, makes no server ask anything.
-        person = next(iter(askers)) if len(askers) == 1 and people <= askers else ""
-        if not self._cancelled.may_own(question, person):
-            return True
-        if self._cancelled.stale:
-            # Without another link nobody could be asked anything here any more.
-            self.replace()
-        return False
+    def _look_by(self, due: float) -> None:
+        """Look for late calls by then; to look once in vain is cheaper than a timer for each."""
+        if self._timer is not None:
+            if self._look_at <= due:
+                return
+            self._timer.cancel()
+        self._look_at = due
+        self._timer = self._loop.call_at(due, self._look)
 
-    def _only_one(self, notice: Notification, envelope: MessageEnvelope[Any] | None) -> Call | None:
-        """The only call that a log message can be of."""
-        if envelope is not None and self.link.on_request_stream(envelope.context.transport):
-            transport = envelope.context.transport
-            about = self.link.request_of(transport)
-            # What a server said last may be read when its stream has ended, and its answer has not.
-            return self.calls.of(self.link.ended_request_of(transport) if about is None else about)
-        only = self.calls.only
-        if only is None or self.bridge.in_flight > 1 or self.listens.pending:
-            return None
-        return None if self._cancelled.may_own(notice, only.wanted.person) else only
-
-
-def _spoken_of(message: ProtocolMessage) -> MessageId | None:
-    """The request that a server has yet to be done with once it was told this."""
-    if isinstance(message, Request):
-        return message.id
-    named = params_of(message).get("requestId") if isinstance(message, Notification) else None
-    return named if is_message_id(named) else None
+    def _look(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        late, soonest = self.peer.late(now)
+        for call in late:
+            call.slot.expire(now)
+        if soonest is not None:
+            self._look_by(soonest)
 
 
 def _refused(answer: Response) -> FolkmootError:

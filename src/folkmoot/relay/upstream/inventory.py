@@ -23,10 +23,10 @@ from folkmoot.mcp.wire import (
     TOOLS_LIST,
     members_of,
 )
-from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.findings import Looking, in_instructions
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 from folkmoot.settings.backends import BackendSpec
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from folkmoot.core.errors import (
     ServerTimeout,
     TooManyInFlight,
 )
-from folkmoot.relay.upstream.calls import Late, Unanswered
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 
 TOO_MANY_REQUESTS: Final = 429
 _OUR_ADDRESS: Final = re.compile(r" at https?://\S+")

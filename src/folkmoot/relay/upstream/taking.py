@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.mcp.wire import CHANGES, members_of
-from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.findings import Looking
 from folkmoot.relay.upstream.inventory import drain_all, kept
 from folkmoot.relay.upstream.line import wait_after
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification

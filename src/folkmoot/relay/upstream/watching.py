@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import URIS
-from folkmoot.relay.upstream.calls import Late, Unanswered
 from folkmoot.relay.upstream.line import wait_after
+from folkmoot.relay.upstream.waiting import Late, Unanswered
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.relay.upstream.conversation import Conversation
-    from folkmoot.relay.upstream.listens import Listen
+    from folkmoot.relay.upstream.waiting import Listen
 
 logger = logging.getLogger("folkmoot.backend")
 

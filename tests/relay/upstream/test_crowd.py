@@ -1,0 +1,203 @@
+"""Many callers share a link: each hears all of its own calls, and nothing of another's."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from folkmoot.gateway.ports import Wanted
+from folkmoot.relay.upstream.backend import LiveBackend
+from tests.harness import run
+from tests.mcp.client.places import EVENTS, Asked, Place, event
+from tests.relay.upstream import crowd_server
+from tests.relay.upstream.crowd_server import CrowdServer
+from tests.relay.upstream.scripted import ERAS, Told, call, running, spec
+
+CALLERS = 32
+CALLS = 4
+FORM = {"elicitation": {"form": {}}}
+STEPS = ("log", "log", "progress", "ask")
+
+both_eras = pytest.mark.parametrize("era", ERAS)
+
+
+class OverHttp:
+    """The server over Streamable HTTP, in this process."""
+
+    def __init__(self, era: str) -> None:
+        self.server = CrowdServer(era)
+        self.place = Place(self._do)
+        self._aside: list[Asked] = []
+
+    async def _do(self, asked: Asked) -> None:
+        if asked.method == "GET" and self.server.era == "handshake":
+            await asked.head(200, EVENTS)
+            self._aside.append(asked)
+            await asyncio.Event().wait()
+        elif asked.method != "POST":
+            await asked.say(405)
+        elif "id" in asked.message and "method" in asked.message:
+            await self._answer(asked)
+        else:
+            self.server.told(asked.message)
+            await asked.say(202)
+
+    async def _answer(self, asked: Asked) -> None:
+        message, unsent = asked.message, bytearray()
+
+        async def say(said: dict[str, Any]) -> None:
+            unsent.extend(event({"jsonrpc": "2.0", **said}))
+            if said["method"] != "notifications/message":
+                # What is logged leaves with the next that is said, so that much is read at once.
+                await asked.part(bytes(unsent))
+                unsent.clear()
+
+        if message["method"] != "tools/call":
+            answer = await self.server.request(message, say, say)
+            session = {"mcp_session_id": "one"} if message["method"] == "initialize" else {}
+            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], **answer}, **session)
+            return
+        await asked.head(200, EVENTS)
+        answer = await self.server.request(message, say, self._say_aside)
+        unsent.extend(event({"jsonrpc": "2.0", "id": message["id"], **answer}))
+        await asked.part(bytes(unsent))
+        await asked.end()
+
+    async def _say_aside(self, said: dict[str, Any]) -> None:
+        await self._aside[-1].part(event({"jsonrpc": "2.0", **said}))
+
+
+class Caller:
+    """One caller, who calls again and again and notes what is heard during each call."""
+
+    def __init__(self, backend: LiveBackend, number: int, leaving: float) -> None:
+        self.name = f"caller{number}"
+        self.refused = 0
+        """Questions that nobody was asked, since the server could not say whose they were."""
+        self._backend = backend
+        self._leaving = leaving
+        """How often the caller leaves before the answer."""
+        self._random = Random(number)
+
+    async def call(self, number: int, *, exactly: bool) -> None:
+        """Call once, or leave in the middle; `exactly` where nothing may be lost."""
+        rng = self._random
+        steps = ["progress", *rng.choices(STEPS, k=rng.randrange(6))]
+        level, leaves = rng.choice((None, "debug", "info", "error")), rng.random() < self._leaving
+        if leaves:
+            steps = [step for step in steps if step != "ask"]
+        names = [f"{self.name}/{number}/{place}" for place in range(len(steps))]
+        hears = {"progress", "log"} if level in ("debug", "info") else {"progress"}
+        own = [names[place] for place, step in enumerate(steps) if step in hears]
+        heard = Told()
+        wanted = call(
+            "work",
+            who=self.name,
+            n=number,
+            steps=steps,
+            hangs=leaves,
+            person=self.name,
+            capabilities=FORM,
+            progress=True,
+            log_level=level,
+            tell=heard,
+        )
+        task = asyncio.ensure_future(self._answered(wanted, names))
+        if leaves:
+            await heard.until(bool)
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.sleep(0)
+            said = words(heard)
+            assert said == own[: len(said)] or not exactly, (said, own)
+        else:
+            answers = await task
+            own_answers = [{"by": self.name}, None]
+            assert [each in own_answers for each in answers] == [True] * steps.count("ask")
+            self.refused += answers.count(None)
+            said = words(heard)
+            progress = [names[place] for place, step in enumerate(steps) if step == "progress"]
+            assert said == own or not exactly, (said, own)
+            assert [each for each in said if each in progress] == progress
+        assert set(said) <= set(own)
+
+    async def _answered(self, wanted: Wanted, names: list[str]) -> list[Any]:
+        """What the server got of us when it asked, once it has answered."""
+        asked: Wanted = wanted
+        while True:
+            result = (await self._backend.request(asked)).result
+            if result["resultType"] == "complete":
+                found = result["answers"]
+                assert isinstance(found, list)
+                return found
+            questions = result["inputRequests"]
+            for question in questions.values():
+                assert question["params"]["message"] in names
+            given = {key: {"action": "accept", "content": {"by": self.name}} for key in questions}
+            state = {"requestState": result["requestState"], "inputResponses": given}
+            asked = replace(wanted, params={**wanted.params, **state})
+
+
+def words(heard: Told) -> list[str]:
+    """What was heard, in order."""
+    return [each.params.get("data") or each.params["message"] for each in heard.things]
+
+
+async def crowd(
+    backend: LiveBackend, *, exactly: bool, callers: int = CALLERS, leaving: float = 0.25
+) -> int:
+    """Have all of them call at once; how many questions nobody was asked."""
+    people = [Caller(backend, number, leaving) for number in range(callers)]
+
+    async def busy(caller: Caller) -> None:
+        for number in range(CALLS):
+            await caller.call(number, exactly=exactly)
+
+    async with asyncio.TaskGroup() as tasks:
+        for caller in people:
+            tasks.create_task(busy(caller))
+    seen = await backend.request(Wanted(method="seen", params={}))
+    assert seen.result["wrong"] == []
+    return sum(caller.refused for caller in people)
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
+def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era: str) -> None:
+    async def test() -> None:
+        there = OverHttp(era)
+        async with there.place.open() as place:
+            settings = spec(url=place.url, transport="streamable")
+            async with running(settings) as running_:
+                assert await crowd(running_.backend, exactly=True) == 0
+
+    run(test())
+
+
+@both_eras
+@pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
+def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era: str) -> None:
+    async def test() -> None:
+        command = (sys.executable, "-S", crowd_server.__file__, era)
+        async with running(spec(command=command)) as running_:
+            refused = await crowd(running_.backend, exactly=False)
+            assert refused == 0 or era == "handshake"
+
+    run(test())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
+def test_whoever_has_a_process_of_their_own_hears_all_of_it() -> None:
+    async def test() -> None:
+        command = (sys.executable, "-S", crowd_server.__file__, "handshake")
+        async with running(spec(command=command, per_user=True)) as running_:
+            # What one leaves behind may be put to oneself, as by any server of one's own.
+            assert await crowd(running_.backend, exactly=True, callers=8, leaving=0) == 0
+
+    run(test())
