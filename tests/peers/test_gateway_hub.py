@@ -69,7 +69,7 @@ def test_everything_of_a_hub_can_be_used_through_another(
                 assert told(await client.call_tool("msg_whoami", {}))["handle"] == "ada"
                 sum_ = await client.call_tool("inner:notes_add", {"a": 2, "b": 3})
                 assert sum_.structured_content == {"result": 5}
-                await check_questions(client, ears)
+                await check_questions(client, ears, era)
                 await check_telling(client, ears)
                 for uri in (INBOX, TODAY, "inner://notes/-/note/--02d/other"):
                     [read] = (await client.read_resource(uri)).contents
@@ -87,13 +87,15 @@ def test_everything_of_a_hub_can_be_used_through_another(
     run(main())
 
 
-async def check_questions(client: Any, ears: Ears) -> None:
+async def check_questions(client: Any, ears: Ears, era: str) -> None:
     """A question passes two hubs, and so does its answer, twice in one call."""
     greeted = await client.call_tool("inner_notes_greet", {})
     assert greeted.content[0].text == "Hello, Ada: The model says ✓"
     assert ears.asked[0]["message"] == "Who are you?"
     visited = await client.call_tool("inner_notes_visit", {"url": "https://example.org/x"})
-    assert visited.content[0].text == "accept https://example.org/x"
+    # In the handshake era the tool waits for the answer, and has no state to tell of.
+    stated = " https://example.org/x" if era == "stateless" else ""
+    assert visited.content[0].text == f"accept{stated}"
 
 
 async def check_telling(client: Any, ears: Ears) -> None:

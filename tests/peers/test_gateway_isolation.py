@@ -273,7 +273,11 @@ def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_
     }
 
     async def main() -> None:
-        book = Notebook()
+        book, sessions = Notebook(), set()
+
+        async def note(request: Any) -> None:
+            sessions.add(request.headers.get("mcp-session-id", "none"))
+
         async with notebook_http(book) as url:
             place = Place("http", url=url)
             given = {"X-Of-The-Hub": "yes"}
@@ -281,7 +285,10 @@ def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_
             async with fronted(tmp_path, spec, era=era) as there:
                 token = await token_of(there, "ann")
                 shown = {**headers, "Authorization": f"Bearer {token}"}
-                async with httpx2.AsyncClient(headers=shown, verify=False) as http:
+                hooks: Any = {"request": [note]}
+                async with httpx2.AsyncClient(
+                    headers=shown, verify=False, event_hooks=hooks
+                ) as http:
                     transport = streamable_http_client(there.url, http_client=http)
                     async with Client(transport, mode=ERAS[era]) as client:
                         result = await client.call_tool("notes_note_headers", {})
@@ -290,6 +297,9 @@ def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_
         assert seen["x-of-the-hub"] == "yes"
         for value in (token, "caller", "203.0.113.7", "ann"):
             assert value not in str(seen)
-        assert not {"authorization", "cookie", "x-api-key", "mcp-session-id"} & seen.keys()
+        assert not {"authorization", "cookie", "x-api-key"} & seen.keys()
+        # The session that a server of the handshake era sees is the hub's own.
+        assert ("mcp-session-id" in seen) is (era == "handshake")
+        assert seen.get("mcp-session-id") not in sessions
 
     run(main())

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct, field
 
 from folkmoot.core.message import Notification, Response
+from folkmoot.core.session import Era
 from folkmoot.settings.backends import BackendSpec
 
 Tell: TypeAlias = Callable[[Notification], None]
@@ -52,6 +53,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Whether doing it twice does no harm, so that it may be sent again after a broken link."""
     seconds: float | None = None
     """How long the answer may take; None for what the backend's settings say."""
+    era: Era | None = None
+    """The era that the caller's client speaks, in which a server of both is asked; None for any."""
 
 
 class Backend(Protocol):

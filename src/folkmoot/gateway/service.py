@@ -23,6 +23,7 @@ from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.core.session import Era
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.inputs import Inputs
     from folkmoot.telemetry.records import AuditTrail
@@ -64,7 +65,10 @@ class GatewayService:
         outcome = "cancelled"
         try:
             self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
-            response = await self._answer(request, params, admitted.principal.account_id, extras)
+            person, spoken = admitted.principal.account_id, admitted.envelope.context.session
+            # What is asked in a room is asked by no client of either era.
+            era = None if extras.room else spoken.era
+            response = await self._answer(request, params, person, extras, era)
             outcome = outcome_of(request.method, response)
         except FolkmootError as error:
             outcome = error.code
@@ -103,7 +107,12 @@ class GatewayService:
             trail.add(write)
 
     async def _answer(
-        self, request: Request, params: dict[str, Any], person: str, extras: CallExtras
+        self,
+        request: Request,
+        params: dict[str, Any],
+        person: str,
+        extras: CallExtras,
+        era: Era | None,
     ) -> Response:
         gateway, method = self._gateway, request.method
         asked = ASKS[method](gateway.catalogue, params)
@@ -122,6 +131,7 @@ class GatewayService:
                 tell=extras.tell,
                 progress=extras.progress,
                 repeatable=asked.repeatable,
+                era=era,
             )
         )
         if isinstance(response.error, ErrorObject):

@@ -120,6 +120,14 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             "HTTP+SSE; auto detects it."
         ),
     ] = "auto"
+    era: Annotated[
+        Literal["auto", "handshake", "stateless"],
+        Meta(
+            description="The era of MCP that the server is spoken to in. `auto` finds out which "
+            "it knows; one at `url` that knows both is spoken to in the era of each caller's "
+            "client."
+        ),
+    ] = "auto"
     tools: Annotated[
         tuple[ToolPattern, ...],
         Meta(

@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
-from folkmoot.relay.upstream import line, pace, persons, taking
+from folkmoot.relay.upstream import line, pace, pool, taking
 from folkmoot.relay.upstream.tally import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
@@ -202,7 +202,7 @@ def test_calls_go_to_the_least_busy_of_several_connections_and_input_to_whom_it_
 
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
 def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persons, "MOST", 2)
+    monkeypatch.setattr(backends, "MOST_PERSONS", 2)
 
     async def test() -> None:
         async with running(spec(per_user=True)) as there:
@@ -236,7 +236,7 @@ def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.Monk
 def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(persons, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
 
     async def test() -> None:
         async with running(spec(per_user=True)) as there:
@@ -252,7 +252,7 @@ def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
 def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(persons, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.001)
 
     async def test() -> None:
         async with running(spec(per_user=True)) as there:

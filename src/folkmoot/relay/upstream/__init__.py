@@ -5,7 +5,8 @@
   `asking` how requests are said, `outbox` what nobody waits for, `pace` how fast, `sessions` what
   is forgotten
 - `connecting`: how a server is reached: `secrets`, `isolation`, `childlog`, `weblink`
-- `line`: a conversation that is opened again when it ends; `persons`: one for each person
+- `line`: a conversation that is opened again when it ends; `pool`: others, opened for a
+  person or for what callers can be asked, and closed when idle
 - `backend`: one server, kept reached: `health`, `taking` its lists, `watching` its resources,
   `affinity` of repeated calls, `sentences` for callers, `tally` and `viewing` for operators
 - `fleet`: all of them; `following`: as the settings change

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from folkmoot import __version__
 from folkmoot.core.message import Request
@@ -19,12 +19,12 @@ from folkmoot.mcp.wire import (
 )
 
 CLIENT: Final = {"name": "folkmoot", "version": __version__}
-OFFERED: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
-"""What a server that shakes hands once for everyone is told; of each call, its caller's count.
-
-Roots are never offered: the folders of someone's machine are not the hub's to tell.
-"""
 NEVER_OFFERED: Final = "roots"
+"""The folders of someone's machine are not the hub's to tell."""
+
+Offer: TypeAlias = tuple[str, ...]
+"""What a handshake tells a server that can be asked of everyone who shares the link."""
+EVERYTHING: Final[Offer] = ("elicitation.form", "elicitation.url", "sampling")
 
 
 def _meta(capabilities: dict[str, Any]) -> dict[str, Any]:
@@ -61,9 +61,30 @@ def offered(capabilities: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def discover(message_id: int) -> Request:
-    """The question what a server is."""
-    return Request(id=message_id, method=DISCOVER, params={"_meta": _meta(OFFERED)})
+def offer_of(capabilities: dict[str, Any]) -> Offer:
+    """The offer to make for callers with these capabilities."""
+    elicitation = capabilities.get("elicitation")
+    found = []
+    if type(elicitation) is dict:
+        # Before there were pages to lead to, a form was all there was.
+        modes = elicitation if "url" in elicitation else {"form": {}}
+        found += [f"elicitation.{mode}" for mode in ("form", "url") if mode in modes]
+    if type(capabilities.get("sampling")) is dict:
+        found.append("sampling")
+    return tuple(found)
+
+
+def offering(offer: Offer) -> dict[str, Any]:
+    """An offer as the capabilities of a client."""
+    told: dict[str, Any] = {}
+    for name, _, mode in (each.partition(".") for each in offer):
+        told.setdefault(name, {}).update({mode: {}} if mode else {})
+    return told
+
+
+def discover(message_id: int, offer: Offer = EVERYTHING) -> Request:
+    """The question what a server is, by someone who can be asked this."""
+    return Request(id=message_id, method=DISCOVER, params={"_meta": _meta(offering(offer))})
 
 
 def listen(message_id: int, notifications: dict[str, Any]) -> Request:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import (
@@ -14,15 +14,18 @@ from folkmoot.core.errors import (
     BackendUnavailable,
     FolkmootError,
     GatewayError,
+    ServerAnswerInvalid,
 )
+from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
 from folkmoot.relay.upstream.affinity import Affinity
+from folkmoot.relay.upstream.asking import EVERYTHING, offer_of
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health
-from folkmoot.relay.upstream.line import Line
-from folkmoot.relay.upstream.persons import Persons
+from folkmoot.relay.upstream.line import Line, wait_after
+from folkmoot.relay.upstream.pool import Key, Pool
 from folkmoot.relay.upstream.sentences import given_up, named
 from folkmoot.relay.upstream.taking import Taking
 from folkmoot.relay.upstream.tally import Tally
@@ -34,15 +37,24 @@ if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.model import Inventory
+    from folkmoot.relay.upstream.asking import Offer
     from folkmoot.relay.upstream.model import BackendView
     from folkmoot.settings.backends import BackendSpec
 
 MOST_FAILURES: Final = 5
 """After so many failures in a row calls are refused at once, until the server is reached again."""
+REFUSING: Final = frozenset({BackendState.BROKEN, BackendState.OFF})
 WAIT_SECONDS: Final = 5.0
 """How long a call waits at most for a server that is not reached at the moment."""
 ALIVE_SECONDS: Final = 5.0
 """How long a server may take to say that it is there, when there is a doubt."""
+MOST_PERSONS: Final = 64
+"""Links of all persons together, where each has their own."""
+MOST_OFFERS: Final = 3
+"""Links beside the first, for callers whose clients offer something else than it does."""
+UNUSABLE_SECONDS: Final = 30.0
+LONGEST_UNUSABLE: Final = 600.0
+"""How long such a link that failed is not tried again, first and at most."""
 
 
 class LiveBackend:
@@ -76,7 +88,8 @@ class LiveBackend:
         count = 1 if spec.per_user else spec.connections
         self.lines = [Line(self._opened, self._judge, alive) for _ in range(count)]
         self.taking = Taking(self._primary, self._deliver, spec.call_seconds)
-        self.persons: Persons | None = None
+        self.pool: Pool | None = None
+        """Links of persons, or for what callers can be asked."""
         self._alive_seconds = alive
         self._affinity = Affinity()
         self._watching: Watching | None = None
@@ -110,16 +123,13 @@ class LiveBackend:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._watching = Watching(tasks)
-                if self.spec.per_user:
-                    self.persons = Persons(
-                        tasks, self._opened, self._watching.watched_by, self._alive_seconds
-                    )
+                self.pool = self._pool(tasks, self._watching)
                 for line in self.lines:
                     tasks.create_task(line.run())
                 tasks.create_task(self.taking.listen())
                 tasks.create_task(self.taking.run())
         finally:
-            self._watching = self.persons = None
+            self._watching = self.pool = None
             self.health.forget()
             self.health.become(BackendState.OFF, "It was stopped.")
 
@@ -190,28 +200,49 @@ class LiveBackend:
         return response
 
     async def _conversation(self, wanted: Wanted) -> Conversation:
-        """The conversation to ask on: the one that knows of it, or the least busy.
+        """The conversation to ask on: the one that knows of it, or the one for such callers."""
+        known = self._affinity.of(wanted.params)
+        if known is not None and known.over is None and (known.replaced or not known.doubtful):
+            return known
+        pool, person = self.pool, wanted.person if self.spec.per_user else ""
+        if pool is not None and wanted.era is not None and self.spec.url:
+            offer = self._offer(wanted, await self._first())
+            if offer is not None:
+                with suppress(FolkmootError):
+                    return await pool.of(Key(person, offer))
+                # Not as the caller's client would speak to it, and yet better than not at all.
+        if pool is None or not person:
+            return await self._first()
+        if self.state in REFUSING:
+            raise self._unavailable()
+        return await pool.of(Key(person))
+
+    def _offer(self, wanted: Wanted, first: Conversation) -> Offer | None:
+        """What a handshake for such callers offers; None if they need no other than the first.
+
+        On standard input and output there is no other: it would be another process.
+        """
+        if first.stateless and (wanted.era is Era.STATELESS or self.spec.era != "auto"):
+            return None
+        offer = offer_of(wanted.capabilities)
+        return offer if first.stateless or offer != EVERYTHING else None
+
+    async def _first(self) -> Conversation:
+        """The least busy of the conversations that are always there.
 
         Waits for a while where there is none, unless the server failed too often.
         """
-        known = self._affinity.of(wanted.params)
-        if known is not None and known.replaced and known.over is None:
-            return known
-        if self.state is BackendState.UP and len(self.lines) == 1 and self.persons is None:
+        if self.state is BackendState.UP and len(self.lines) == 1:
             only = self.lines[0].ready
             if only is not None:
                 return only
         loop = asyncio.get_running_loop()
         until = loop.time() + min(self.spec.connect_seconds, WAIT_SECONDS)
         while True:
-            if self.state in (BackendState.BROKEN, BackendState.OFF):
+            if self.state in REFUSING:
                 raise self._unavailable()
-            if self.persons is not None and wanted.person:
-                return await self.persons.of(wanted.person)
             ready = [line.ready for line in self.lines]
             free = [conversation for conversation in ready if conversation is not None]
-            if known is not None and known in free:
-                return known
             if free:
                 return min(free, key=_busy)
             left = until - loop.time()
@@ -229,15 +260,45 @@ class LiveBackend:
 
     @asynccontextmanager
     async def _opened(self, *, shake: bool = False) -> AsyncIterator[Conversation]:
+        era = self.spec.era
         async with Conversation.opened(
             self.connecting.link,
             seconds=self.spec.connect_seconds,
             one_client=self.spec.per_user,
             # Over HTTP a server that fails one request is there for the next.
-            shake=shake and not self.spec.url,
+            shake=era == "handshake" or (shake and era == "auto" and not self.spec.url),
         ) as conversation:
+            if era != "auto" and conversation.stateless is not (era == "stateless"):
+                raise ServerAnswerInvalid(f"It does not speak the {era} era, which is set for it.")
             self.connecting.confirm()
             yield conversation
+
+    @asynccontextmanager
+    async def _opened_for(self, key: Key) -> AsyncIterator[Conversation]:
+        if key.offer is None:
+            async with self._opened() as conversation:
+                yield conversation
+            return
+        async with Conversation.opened(
+            self.connecting.link,
+            seconds=min(self.spec.connect_seconds, WAIT_SECONDS),
+            one_client=self.spec.per_user,
+            shake=True,
+            offer=key.offer,
+        ) as conversation:
+            if conversation.stateless:
+                raise ServerAnswerInvalid("It does not speak the handshake era.")
+            yield conversation
+
+    def _pool(self, tasks: asyncio.TaskGroup, watching: Watching) -> Pool:
+        return Pool(
+            tasks,
+            self._opened_for,
+            most=MOST_PERSONS if self.spec.per_user else MOST_OFFERS,
+            alive_seconds=self._alive_seconds,
+            retry_after=retry_after_failures,
+            needed=lambda key: key.offer is None and watching.watched_by(key.person),
+        )
 
     def _judge(self) -> None:
         """See from the lines how it is with the server."""
@@ -268,6 +329,14 @@ class LiveBackend:
         data = {} if wait is None else {"retry_after": wait}
         why = self.why or "It does not answer at the moment."
         return BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
+
+
+def retry_after_failures(key: Key, failures: int) -> float:
+    """How long a link of the pool that failed so often is not tried again."""
+    if key.offer is None:
+        return wait_after(failures)
+    # Others do without it meanwhile, so that there is no hurry.
+    return min(LONGEST_UNUSABLE, UNUSABLE_SECONDS * 2.0 ** min(failures - 1, 8))
 
 
 def _busy(conversation: Conversation) -> int:

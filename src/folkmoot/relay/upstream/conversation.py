@@ -30,6 +30,7 @@ from folkmoot.relay.upstream.waiting import Heard, Late, Listen, Unanswered, Wai
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.mcp.client.link import Link
+    from folkmoot.relay.upstream.asking import Offer
 
 SILENCE_SECONDS: Final = 5.0
 """How long a server may take to say which era it speaks; then it is offered a handshake too."""
@@ -42,6 +43,7 @@ class Conversation(Hearing):
         super().__init__(link, one_client=one_client)
         self._ids = count(1)
         """Ids that were never used on this link."""
+        self.offer: Offer = asking.EVERYTHING
 
     @classmethod
     @asynccontextmanager
@@ -52,8 +54,11 @@ class Conversation(Hearing):
         seconds: float,
         one_client: bool = False,
         shake: bool = False,
+        offer: Offer = asking.EVERYTHING,
     ) -> AsyncIterator[Conversation]:
         """A conversation while entered. `shake` offers a handshake before anything else.
+
+        `offer` is what a handshake tells the server that callers can be asked for.
 
         Raises a `FolkmootError` that says why the server cannot be talked with.
         """
@@ -64,6 +69,7 @@ class Conversation(Hearing):
                 running.run(conversation.read())
                 running.run(conversation.outbox.run())
                 running.run(conversation.expire())
+                conversation.offer = offer
                 await conversation._open(min(seconds / 2, SILENCE_SECONDS), shake=shake)
                 limit.reschedule(None)
                 try:
@@ -182,7 +188,7 @@ class Conversation(Hearing):
         """Find out what the server is."""
         waiting = self._wait(Wanted(method=DISCOVER, params={}), seconds=86_400)
         try:
-            hello = self.to_server(asking.discover(waiting.id), waiting)
+            hello = self.to_server(asking.discover(waiting.id, self.offer), waiting)
             await self.say(self.presume_handshake() if shake else hello)
             await asyncio.wait([waiting.answer], timeout=silence)
             if not waiting.answer.done():

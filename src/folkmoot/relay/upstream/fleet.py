@@ -41,6 +41,7 @@ LINKING: Final = (
     "env",
     "headers",
     "transport",
+    "era",
     "connect_seconds",
     "connections",
     "per_user",
@@ -155,7 +156,7 @@ class Fleet:
         why, inventory = "", None
         try:
             async with Conversation.opened(
-                connecting.link, seconds=spec.connect_seconds
+                connecting.link, seconds=spec.connect_seconds, shake=spec.era == "handshake"
             ) as conversation:
                 inventory = await drain(conversation, seconds=spec.call_seconds)
         except FolkmootError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -27,7 +28,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.peer import Ask, Call, CallState, Drop, Pass, Peer, Resolve, Tag, Tell
+from folkmoot.mcp.peer import Ask, Call, CallState, Pass, Peer, Resolve, Tag, Tell
 from folkmoot.mcp.wire import (
     CANCELLED,
     NEEDED,
@@ -141,6 +142,14 @@ class Hearing:
             self.replaced = True
             self.stirred.set()
 
+    async def drained(self, seconds: float) -> None:
+        """Wait until nobody waits for the server, for so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.over is None and self.busy:
+                    await self.stirred.wait()
+                    self.stirred.clear()
+
     def leave(self) -> None:
         """Have whoever listens here listen elsewhere, while calls are waited for."""
         replaced = TransportClosed("The link is replaced.")
@@ -180,13 +189,15 @@ class Hearing:
         if self.over is not None:
             return
         call = waiting.call
-        own = call is not None and call.id == waiting.id
-        for message in self.to_server(cancellation(waiting.id, "The request was not sent.")):
-            if not own:
-                # A call that was taken up again has another id there.
-                self.outbox.put(message)
-        if call is not None and own:
+        messages = self.to_server(cancellation(waiting.id, "The request was not sent."))
+        if call is None:
+            return
+        if call.id == waiting.id:
             self.peer.forget(call)
+            return
+        # A call that was taken up again has another id there, and the server has it.
+        for message in messages:
+            self.outbox.put(message)
 
     async def expire(self) -> None:
         """Now and then, give up what callers were asked and never came back with."""
@@ -222,20 +233,19 @@ class Hearing:
 
     async def _take(self, envelope: MessageEnvelope[Any], tag: Tag) -> None:
         effect = self.peer.receive(envelope.message, tag, self.heard_at)
-        match effect:
-            case Tell(call, notice):
-                call.slot.hear(notice)
-            case Resolve(call, answer):
-                self._see_cancelled()
-                if self.opening and call.slot is None:
-                    self._note_trouble(answer)
-                await self._translate(answer, None, envelope)
-            case Ask(question, call):
-                await self._asked(question, call, envelope)
-            case Pass(notice):
-                await self._translate(notice, None, envelope)
-            case Drop(Response() as answer) if self.opening:
-                self._note_trouble(answer)
+        if isinstance(effect, Tell):
+            effect.call.slot.hear(effect.notice)
+        elif isinstance(effect, Resolve):
+            self._see_cancelled()
+            if self.opening and effect.call.slot is None:
+                self._note_trouble(effect.response)
+            await self._translate(effect.response, None, envelope)
+        elif isinstance(effect, Ask):
+            await self._asked(effect.question, effect.call, envelope)
+        elif isinstance(effect, Pass):
+            await self._translate(effect.notice, None, envelope)
+        elif self.opening and isinstance(effect.message, Response):
+            self._note_trouble(effect.message)
 
     async def _translate(
         self, message: ProtocolMessage, about: MessageId | None, envelope: MessageEnvelope[Any]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from folkmoot.core.errors import FolkmootError, ServerTimeout, ServerUnreachable
@@ -142,11 +142,7 @@ class Line:
         ended.set()
         conversation.leave()
         self._changed()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                while conversation.over is None and conversation.busy:
-                    await conversation.stirred.wait()
-                    conversation.stirred.clear()
+        await conversation.drained(DRAIN_SECONDS)
 
     def _failed(self, why: str, ended: asyncio.Event) -> None:
         if not ended.is_set():

@@ -56,7 +56,7 @@ def view_of(backend: LiveBackend) -> BackendView:
 def conversations(backend: LiveBackend) -> list[Conversation]:
     """Everything that is open to a server."""
     kept = [line.conversation for line in backend.lines if line.conversation is not None]
-    return kept if backend.persons is None else [*kept, *backend.persons.conversations]
+    return kept if backend.pool is None else [*kept, *backend.pool.conversations]
 
 
 def retry_after(backend: LiveBackend) -> float | None:

@@ -1,50 +1,71 @@
-"""Persons: where each person has a conversation of their own with a server."""
+"""Pool: conversations with a server that are opened when first needed, and closed when idle.
+
+There is one for each key: for each person where they have links of their own, or for what the
+clients of callers can be asked.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendUnavailable, FolkmootError
-from folkmoot.relay.upstream.line import Opened, wait_after
+from folkmoot.relay.upstream.asking import Offer
+from folkmoot.relay.upstream.line import DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from folkmoot.relay.upstream.conversation import Conversation
 
 logger = logging.getLogger("folkmoot.backend")
 
-MOST: Final = 64
-"""Conversations of all persons together; for one more, the one unused for longest is closed."""
 IDLE_SECONDS: Final = 600.0
 MOST_REMEMBERED: Final = 1024
-"""Persons whose failures are remembered."""
+"""Keys whose failures are remembered."""
 
 
-class Persons:
-    """Opens conversations as they are needed, and closes those that nobody uses."""
+class Key(NamedTuple):
+    """What a conversation is for."""
+
+    person: str = ""
+    """Whose it is; empty where all share it."""
+    offer: Offer | None = None
+    """What a handshake offers; None for a conversation like the first."""
+
+
+Opened: TypeAlias = Callable[[Key], AbstractAsyncContextManager["Conversation"]]
+
+
+class Pool:
+    """Opens conversations as they are needed, `most` of them, and closes those that nobody uses.
+
+    For one more, the one that was unused for longest is closed. `retry_after` says how long one
+    that failed so often is not tried again; `needed` which are not to be closed though idle.
+    """
 
     def __init__(
         self,
         tasks: asyncio.TaskGroup,
         opened: Opened,
-        needed: Callable[[str], bool],
+        *,
+        most: int,
         alive_seconds: float,
+        retry_after: Callable[[Key, int], float],
+        needed: Callable[[Key], bool] = lambda _: False,
     ) -> None:
         self._tasks = tasks
         self._opened = opened
         self._needed = needed
+        self._most = most
         self._alive_seconds = alive_seconds
+        self._retry_after = retry_after
         self._loop = asyncio.get_running_loop()
-        self._own: dict[str, _Own] = {}
+        self._own: dict[Key, _Own] = {}
         """Those used last come last."""
-        self._failures: dict[str, tuple[int, float]] = {}
-        """By person: how often it failed in a row, and until when it is not tried again."""
-
-    def __len__(self) -> int:
-        return len(self._own)
+        self._failures: dict[Key, tuple[int, float]] = {}
+        """How often it failed in a row, and until when it is not tried again."""
 
     @property
     def conversations(self) -> list[Conversation]:
@@ -52,66 +73,68 @@ class Persons:
         found = (each.conversation for each in self._own.values())
         return [conversation for conversation in found if conversation is not None]
 
-    async def of(self, person: str) -> Conversation:
-        """The conversation of someone; raises a `GatewayError` where there can be none."""
+    async def of(self, key: Key) -> Conversation:
+        """The conversation for a key; raises a `GatewayError` where there can be none."""
         while True:
-            own = self._own.pop(person, None)
+            own = self._own.pop(key, None)
             if own is None or own.closing:
-                own = self._begin(person)
-            self._own[person] = own
+                own = self._begin(key)
+            self._own[key] = own
             conversation = await own.awaited()
             if not conversation.doubtful and conversation.over is None:
                 return conversation
             if not own.closing:
                 await own.settled(self._alive_seconds)
 
-    def _begin(self, person: str) -> _Own:
-        failures, until = self._failures.get(person, (0, 0.0))
+    def _begin(self, key: Key) -> _Own:
+        failures, until = self._failures.get(key, (0, 0.0))
         wait = until - self._loop.time()
         if failures and wait > 0:
             raise BackendUnavailable(
                 "It could not be reached just now.", retry_after=round(wait, 1)
             )
-        if len(self._own) >= MOST:
+        if len(self._own) >= self._most:
             self._close_one()
         own = _Own(self._loop)
-        own.task = self._tasks.create_task(self._serve(person, own))
+        own.task = self._tasks.create_task(self._serve(key, own))
         return own
 
     def _close_one(self) -> None:
-        for person, own in self._own.items():
-            if own.closing or (own.idle and not self._needed(person)):
+        for key, own in self._own.items():
+            if own.closing or (own.idle and not self._needed(key)):
                 own.close()
-                del self._own[person]
+                del self._own[key]
                 return
         raise BackendBusy("Too many people use the server at once.")
 
-    async def _serve(self, person: str, own: _Own) -> None:
+    async def _serve(self, key: Key, own: _Own) -> None:
         try:
-            async with self._opened() as conversation:
-                self._failures.pop(person, None)
+            async with self._opened(key) as conversation:
+                self._failures.pop(key, None)
                 own.come(conversation)
-                await self._live(person, own, conversation)
+                await self._live(key, own, conversation)
                 # Whoever waits need not wait until the link is closed.
                 own.closing = True
                 own.settle()
+                if conversation.over is None and conversation.replaced:
+                    await conversation.drained(DRAIN_SECONDS)
         except FolkmootError as error:
-            self._failed(person, own, error)
+            self._failed(key, own, error)
         except Exception:
             logger.exception("a link to a server failed")
-            self._failed(person, own, BackendUnavailable("Something went wrong with the link."))
+            self._failed(key, own, BackendUnavailable("Something went wrong with the link."))
         finally:
             own.closing = True
             own.fail(BackendUnavailable("The link to the server was closed."))
-            if self._own.get(person) is own:
-                del self._own[person]
+            if self._own.get(key) is own:
+                del self._own[key]
 
-    async def _live(self, person: str, own: _Own, conversation: Conversation) -> None:
-        """Until it breaks, or is not used for long."""
-        while conversation.over is None:
+    async def _live(self, key: Key, own: _Own, conversation: Conversation) -> None:
+        """Until it breaks, is to be replaced, or is not used for long."""
+        while conversation.over is None and not conversation.replaced:
             idle_at = own.used_at + IDLE_SECONDS
             if self._loop.time() >= idle_at:
-                if own.idle and not self._needed(person):
+                if own.idle and not self._needed(key):
                     return
                 own.used_at = self._loop.time()
                 continue
@@ -123,16 +146,16 @@ class Persons:
                 return
             own.settle()
 
-    def _failed(self, person: str, own: _Own, error: FolkmootError) -> None:
-        failures = self._failures.pop(person, (0, 0.0))[0] + 1
+    def _failed(self, key: Key, own: _Own, error: FolkmootError) -> None:
+        failures = self._failures.pop(key, (0, 0.0))[0] + 1
         if len(self._failures) >= MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
-        self._failures[person] = (failures, self._loop.time() + wait_after(failures))
+        self._failures[key] = (failures, self._loop.time() + self._retry_after(key, failures))
         own.fail(error)
 
 
 class _Own:
-    """One person's conversation, or the wish for it."""
+    """The conversation of one key, or the wish for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -148,7 +171,7 @@ class _Own:
     def idle(self) -> bool:
         """Whether it is open and nobody uses it, or is about to."""
         conversation = self.conversation
-        return conversation is not None and conversation.in_flight == 0 and not self._waiting
+        return conversation is not None and not conversation.busy and not self._waiting
 
     async def awaited(self) -> Conversation:
         """The conversation once it is open; whoever waits for it is counted until they have it."""

@@ -1,0 +1,235 @@
+"""A server that knows both eras is spoken to in that of its caller's client."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core.session import Era
+from folkmoot.gateway.ports import BackendState
+from folkmoot.relay.upstream import line, pool
+from folkmoot.settings.backends import BackendSpec
+from tests.harness import reached, run
+from tests.mcp.client.places import Asked, Place
+from tests.relay.upstream.scripted import ERAS, call, resumed, running, seen, spec
+
+pytestmark = pytest.mark.requirement("gateway.callers-era")
+
+OFFERS = {"tools": {}}
+HANDSHAKE, STATELESS = Era.HANDSHAKE, Era.STATELESS
+FORM: dict[str, Any] = {"elicitation": {"form": {}}}
+ALL: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+
+
+class Both:
+    """A server of some eras, which tells how it was spoken to."""
+
+    def __init__(self, *eras: str) -> None:
+        self.place = Place(self._do)
+        self.eras = eras
+        self.offered: list[Any] = []
+        """What each handshake offered."""
+        self.ended: list[str] = []
+        self.lists = 0
+        self.hanging = asyncio.Event()
+
+    async def _do(self, asked: Asked) -> None:
+        session = asked.headers.get("mcp-session-id", "")
+        if asked.method == "DELETE":
+            self.ended.append(session)
+            await asked.say(200)
+        elif asked.method != "POST":
+            await asked.say(405)
+        elif "id" not in asked.message:
+            await asked.say(202)
+        else:
+            await self._answer(asked, asked.message, session)
+
+    async def _answer(self, asked: Asked, message: Any, session: str) -> None:
+        method = message["method"]
+        if method == "initialize" and "handshake" in self.eras:
+            self.offered.append(message["params"]["capabilities"])
+            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
+            await asked.result(told, mcp_session_id=f"{len(self.offered) - 1}")
+        elif method == "server/discover" and "stateless" in self.eras:
+            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
+            await asked.result({"resultType": "complete", **versions})
+        elif method == "tools/list":
+            self.lists += 1
+            await asked.result({"resultType": "complete", "tools": []})
+        elif method == "tools/call" and message["params"]["name"] == "hang":
+            await self.hanging.wait()
+        elif method == "tools/call":
+            offered = self.offered[int(session)] if session else None
+            told = {"content": [], "session": session, "offered": offered}
+            await asked.result({"resultType": "complete", **told})
+        else:
+            error = {"code": -32601, "message": f"Method not found: {method}"}
+            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+
+async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more: Any) -> Any:
+    """How a call reached the server: in which session, and what was offered there."""
+    answer = await backend.request(call("how", era=era, capabilities=offered, **more))
+    return answer.result["session"], answer.result["offered"]
+
+
+def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers() -> None:
+    async def test() -> None:
+        server = Both(*ERAS)
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+            backend = there.backend
+            before = len(server.offered)
+            assert await spoken(backend, STATELESS, ALL) == ("", None)
+            assert await spoken(backend, None, ALL) == ("", None)
+            assert len(server.offered) == before
+            first = await spoken(backend, HANDSHAKE, FORM)
+            assert first[1] == FORM
+            # What a client may say in two ways is one offer, and roots are never offered.
+            same = {"elicitation": {}, "roots": {"listChanged": True}}
+            assert await spoken(backend, HANDSHAKE, same, person="bob") == first
+            assert (await spoken(backend, HANDSHAKE, {}))[1] == {}
+            assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
+            assert backend.view().connections == 4
+            assert (backend.view().era, server.lists) == ("stateless", 1)
+
+    run(test())
+
+
+def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers() -> None:
+    async def test() -> None:
+        server = Both("handshake")
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+            primary = await spoken(there.backend, None, {})
+            assert primary[1] == ALL
+            assert await spoken(there.backend, STATELESS, ALL) == primary
+            assert (await spoken(there.backend, STATELESS, {}))[1] == {}
+            assert (await spoken(there.backend, HANDSHAKE, FORM))[1] == FORM
+
+    run(test())
+
+
+def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -> None:
+    async def test() -> None:
+        server = Both(*ERAS)
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+            backend = there.backend
+            offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
+            waiting = [
+                asyncio.ensure_future(
+                    backend.request(call("hang", era=HANDSHAKE, capabilities=offer))
+                )
+                for offer in offers
+            ]
+            await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
+            await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
+            assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
+            for each in waiting:
+                each.cancel()
+            await asyncio.wait(waiting)
+            assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
+            assert backend.view().connections == 4
+
+    run(test())
+
+
+def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
+
+    async def test() -> None:
+        server = Both(*ERAS)
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+            session, _ = await spoken(there.backend, HANDSHAKE, FORM)
+            await reached(lambda: session in server.ended)
+            await reached(lambda: there.backend.view().connections == 1)
+            assert (await spoken(there.backend, HANDSHAKE, FORM))[0] != session
+
+    run(test())
+
+
+def test_a_server_that_refuses_the_callers_era_is_asked_in_its_own_and_not_tried_again() -> None:
+    async def test() -> None:
+        server = Both("stateless")
+        async with server.place.open() as place, running(spec(url=place.url)) as there:
+
+            def handshakes() -> int:
+                return sum(b'"initialize"' in each.body for each in place.of("POST"))
+
+            before = handshakes()
+            for _ in range(5):
+                assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
+            assert handshakes() == before + 1
+            assert there.backend.state is BackendState.UP
+            assert there.backend.view().errors == 0
+
+    run(test())
+
+
+def fixed(place: Place, era: Any) -> BackendSpec:
+    """The settings of a server whose era they name."""
+    return replace(spec(url=place.url, transport="streamable"), era=era)
+
+
+def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+
+    async def test() -> None:
+        server, old = Both(*ERAS), Both("handshake")
+        async with server.place.open() as place, old.place.open() as other:
+            async with running(fixed(place, "handshake")) as there:
+                assert (await spoken(there.backend, STATELESS, ALL))[1] == ALL
+                assert there.backend.view().era == "handshake"
+            async with running(fixed(place, "stateless")) as there:
+                assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
+                assert there.backend.view().connections == 1
+            async with running(fixed(other, "stateless"), reached=False) as there:
+                await there.until(lambda b: b.state is BackendState.BROKEN)
+                with pytest.raises(BackendUnavailable, match="does not speak the stateless era"):
+                    await spoken(there.backend, HANDSHAKE, FORM)
+
+    run(test())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_process_is_spoken_to_in_the_era_that_was_found_first(era: str) -> None:
+    async def test() -> None:
+        async with running(spec("demo", era)) as there:
+            for caller in Era:
+                answer = await there.backend.request(call("echo", era=caller))
+                assert answer.result["pid"] == there.process
+            assert len(await seen(there.backend, "initialize")) == (era == "handshake")
+            assert there.backend.view().connections == 1
+
+    run(test())
+
+
+def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client() -> None:
+    async def test() -> None:
+        server = Both(*ERAS)
+        async with server.place.open() as place:
+            settings = spec(url=place.url, per_user=True)
+            async with running(settings) as there:
+                ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
+                bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")
+                assert ann[1] == bob[1] == FORM
+                assert ann[0] != bob[0]
+                assert await spoken(there.backend, STATELESS, FORM, person="ann") == ("", None)
+
+    run(test())
+
+
+def test_whoever_answers_a_question_answers_it_where_it_was_asked() -> None:
+    async def test() -> None:
+        async with running(spec("demo", "handshake")) as there:
+            question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
+            wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
+            asked = await there.backend.request(wanted)
+            again = resumed(wanted, asked, {"1": {"action": "decline"}})
+            done = await there.backend.request(again)
+            assert done.result["answered"]["result"] == {"action": "decline"}
+
+    run(test())
