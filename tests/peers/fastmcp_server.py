@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -16,6 +17,16 @@ from fastmcp.exceptions import ToolError
 
 PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 STATELESS = "2026-07-28"
+
+RHYME = types.TextContent(type="text", text="Rhyme.")
+
+
+@dataclass
+class Name:
+    """Who someone is."""
+
+    name: str
+
 
 server: FastMCP[Any] = FastMCP("notebook", version="4", instructions="Take notes.")
 
@@ -57,15 +68,22 @@ async def failing() -> str:
 @server.tool
 async def greet(ctx: Context) -> Any:
     """Greet whoever answers with what a model makes of it."""
+    if ctx.session.protocol_version != STATELESS:
+        who = await ctx.elicit("Who are you?", Name)
+        told = await ctx.session.create_message(
+            [types.SamplingMessage(role="user", content=RHYME)],
+            max_tokens=50,
+            related_request_id=ctx.request_id,
+        )
+        return f"Hello, {who.data.name}: {told.content.text}"
     answers = ctx.input_responses or {}
     if "who" not in answers:
         form = types.ElicitRequestFormParams(
             message="Who are you?",
             requested_schema={"type": "object", "properties": {"name": {"type": "string"}}},
         )
-        said = types.TextContent(type="text", text="Rhyme.")
         rhyme = types.CreateMessageRequestParams(
-            messages=[types.SamplingMessage(role="user", content=said)], max_tokens=50
+            messages=[types.SamplingMessage(role="user", content=RHYME)], max_tokens=50
         )
         return types.InputRequiredResult(
             input_requests={
@@ -81,6 +99,9 @@ async def greet(ctx: Context) -> Any:
 @server.tool
 async def visit(ctx: Context, url: str) -> Any:
     """Lead someone to a page."""
+    if ctx.session.protocol_version != STATELESS:
+        seen = await ctx.session.elicit_url("Please look.", url, "theirs", ctx.request_id)
+        return seen.action
     answers = ctx.input_responses or {}
     if "page" not in answers:
         page = types.ElicitRequestURLParams(
