@@ -101,7 +101,7 @@ class Call:
         """Who is behind it; empty where that is nobody in particular."""
         self.token = token
         """Under which progress is told, if it is wanted."""
-        self.level = level_of(level)
+        self.level = None if level is None else level_of(level)
         """From which level on log messages are wanted; None for none."""
         self.capabilities = capabilities or {}
         """What its owner's client can be asked for."""

@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
     TransportClosed,
 )
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.peer import Peer
+from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream import asking
@@ -138,8 +138,10 @@ class Conversation(Hearing):
     def _leave(self, waiting: Waiting) -> None:
         del self.waiting[waiting.id]
         waiting.close()
-        if waiting.call is not None:
-            self.abandon(waiting.call)
+        call = waiting.call
+        if call is not None and call.state is CallState.OPEN:
+            # It could not be sent, and may have arrived all the same.
+            self._cancel(call, self._loop.time())
 
     async def alive(self, seconds: float) -> bool:
         """Whether the server answers anything at all, which ends the doubt."""

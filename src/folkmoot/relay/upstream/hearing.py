@@ -267,16 +267,15 @@ class Hearing:
 
     def _answering(self, answer: Response, _: TransportContext) -> bool:
         """Take a result without it waiting for its turn; nothing came before it."""
-        if self.opening or answer.error is not UNSET or self.peer.get(answer.id) is None:
+        if self.opening or answer.error is not UNSET:
             return False
         self.heard_at = self._loop.time()
-        if type(self.peer.receive(answer, None, self.heard_at)) is not Resolve:
-            return True
-        if self.bridge.transparent:
-            self._hear(answer, None)
-        else:
-            for message in self._steps(self.bridge.from_server(answer)):
-                self.outbox.put(message)
+        if type(self.peer.receive(answer, None, self.heard_at)) is Resolve:
+            if self.bridge.transparent:
+                self._hear(answer, None)
+            else:
+                for message in self._steps(self.bridge.from_server(answer)):
+                    self.outbox.put(message)
         return True
 
     def _steps(self, steps: list[Step], waiting: Waiting | None = None) -> list[ProtocolMessage]:
@@ -313,11 +312,6 @@ class Hearing:
             call = self.peer.get(params_of(message).get("requestId"))
             if call is not None:
                 self._cancel(call, now)
-
-    def abandon(self, call: Call) -> None:
-        """Nobody waits for the answer to a call, if it has none."""
-        if call.state is CallState.OPEN:
-            self._cancel(call, self._loop.time())
 
     def _cancel(self, call: Call, now: float) -> None:
         if self.bridge.transparent and self.link.own_streams:
@@ -378,8 +372,8 @@ class Hearing:
         failure = self._failure_of(waiting, answer, envelope)
         if failure is None:
             waiting.answer.set_result(answer)
-            if waiting.call is not None:
-                # The server may ask for more before it is done with it.
+            if waiting.call is not None and waiting.call.state is CallState.OPEN:
+                # The server asked for something, and is not done with it.
                 self.peer.park(waiting.call)
             return waiting
         forgotten = isinstance(failure, SessionNotFound)
