@@ -73,7 +73,7 @@ class GatewayPlaces(Places):
         tables = [each.table(name, everyone=everyone) for name, each in behind.items()]
         held = [f"{name} = {json.dumps(list(each))}" for name, each in (grants or {}).items()]
         (folder / "config.toml").write_text("\n".join([*tables, "[grants]", *held, ""]))
-        running = self._stack.enter_context(hub(folder, self._cores.measured, lane=True))
+        running = self._stack.enter_context(hub(folder, self._cores.measured))
         front = Front(running, tokens)
         wanted = behind if everyone else (NAMESPACE,)
         self._run(ready(running.port, front.words(people[-1], ""), wanted))

@@ -1,4 +1,4 @@
-"""What mail costs over `/mcp`: through the fast lane and through the SDK, each beside its floor.
+"""What mail costs over `/mcp`, beside a bare ASGI handler and beside a bare tool of the SDK.
 
 Each server runs in a process on one processor and its callers on another. Everything is measured
 in turns and compared within a round; shown are the medians of the rounds. "CPU" is the time the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -31,9 +30,10 @@ PEOPLE = max(CALLERS)
 LETTERS = 2
 """How many each person has from each other at first."""
 BODY = "All is well here, and the bread is in the oven; come by when you can. " * 3
-LANE, SDK = "fast lane", "SDK"
-ASGI_FLOOR, SDK_FLOOR = "bare ASGI handler", "bare SDK tool"
-FLOOR_OF = {LANE: ASGI_FLOOR, SDK: SDK_FLOOR}
+HUB, ASGI_FLOOR, SDK_TOOL = "hub", "bare ASGI handler", "bare SDK tool"
+FLOOR_OF = {HUB: ASGI_FLOOR, SDK_TOOL: ASGI_FLOOR}
+TRIVIAL = (ASGI_FLOOR, SDK_TOOL)
+"""What answers the same to everything."""
 COLUMNS = "{:<24} {:>7} {:<18} {:>10} {:>9} {:>8} {:>8}  {}"
 
 
@@ -83,10 +83,11 @@ def conversing(people: list[Person], number: int) -> list[bytes]:
 
 
 WORKS = (
-    Work("msg/send", writing, {LANE: 0.15, SDK: 0.6}),
-    Work("msg/inbox 50, peek", asking("msg_inbox", limit=50, peek=True), {LANE: 0.06, SDK: 0.35}),
-    Work("msg/inbox 50", asking("msg_inbox", limit=50), {LANE: 0.06, SDK: 0.35}),
-    Work("msg/threads 20", asking("msg_threads", limit=20), {LANE: 0.3, SDK: 0.6}),
+    Work("msg/whoami", asking("msg_whoami"), {HUB: 0.4}),
+    Work("msg/send", writing, {HUB: 0.12}),
+    Work("msg/inbox 50, peek", asking("msg_inbox", limit=50, peek=True), {HUB: 0.06}),
+    Work("msg/inbox 50", asking("msg_inbox", limit=50), {HUB: 0.06}),
+    Work("msg/threads 20", asking("msg_threads", limit=20), {HUB: 0.2}),
     Work("send, inbox 50 in turn", conversing, {}),
 )
 
@@ -133,7 +134,7 @@ class Bench:
         """The lines of one kind of work, at one number of callers."""
         trivial = [request_of("trivial", {"to": "somebody", "body": BODY})]
         for name, load in self._loads.items():
-            is_floor = name in FLOOR_OF.values()
+            is_floor = name in TRIVIAL
             await load.connect(
                 [
                     trivial if is_floor else work.script(self._people, number)
@@ -170,17 +171,15 @@ def line(work: Work, callers: int, name: str, rounds: Sequence[dict[str, Measure
 
 @asynccontextmanager
 async def opened(size: Size) -> AsyncIterator[Bench]:
-    """Both hubs, with mailboxes that are alike, and both floors."""
+    """A hub with people who write to each other, and what it is compared with."""
     server_core, caller_core = processors()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        lane, sdk = Path(folder) / "lane", Path(folder) / "sdk"
-        people = await populate(lane)
-        shutil.copytree(lane, sdk)
+        data = Path(folder) / "hub"
+        people = await populate(data)
         servers = {
             ASGI_FLOOR: stack.enter_context(floor("asgi", server_core)),
-            LANE: stack.enter_context(hub(lane, server_core, lane=True)),
-            SDK_FLOOR: stack.enter_context(floor("sdk", server_core)),
-            SDK: stack.enter_context(hub(sdk, server_core, lane=False)),
+            HUB: stack.enter_context(hub(data, server_core)),
+            SDK_TOOL: stack.enter_context(floor("sdk", server_core)),
         }
         everywhere = os.sched_getaffinity(0)
         os.sched_setaffinity(0, everywhere if caller_core is None else {caller_core})

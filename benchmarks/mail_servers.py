@@ -79,10 +79,10 @@ def floor(name: str, core: int | None) -> Iterator[Running]:
 
 
 @contextmanager
-def hub(folder: Path, core: int | None, *, lane: bool) -> Iterator[Running]:
+def hub(folder: Path, core: int | None) -> Iterator[Running]:
     """A hub with its settings as they come, but for the limits; its log goes nowhere."""
     command = [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(folder)]
-    settings = {"FOLKMOOT_RATE_LIMITS": "off", "FOLKMOOT_MCP_FAST_LANE": str(lane).lower()}
+    settings = {"FOLKMOOT_RATE_LIMITS": "off"}
     with started(command, settings, core) as running:
         yield running
 

@@ -232,6 +232,8 @@ INITIALIZE = rpc(
 
 
 def sse_json(answer: Answer) -> Any:
-    """The first message of an event stream."""
+    """The first message of an answer, in either form."""
+    if answer.headers.get("content-type", "").startswith("application/json"):
+        return answer.json()
     lines = [line for line in answer.text.splitlines() if line.startswith("data: {")]
     return json.loads(lines[0].removeprefix("data: "))

@@ -138,6 +138,16 @@ def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
         event = await anext(heard)
         assert isinstance(event, Event)
         assert await ledger.calls() == [f"call-{event.data['tool']}"]
+        await bus.close()
+        await ledger.store.close()
+
+    run(script())
+
+
+def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
+    async def script() -> None:
+        pipeline, ledger, bus = await opened(tmp_path, Renames("read"))
+        await pipeline.run(calling("read"), ALICE, READER)
         timing = ledger.performed[0].context.timing
         assert timing.processing_started is not None
         await bus.close()

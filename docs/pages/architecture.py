@@ -30,7 +30,6 @@ from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
 from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
-from folkmoot.transports.mcp.clients import MOST_CLIENTS
 from folkmoot.transports.mcp.declared import MOST_BYTES as MOST_DECLARED
 from folkmoot.transports.mcp.sessions import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
@@ -127,7 +126,6 @@ def bounds() -> str:
                 "only the parts that are used are kept",
             ],
             ["keys of one rate limit", f"{MOST_KEYS:,}", "the oldest are removed"],
-            ["clients the fast lane knows", f"{MOST_CLIENTS:,}", "asked by the SDK again"],
             [
                 "HTTP connections",
                 "`http.max_connections`; a tenth is for those who are signed in",

@@ -38,7 +38,7 @@ def families() -> list[Metric]:
     metrics.watch(lambda: bus_families(0))
     metrics.watch(lambda: quota_families({"mail": (0, 0)}, {"mail": 0}, {"mail_bytes": 0}, 0))
     metrics.watch(lambda: backend_families((), ()))
-    metrics.watch(lambda: mcp_families({"lane": 0}, 0))
+    metrics.watch(lambda: mcp_families({"stateless": 0}, 0))
     metrics.watch(lambda: tool_families({("msg/send", "ok"): 0}))
     metrics.watch(lambda: room_families(0, 0, 0))
     metrics.watch(lambda: websocket_families(0, 0, {1000: 0}))

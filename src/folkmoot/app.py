@@ -424,7 +424,6 @@ class Hub:
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,
-            max_body_bytes=settings.http.max_body_bytes,
             drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
             sessions_per_account=settings.quotas.sessions_per_account,

@@ -53,14 +53,16 @@ class Pipeline:
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
     ) -> Outcome:
         """Carry one message through; a refusal at any step is raised as its error."""
-        timing = envelope.context.timing.start_processing(self._clock.monotonic())
-        envelope = await intercept(self._chain, envelope.with_timing(timing))
+        if self._chain:
+            timing = envelope.context.timing.start_processing(self._clock.monotonic())
+            envelope = await intercept(self._chain, envelope.with_timing(timing))
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
             raise verdict.error
         admitted = Admitted(envelope, principal, rights, verdict.kind)
         outcome = await self._service.perform(admitted)
-        await self._publish(outcome)
+        if outcome.events:
+            await self._publish(outcome)
         return outcome
 
     async def _publish(self, outcome: Outcome) -> None:

@@ -12,15 +12,13 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
+from folkmoot.mcp.server.reply import Reply, Weight
 from folkmoot.mcp.wire import members_of
 from folkmoot.relay.upstream import pace
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.waiting import Unanswered
 from folkmoot.settings.backends import BackendSpec
-from folkmoot.tools.model import Caller
-from folkmoot.transports.mcp.exchange import Exchange
-from folkmoot.transports.mcp.line import Line, Weight
 from tests.gateway.scripted import turn
 from tests.harness import run
 
@@ -102,15 +100,15 @@ def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> Non
                 written.append(message["body"])
 
         async with asyncio.TaskGroup() as tasks:
-            line = Line(Exchange(caller=Caller(), scope={"method": "POST"}), send, tasks)
-            line.say({"data": "first"}, Weight.LOG)
+            reply = Reply(send, tasks)
+            reply.say({"data": "first"}, Weight.LOG)
             await turn()
             for number in range(100):
-                line.say({"number": number, "data": "x" * 100_000}, Weight.LOG)
-            line.say({"data": "x" * 2_000_000}, Weight.LOG)
-            line.say({"question": "Go on?"}, Weight.QUESTION)
+                reply.say({"number": number, "data": "x" * 100_000}, Weight.LOG)
+            reply.say({"data": "x" * 2_000_000}, Weight.LOG)
+            reply.say({"question": "Go on?"}, Weight.QUESTION)
             reading.set()
-            await line.answer({"answer": True})
+            await reply.answer({"answer": True})
         told = b"".join(written)
         assert b"first" in told
         assert b'"number":99' in told

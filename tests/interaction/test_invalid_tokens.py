@@ -26,7 +26,6 @@ from tests.mcp_harness import (
     until,
 )
 
-LANES = pytest.mark.parametrize("lane", [True, False], ids=["lane", "sdk"])
 NEVER_ONE = f"sk_{'0' * 64}"
 WRONG = (NEVER_ONE, "nonsense", "${FOLKMOOT_TOKEN}")
 SAID = "Authentication required. The token is not valid"
@@ -64,13 +63,12 @@ STATELESS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-@LANES
 @pytest.mark.requirement("auth.invalid-token-stateless")
 def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
-    lane: bool, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+        async with meeting(tmp_path) as there:
             dead, _ = await dead_token(there)
             for token in (dead, *WRONG):
                 for method, params in STATELESS:
@@ -87,13 +85,12 @@ def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
     run(main(), seconds=20)
 
 
-@LANES
 @pytest.mark.requirement("auth.invalid-token-handshake")
 def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(
-    lane: bool, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+        async with meeting(tmp_path) as there:
             dead, _ = await dead_token(there)
             for token in (dead, NEVER_ONE):
                 query = f"?token={token}"
@@ -136,13 +133,10 @@ def test_a_dead_token_lists_only_what_it_may_call(era: str, tmp_path: Path) -> N
 
 
 @both_eras
-@LANES
 @pytest.mark.requirement("auth.invalid-token-recovers")
-def test_registering_and_recovering_work_with_a_dead_token(
-    era: str, lane: bool, tmp_path: Path
-) -> None:
+def test_registering_and_recovering_work_with_a_dead_token(era: str, tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, era, mcp={"fast_lane": lane}) as there:
+        async with meeting(tmp_path, era) as there:
             dead, code = await dead_token(there)
             old = await there.returning(dead)
             assert (await old.refused("msg/whoami")).startswith(SAID)

@@ -70,7 +70,7 @@ def test_what_did_not_fit_stays_unread(tmp_path: Path) -> None:
     run(main())
 
 
-def test_the_fast_lane_answers_with_the_same_pages(tmp_path: Path) -> None:
+def test_a_page_is_bounded_as_it_is_on_the_wire(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
             token, bodies = await long_mail(there)

@@ -197,7 +197,7 @@ def test_an_idle_session_is_closed_and_answered_as_unknown(tmp_path: Path) -> No
             session_id = opened.headers["mcp-session-id"]
 
             async def idle() -> bool:
-                return not there.hub.mcp._manager._server_instances
+                return there.hub.mcp.open_sessions == 0
 
             await until(idle)
             assert not_found(await call(there, session_id))

@@ -19,8 +19,6 @@ from tests.interaction.test_mail_sessions import call, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, modern, rpc, until
 from tests.store.support import Gate, held
 
-LANES = pytest.mark.parametrize("lane", [True, False], ids=["lane", "sdk"])
-
 
 class Begun:
     """A POST whose head the hub has taken, and whose body it waits for."""
@@ -67,11 +65,10 @@ async def recover(there: Meeting, handle: str, code: str) -> None:
     await there.hub.accounts.recover(handle, code)
 
 
-@LANES
 @pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
-def test_a_token_must_hold_until_the_whole_request_has_come(lane: bool, tmp_path: Path) -> None:
+def test_a_token_must_hold_until_the_whole_request_has_come(tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+        async with meeting(tmp_path) as there:
             alice, bob = await there.people("alice", "bob")
             message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
             body = json.dumps(message).encode()
@@ -86,11 +83,10 @@ def test_a_token_must_hold_until_the_whole_request_has_come(lane: bool, tmp_path
 LETTER = {"to": "bob", "body": "Not from alice any more"}
 
 
-@LANES
 @pytest.mark.requirement("auth.old-token-stops", "auth.session-bound-while-valid")
-def test_a_session_must_hold_until_the_whole_request_has_come(lane: bool, tmp_path: Path) -> None:
+def test_a_session_must_hold_until_the_whole_request_has_come(tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, mcp={"fast_lane": lane}) as there:
+        async with meeting(tmp_path) as there:
             bob = await there.person("bob")
             session_id = await open_session(there)
             register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
@@ -162,7 +158,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_behind
 @pytest.mark.requirement("notice.both-eras")
 def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, mcp={"fast_lane": False}) as there:
+        async with meeting(tmp_path) as there:
             alice = await there.person("alice")
             bob = (await there.hub.accounts.register("bob")).account
             query = f"?token={alice.token}"

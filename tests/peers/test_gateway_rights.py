@@ -25,11 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 CALLS = "mcp.request.tools/call:notes:"
 LONG = "note_" + "very_" * 16 + "long"
-UNUSUAL = {"mcp-nobody-knows": "1"}
-"""A header that has the SDK read a request which the fast way would take."""
 
 
-async def said_to(wire: Wire, name: str, headers: dict[str, str]) -> list[Any]:
+async def said_to(wire: Wire, name: str) -> list[Any]:
     """What is answered to the call of a tool, by itself and inside another."""
     told = []
     for params in (
@@ -37,7 +35,7 @@ async def said_to(wire: Wire, name: str, headers: dict[str, str]) -> list[Any]:
         {"name": "folkmoot_call_tool", "arguments": {"name": name, "arguments": {}}},
         {"name": "folkmoot/call_tool", "arguments": {"name": name}},
     ):
-        answer = await wire.ask("tools/call", params, headers=headers)
+        answer = await wire.ask("tools/call", params)
         refused = answer.get("result", {})
         told.append(payload(refused) if refused.get("isError") else answer)
     return told
@@ -74,15 +72,13 @@ def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
                 found = payload((await wire.ask("tools/call", find))["result"])
                 assert not [each for each in found["tools"] if "note_" in each["name"][6:]]
                 for name in ("notes_note_headers", "notes:note_headers", *names):
-                    for headers in ({}, UNUSUAL):
-                        for told in await said_to(wire, name, headers):
-                            assert told["code"] == "capability_denied", (name, told)
-                            assert told["attempted_kind"].startswith(f"{CALLS}note_")
+                    for told in await said_to(wire, name):
+                        assert told["code"] == "capability_denied", (name, told)
+                        assert told["attempted_kind"].startswith(f"{CALLS}note_")
                 for name in ("NOTES_NOTE_HEADERS", "notes/note_headers", "notes__note_headers"):
-                    for told in await said_to(wire, name, {}):
+                    for told in await said_to(wire, name):
                         assert "noted" not in str(told)
                 assert book.headers == []
-                assert min(there.hub.mcp.answered.values()) > 0
 
     run(main())
 

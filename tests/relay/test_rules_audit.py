@@ -48,8 +48,6 @@ when = { tool = "msg/whoami", type = "response" }
 action = "block"
 """
 CALL = "mcp.request.tools/call"
-UNUSUAL = {"mcp-nobody-knows": "1"}
-"""A header that has the SDK read a request which the lane would take."""
 
 
 async def done(_: Any) -> Any:
@@ -62,10 +60,9 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("audit.rules", "audit.withheld")
-@pytest.mark.parametrize("headers", [None, UNUSUAL], ids=["lane", "sdk"])
 @both_eras
 def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
-    era: str, headers: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
@@ -82,7 +79,7 @@ def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
             caplog.clear()
             for number, name in enumerate(names, 1):
                 call = wire.message("tools/call", {"name": name}, number, None)
-                assert (await wire.post(call, headers=headers)).status == 200
+                assert (await wire.post(call)).status == 200
             stranger = await wired(there, "", "stateless")
             await stranger.ask("tools/call", {"name": "demo_remove"})
 

@@ -223,13 +223,6 @@ class McpSettings(Section, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),
     ] = 1_800
-    fast_lane: Annotated[
-        bool,
-        Meta(
-            description="Whether plain tool calls are answered without the SDK, several times as "
-            "fast and with the same answers."
-        ),
-    ] = True
 
 
 class RateSettings(Section, frozen=True, kw_only=True):

@@ -77,12 +77,12 @@ def log_families(dropped: int) -> list[Metric]:
     return [CounterMetricFamily("folkmoot_log_dropped_lines", text, value=dropped)]
 
 
-def mcp_families(ways: Mapping[str, int], sessions: int) -> list[Metric]:
-    """The numbers of `/mcp`: what was answered by which way, and how many sessions are open."""
-    text = "Requests to `/mcp` answered, by way: the fast lane or the SDK."
-    requests = CounterMetricFamily("folkmoot_mcp_requests", text, labels=("way",))
-    for way, count in ways.items():
-        requests.add_metric((way,), count)
+def mcp_families(eras: Mapping[str, int], sessions: int) -> list[Metric]:
+    """The numbers of `/mcp`: how many requests each era made, and how many sessions are open."""
+    text = "Requests to `/mcp`, by the era of MCP that their clients speak."
+    requests = CounterMetricFamily("folkmoot_mcp_requests", text, labels=("era",))
+    for era, count in eras.items():
+        requests.add_metric((era,), count)
     text = "Sessions of the handshake era that are open."
     return [requests, GaugeMetricFamily("folkmoot_mcp_sessions", text, value=sessions)]
 

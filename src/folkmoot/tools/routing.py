@@ -23,9 +23,8 @@ class HubService:
     async def perform(self, admitted: Admitted) -> Outcome:
         """Have it done by whoever's it is."""
         request = admitted.envelope.message
-        own = type(request) is Request and request.method == METHOD and self._is_own(request)
-        return await (self._tools if own else self._gateway).perform(admitted)
-
-    def _is_own(self, request: Request) -> bool:
-        params = request.params
-        return isinstance(params, dict) and params.get("name") in self._catalogue
+        if type(request) is Request and request.method == METHOD:
+            params = request.params
+            if isinstance(params, dict) and params.get("name") in self._catalogue:
+                return await self._tools.perform(admitted)
+        return await self._gateway.perform(admitted)

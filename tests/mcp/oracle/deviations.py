@@ -22,15 +22,200 @@ TOO_MUCH = Deviation(
     sdk="400 -32700",
     reason="It is JSON, but more than the hub reads: a limit refuses it unread, and says so.",
 )
+DOUBLED = Deviation(
+    (
+        "bytes: doubled id",
+        "bytes: doubled method",
+        "bytes: doubled name",
+        "bytes: doubled argument",
+    ),
+    hub="400 -32700",
+    sdk="200",
+    reason="Readers differ in which of two members counts, so whoever checks may see the other.",
+)
+NO_NUMBERS = Deviation(
+    ("bytes: NaN", "bytes: Infinity", "bytes: number beyond every double"),
+    hub="400 -32700",
+    sdk="200",
+    reason="These are not numbers of JSON, or none that a server behind could read.",
+)
+TEXT_AS_BODY = Deviation(
+    ("content-type: text", "content-type: form", "content-type: absent"),
+    hub="415 -32600",
+    sdk="400",
+    reason="The status for it is 415, and the hub says in a body what it wants.",
+)
+LARGE_ID = Deviation(
+    ("id: beyond 64 bits",),
+    hub="400 -32600",
+    sdk="200",
+    reason="Most readers would answer another id than the one that was sent.",
+)
+TWO_IN_ONE = Deviation(
+    ("request and response in one",),
+    hub="400 -32600",
+    sdk="200",
+    reason="JSON-RPC has a message be one of the two; a reader could take it for the other.",
+)
 
-BATCHES = Deviation(
-    ("batch", "batch of two", "empty batch", "initialize: batch"),
+NO_IDS = Deviation(
+    (
+        "id: null",
+        "id: fraction",
+        "id: whole number written as a fraction",
+        "id: boolean",
+        "id: list",
+        "id: object",
+    ),
+    hub="400 -32600",
+    sdk="202",
+    reason="The client waits for an answer that would never come; it is told instead.",
+)
+NO_MESSAGES = Deviation(
+    (
+        "params: text",
+        "params: number",
+        "jsonrpc: 1.0",
+        "jsonrpc: number",
+        "jsonrpc: absent",
+        "method: absent",
+        "method: number",
+        "method: null",
+        "error of a wrong form",
+        "empty object",
+        "batch",
+        "batch of two",
+        "empty batch",
+        "text",
+        "number",
+        "null",
+        "true",
+        "initialize: batch",
+    ),
     hub="400 -32600",
     sdk="400 -32602",
-    reason="MCP has no batches since 2025-06-18: the request is invalid, not its params.",
+    reason="What is no JSON-RPC request is an invalid request, as in the stateless era.",
+)
+INITIALIZE = Deviation(
+    (
+        "initialize: number as version",
+        "initialize: no version",
+        "initialize: no client",
+        "initialize: client without a name",
+        "initialize: no capabilities",
+        "initialize: text as capabilities",
+        "initialize: no params",
+    ),
+    hub="400 -32602",
+    sdk="200 -32602",
+    reason="No session was opened, and the status says so too.",
+)
+
+NOT_ACCEPTED = Deviation(
+    ("accept: JSON alone", "accept: streams alone", "accept: neither", "accept: nothing"),
+    hub="406 -32600",
+    sdk="406",
+    reason="The hub says in a body what it wants, as the SDK does in the handshake era.",
+)
+VERBS = Deviation(
+    ("verb: PUT", "verb: PATCH", "verb: OPTIONS", "verb: DELETE"),
+    hub="405 -32600",
+    sdk="405",
+    reason="The hub says in a body what it wants, as the SDK does in the handshake era.",
 )
 
 DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
-    "handshake": (TOO_MUCH, BATCHES),
-    "stateless": (TOO_MUCH,),
+    "handshake": (
+        TOO_MUCH,
+        DOUBLED,
+        NO_NUMBERS,
+        TEXT_AS_BODY,
+        LARGE_ID,
+        TWO_IN_ONE,
+        NO_IDS,
+        NO_MESSAGES,
+        INITIALIZE,
+        Deviation(
+            ("params: list", "params: list of values"),
+            hub="200 -32602",
+            sdk="400 -32602",
+            reason="JSON-RPC has lists as params, so the message is one; its params do not fit.",
+        ),
+        Deviation(
+            ("empty method",),
+            hub="400 -32600",
+            sdk="200 -32601",
+            reason="A method has a name.",
+        ),
+        Deviation(
+            ("result and error in one",),
+            hub="400 -32600",
+            sdk="202",
+            reason="JSON-RPC has a response be one of the two.",
+        ),
+        Deviation(
+            ("content-type: capitals",),
+            hub="200",
+            sdk="415 -32600",
+            reason="Media types are the same in capitals.",
+        ),
+        Deviation(
+            ("discover", "discover with params"),
+            hub="200",
+            sdk="200 -32601",
+            reason="A client may ask in a session what the hub is.",
+        ),
+        Deviation(
+            ("meta: list", "meta: text", "meta: progress token as an object"),
+            hub="200",
+            sdk="200 -32602",
+            reason="What the handshake era does not need is not looked at.",
+        ),
+    ),
+    "stateless": (
+        TOO_MUCH,
+        DOUBLED,
+        NO_NUMBERS,
+        TEXT_AS_BODY,
+        LARGE_ID,
+        TWO_IN_ONE,
+        NOT_ACCEPTED,
+        VERBS,
+        Deviation(
+            ("empty method",),
+            hub="400 -32600",
+            sdk="404 -32601",
+            reason="A method has a name.",
+        ),
+        Deviation(
+            ("params: list of values",),
+            hub="400 -32602",
+            sdk="400 -32600",
+            reason="JSON-RPC has lists as params, so the message is one; its params do not fit.",
+        ),
+        Deviation(
+            ("bytes: lone surrogate", "bytes: byte order mark"),
+            hub="400 -32700",
+            sdk="200",
+            reason="JSON is UTF-8 without a mark, and half a character is none.",
+        ),
+        Deviation(
+            ("bytes: UTF-16",),
+            hub="400 -32700",
+            sdk="400 -32602",
+            reason="JSON is UTF-8; the SDK guesses.",
+        ),
+        Deviation(
+            ("content-type: looks like JSON",),
+            hub="415 -32600",
+            sdk="200",
+            reason="It is another media type.",
+        ),
+        Deviation(
+            ("twice: content-type",),
+            hub="400 -32020",
+            sdk="200",
+            reason="Whoever checks may see the other of the two.",
+        ),
+    ),
 }

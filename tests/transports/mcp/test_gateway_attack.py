@@ -24,8 +24,6 @@ from tests.transports.mcp.gateway_support import (
     wired,
 )
 
-UNUSUAL = {"mcp-nobody-knows": "1"}
-"""A header that has the SDK read a request which the lane would take."""
 ARGUMENT = {"argument": {"name": "a", "value": "b"}}
 HIDING = (
     "demo://file///pub/..%2Fetc/passwd",
@@ -68,12 +66,11 @@ def test_no_escape_leads_out_of_what_one_may_read(tmp_path: Path) -> None:
             denied = "!mcp.request.resources/*:demo://file///pub/my keys/*"
             await settle(there, ann=(*given, denied))
             wire = await wired(there, ann)
-            for headers in (None, UNUSUAL):
-                for uri in (*HIDING, "demo://file///pub/my%20keys/a"):
-                    told = await wire.ask("resources/read", {"uri": uri}, headers=headers)
-                    assert "error" in told, uri
-                    ref = {"ref": {"type": "ref/resource", "uri": uri}, **ARGUMENT}
-                    await wire.ask("completion/complete", ref, headers=headers)
+            for uri in (*HIDING, "demo://file///pub/my%20keys/a"):
+                told = await wire.ask("resources/read", {"uri": uri})
+                assert "error" in told, uri
+                ref = {"ref": {"type": "ref/resource", "uri": uri}, **ARGUMENT}
+                await wire.ask("completion/complete", ref)
             filters = {"resourceSubscriptions": [*HIDING, "demo://file///pub/my%20keys/a"]}
             listen = wire.message("subscriptions/listen", {"notifications": filters}, 2, None)
             async with wire.streamed(listen) as events:
@@ -195,7 +192,7 @@ def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(tmp_path: Path)
                 told = []
                 for name in ("demo_hidden", "demo_absent"):
                     call = {"name": name, "arguments": {"region": "eu"}}
-                    said = json.dumps(await wire.ask("tools/call", call, headers=UNUSUAL))
+                    said = json.dumps(await wire.ask("tools/call", call))
                     told.append(said.replace("hidden", "absent"))
                 assert told[0] == told[1]
 
@@ -234,9 +231,8 @@ def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(tmp_path: 
 
 @pytest.mark.requirement("mcp.param-headers")
 @pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
-@pytest.mark.parametrize("headers", [None, UNUSUAL], ids=["lane", "sdk"])
 def test_a_call_inside_another_needs_none_of_the_headers_that_its_tool_wants(
-    headers: dict[str, str] | None, recorded: bool, tmp_path: Path
+    recorded: bool, tmp_path: Path
 ) -> None:
     region = {"type": "string", "x-mcp-header": "Region"}
     listed = {**PLAIN_TOOL, "name": "ship", "inputSchema": {"properties": {"region": region}}}
@@ -251,9 +247,9 @@ def test_a_call_inside_another_needs_none_of_the_headers_that_its_tool_wants(
             await wire.ask("tools/list")
             inner = {"name": "demo_ship", "arguments": {"region": "eu"}}
             call = {"name": "folkmoot_call_tool", "arguments": inner}
-            told = await wire.ask("tools/call", call, headers=headers)
+            told = await wire.ask("tools/call", call)
             assert "eu" in str(told["result"])
-            refused = await wire.ask("tools/call", inner, headers=headers)
+            refused = await wire.ask("tools/call", inner)
             assert refused["error"]["code"] == -32020
 
     run(main())
@@ -277,7 +273,7 @@ def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
                 answer = await wire.http.post(
                     there.url, content=body, headers=wire.headers(message)
                 )
-                assert "cannot be written as JSON" in answer.text
+                assert answer.json()["error"]["code"] == -32700
             assert demo.asked == []
 
     run(main())

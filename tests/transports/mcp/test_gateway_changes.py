@@ -119,10 +119,10 @@ def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(tmp_path:
                 await anns.until(TOOLS, RESOURCES)
                 await heard.until(TOOLS, RESOURCES)
                 assert nothing.all == []
-            assert deaf.session in there.hub.mcp._parts._hearers._sessions
+            assert deaf.session in there.hub.mcp._parts.hearers._sessions
             headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
             await there.ask("DELETE", headers=headers)
-            assert deaf.session not in there.hub.mcp._parts._hearers._sessions
+            assert deaf.session not in there.hub.mcp._parts.hearers._sessions
 
     run(main())
 
@@ -158,7 +158,7 @@ async def quiet(there: Meeting) -> None:
 
 async def all_told(there: Meeting, wire: Wire) -> None:
     """Wait until a session has been told what there was to tell."""
-    hearer = there.hub.mcp._parts._hearers._sessions[wire.session]
+    hearer = there.hub.mcp._parts.hearers._sessions[wire.session]
 
     async def is_told() -> bool:
         return not hearer.telling
@@ -186,7 +186,7 @@ def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
                 await anns.until(TOOLS)
                 await heard.until(RESOURCES)
                 assert nothing.all == []
-            streams = there.hub.mcp._parts._hearers._streams
+            streams = there.hub.mcp._parts.hearers._streams
 
             async def are_gone() -> bool:
                 return not streams

@@ -21,8 +21,6 @@ from tests.transports.mcp.gateway_support import (
     wired,
 )
 
-UNUSUAL = {"mcp-nobody-knows": "1"}
-
 
 async def speaking(wanted: Wanted) -> Any:
     assert wanted.tell is not None
@@ -80,12 +78,11 @@ def test_a_call_inside_another_is_judged_as_the_call_it_is(era: str, tmp_path: P
             judged: dict[str, str] = {}
             for outer in ("folkmoot_call_tool", "folkmoot/call_tool"):
                 for name in ("demo_secret", "demo:secret", "msg_digest", "msg/digest"):
-                    for headers in (None, UNUSUAL):
-                        params = {"name": outer, "arguments": {"name": name, "arguments": {}}}
-                        told = await wire.ask("tools/call", params, headers=headers)
-                        said = payload(told["result"])
-                        assert said["code"] == "capability_denied"
-                        judged[said["attempted_kind"]] = name
+                    params = {"name": outer, "arguments": {"name": name, "arguments": {}}}
+                    told = await wire.ask("tools/call", params)
+                    said = payload(told["result"])
+                    assert said["code"] == "capability_denied"
+                    judged[said["attempted_kind"]] = name
             assert judged.keys() == {
                 "mcp.request.tools/call:demo:secret",
                 "mcp.request.tools/call:msg/digest",
@@ -135,19 +132,17 @@ def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(
                 ({"name": "demo_echo", "more": 1}, "Unknown argument: more."),
             ):
                 params = {"name": "folkmoot_call_tool", "arguments": arguments}
-                for headers in (None, UNUSUAL):
-                    told = (await wire.ask("tools/call", params, headers=headers))["result"]
-                    assert told["isError"] is True
-                    assert sentence in payload(told)["error"]
+                told = (await wire.ask("tools/call", params))["result"]
+                assert told["isError"] is True
+                assert sentence in payload(told)["error"]
             assert demo.asked == []
             unknown = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_ecko"}}
             told = await wire.ask("tools/call", unknown)
             assert "Did you mean demo_echo?" in told["error"]["message"]
             inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_speaking"}}
-            for headers in (None, UNUSUAL):
-                message = wire.message("tools/call", inner, 1, {"progressToken": 9})
-                first, last = messages(await wire.post(message, headers=headers))
-                assert first["params"]["progressToken"] == 9
-                assert last["result"]["content"][0]["text"] == "spoken"
+            message = wire.message("tools/call", inner, 1, {"progressToken": 9})
+            first, last = messages(await wire.post(message))
+            assert first["params"]["progressToken"] == 9
+            assert last["result"]["content"][0]["text"] == "spoken"
 
     run(main())

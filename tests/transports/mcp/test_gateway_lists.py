@@ -1,4 +1,4 @@
-"""Lists of `/mcp` before backends: whose entries they show, page by page, and that of both ways."""
+"""Lists of `/mcp` before backends: whose entries they show, page by page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types.methods import validate_server_result
 
 from folkmoot.gateway.model import Inventory
 from folkmoot.names.lint.config import Config
@@ -14,18 +15,14 @@ from folkmoot.names.lint.listed import read_lists
 from folkmoot.names.lint.model import Project
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.harness import run
-from tests.mcp_harness import both_eras, until
+from tests.mcp_harness import MODERN, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
-    Headers,
     Wire,
     fronted,
-    messages,
     settle,
     wired,
 )
-
-UNUSUAL = {"mcp-nobody-knows": "1"}
 
 LISTED: dict[str, Any] = {
     "resources": ({"uri": "notes://a", "name": "a"}, {"uri": "ui://page", "name": "page"}),
@@ -40,12 +37,12 @@ METHODS = {
 }
 
 
-async def listed(wire: Wire, method: str, query: str = "", headers: Headers = None) -> list[str]:
+async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
     """The names or URIs of a whole list, every page of it."""
     found: list[str] = []
     params: dict[str, Any] = {}
     while True:
-        result = (await wire.ask(method, params, query=query, headers=headers))["result"]
+        result = (await wire.ask(method, params, query=query))["result"]
         found += [
             entry.get("uri") or entry.get("uriTemplate") or entry["name"]
             for entry in result[METHODS[method]]
@@ -65,29 +62,21 @@ def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
         async with fronted(tmp_path, era, demo, listed=LISTED, **settings) as there:
             ann = await there.person("ann")
             wire = await wired(there, ann)
-            for headers in (None, UNUSUAL):
-                tools = await listed(wire, "tools/list", headers=headers)
-                assert tools[0] == "msg_register"
-                theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
-                assert tools[-6:] == theirs
-                assert len(set(tools)) == len(tools)
-                assert await listed(wire, "resources/list", headers=headers) == [
-                    *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
-                    *("demo://notes/-/a", "ui://demo/page"),
-                ]
-                assert await listed(wire, "resources/templates/list", headers=headers) == [
-                    "demo://notes/-/{name}"
-                ]
-                assert await listed(wire, "prompts/list", headers=headers) == [
-                    *("demo_greet", "demo_part_two")
-                ]
-                names = await listed(wire, "tools/list", "?names=canonical", headers=headers)
-                assert names[-1] == "demo:tool_4"
-                wrong = await wire.ask("tools/list", {"cursor": "nonsense"}, headers=headers)
-                assert wrong["error"]["data"]["code"] == "argument_invalid"
-            before = there.hub.mcp.answered["sdk"]
-            await listed(wire, "tools/list")
-            assert there.hub.mcp.answered["sdk"] == before
+            tools = await listed(wire, "tools/list")
+            assert tools[0] == "msg_register"
+            theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
+            assert tools[-6:] == theirs
+            assert len(set(tools)) == len(tools)
+            assert await listed(wire, "resources/list") == [
+                *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
+                *("demo://notes/-/a", "ui://demo/page"),
+            ]
+            assert await listed(wire, "resources/templates/list") == ["demo://notes/-/{name}"]
+            assert await listed(wire, "prompts/list") == [*("demo_greet", "demo_part_two")]
+            names = await listed(wire, "tools/list", "?names=canonical")
+            assert names[-1] == "demo:tool_4"
+            wrong = await wire.ask("tools/list", {"cursor": "nonsense"})
+            assert wrong["error"]["data"]["code"] == "argument_invalid"
             shown = await ann.client.list_tools()
             assert shown.next_cursor is not None
             assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
@@ -96,7 +85,7 @@ def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
 
 
 @both_eras
-def test_the_lane_writes_lists_as_the_sdk_does(era: str, tmp_path: Path) -> None:
+def test_lists_have_the_form_that_official_clients_read(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
             there.hub.behind.gateway.attach(Demo("away"))
@@ -104,11 +93,10 @@ def test_the_lane_writes_lists_as_the_sdk_does(era: str, tmp_path: Path) -> None
             wire = await wired(there, await there.person("ann"))
             for method in METHODS:
                 for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
-                    message = wire.message(method, {}, "one", None)
-                    lane, before = await wire.post(message, query), there.hub.mcp.answered["sdk"]
-                    sdk = await wire.post(message, query, headers=UNUSUAL)
-                    assert there.hub.mcp.answered["sdk"] == before + 1
-                    assert messages(lane) == messages(sdk), (method, query)
+                    told = await wire.ask(method, {}, id_="one", query=query)
+                    assert told["id"] == "one"
+                    version = MODERN if era == "stateless" else "2025-11-25"
+                    validate_server_result(method, version, told["result"])
 
     run(main())
 
@@ -145,19 +133,15 @@ def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
             seen: list[dict[str, list[str]]] = []
             for who in (ann, bob, ""):
                 wire = await wired(there, who)
-                for headers in (None, UNUSUAL):
-                    lists = {
-                        method: await listed(wire, method, headers=headers) for method in METHODS
+                lists = {method: await listed(wire, method) for method in METHODS}
+                seen.append(
+                    {
+                        method: [name for name in names if "demo" in name]
+                        for method, names in lists.items()
                     }
-                    seen.append(
-                        {
-                            method: [name for name in names if "demo" in name]
-                            for method, names in lists.items()
-                        }
-                    )
-            anns, bobs, strangers = seen[::2]
+                )
+            anns, bobs, strangers = seen
             nothing: dict[str, list[str]] = {method: [] for method in METHODS}
-            assert seen[1::2] == seen[::2]
             assert anns == {**nothing, "tools/list": ["demo_echo"]}
             assert bobs == {
                 "tools/list": [],

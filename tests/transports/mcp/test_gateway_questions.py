@@ -10,9 +10,9 @@ import mcp_types as types
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.transports.mcp import passage, rounds
+from folkmoot.mcp.server import rounds, sessions
 from tests.harness import run
-from tests.transports.mcp.gateway_support import Demo, Headers, Wire, fronted, payload, text, wired
+from tests.transports.mcp.gateway_support import Demo, Wire, fronted, payload, text, wired
 
 FORM = {
     "method": "elicitation/create",
@@ -30,7 +30,6 @@ SAMPLE = {
     },
 }
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-UNUSUAL = {"mcp-nobody-knows": "1"}
 
 
 def wish(state: str | None = "s1", **asked: Any) -> dict[str, Any]:
@@ -78,20 +77,17 @@ def test_an_official_client_is_asked_and_the_call_goes_on(era: str, tmp_path: Pa
     run(main())
 
 
-async def first_question(wire: Wire, id_: int = 1, headers: Headers = None) -> tuple[Any, Any, Any]:
+async def first_question(wire: Wire, id_: int = 1) -> tuple[Any, Any, Any]:
     """The open stream of a call, its events and the question in it."""
     message = wire.message("tools/call", {"name": "demo_asking"}, id_, None)
-    opened = wire.http.stream(
-        "POST", wire.there.url, json=message, headers={**wire.headers(message), **(headers or {})}
-    )
+    opened = wire.http.stream("POST", wire.there.url, json=message, headers=wire.headers(message))
     response = await opened.__aenter__()
     lines = (line async for line in response.aiter_lines() if line.startswith("data: "))
     return opened, lines, json.loads((await anext(lines))[6:])
 
 
-@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
 def test_only_the_session_that_was_asked_can_answer(
-    headers: dict[str, str], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def main() -> None:
         demo = Demo(asking=asking)
@@ -100,7 +96,7 @@ def test_only_the_session_that_was_asked_can_answer(
             offers = {"elicitation": {}, "sampling": {}}
             mine = await wired(there, ann, capabilities=offers)
             others = [await wired(there, who, capabilities=offers) for who in (ann, bob)]
-            opened, lines, question = await first_question(mine, headers=headers)
+            opened, lines, question = await first_question(mine)
             assert question["method"] == "elicitation/create"
             assert question["params"] == FORM["params"]
             reply = {"jsonrpc": "2.0", "id": question["id"]}
@@ -122,11 +118,10 @@ def test_only_the_session_that_was_asked_can_answer(
     run(main())
 
 
-@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
 def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
-    headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage, "QUESTION_SECONDS", 0.1)
+    monkeypatch.setattr(sessions, "QUESTION_SECONDS", 0.1)
 
     async def strange(wanted: Wanted) -> Any:
         return wish(None, x={"method": "tasks/get"})
@@ -147,7 +142,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
             wire = await wired(there, ann, capabilities={"elicitation": {}})
 
             async def refused(wire: Wire, name: str) -> Any:
-                told = await wire.ask("tools/call", {"name": name}, headers=headers)
+                told = await wire.ask("tools/call", {"name": name})
                 assert told["result"]["isError"] is True
                 return payload(told["result"])
 
@@ -158,30 +153,28 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
             assert "type of result" in (await refused(wire, "demo_modern"))["error"]
             assert "too often" in (await refused(wire, "demo_endless"))["error"]
             assert len([each for each in demo.asked if each.params["name"] == "endless"]) == 11
-            opened, lines, question = await first_question(wire, headers=headers)
+            opened, lines, question = await first_question(wire)
             refusal = {"code": -32000, "message": "Not now."}
             await wire.post({"jsonrpc": "2.0", "id": question["id"], "error": refusal})
             last = json.loads((await anext(lines))[6:])
             assert payload(last["result"])["error"].startswith("The client answered")
             await opened.__aexit__(None, None, None)
-            if not headers:
-                opened, lines, question = await first_question(wire)
-                withdrawn = json.loads((await anext(lines))[6:])
-                assert withdrawn["params"]["requestId"] == question["id"]
-                last = json.loads((await anext(lines))[6:])
-                assert "did not answer" in payload(last["result"])["error"]
-                await opened.__aexit__(None, None, None)
-                # Too late is as good as never.
-                late = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}}
-                assert (await wire.post(late)).status == 202
+            opened, lines, question = await first_question(wire)
+            withdrawn = json.loads((await anext(lines))[6:])
+            assert withdrawn["params"]["requestId"] == question["id"]
+            last = json.loads((await anext(lines))[6:])
+            assert "did not answer" in payload(last["result"])["error"]
+            await opened.__aexit__(None, None, None)
+            # Too late is as good as never.
+            late = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}}
+            assert (await wire.post(late)).status == 202
 
     run(main())
 
 
 @pytest.mark.requirement("mcp.request-state-tampered")
-@pytest.mark.parametrize("headers", [{}, UNUSUAL], ids=["lane", "sdk"])
 def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
-    headers: dict[str, str], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def main() -> None:
         demo = Demo(asking=asking, other=asking)
@@ -192,7 +185,7 @@ def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
             await wire.ask("tools/list", meta=meta)
             await bobs.ask("tools/list", meta=meta)
             call = {"name": "demo_asking"}
-            told = (await wire.ask("tools/call", call, meta=meta, headers=headers))["result"]
+            told = (await wire.ask("tools/call", call, meta=meta))["result"]
             assert told["resultType"] == "input_required"
             assert told["inputRequests"] == {"who": FORM}
             state = told["requestState"]
@@ -205,13 +198,11 @@ def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
                 (wire, {**call, **again, "requestState": f"{state}x"}),
                 (wire, {**call, **again, "requestState": "first"}),
             ):
-                refused = await who.ask("tools/call", params, meta=meta, headers=headers)
+                refused = await who.ask("tools/call", params, meta=meta)
                 assert refused["error"]["code"] == -32602
                 assert refused["error"]["data"]["code"] == "input_state_invalid"
             assert len(demo.asked) == before
-            taken = (await wire.ask("tools/call", {**call, **again}, meta=meta, headers=headers))[
-                "result"
-            ]
+            taken = (await wire.ask("tools/call", {**call, **again}, meta=meta))["result"]
             assert taken["inputRequests"] == {"what": SAMPLE}
 
     run(main())
@@ -243,6 +234,8 @@ def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(tmp_path: Path)
             assert [line async for line in lines] == []
             await opened.__aexit__(None, None, None)
             assert len(there.hub.mcp._parts.open_calls) == 0
-            assert there.hub.mcp._parts.open_calls._questions == {}
+            for session in there.hub.mcp._sessions._sessions.values():
+                assert not session.questions
+                assert not session.requests
 
     run(main())

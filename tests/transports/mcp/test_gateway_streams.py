@@ -11,7 +11,8 @@ import httpx2
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.transports.mcp import attending, line, opencalls
+from folkmoot.mcp.server import reply, watching
+from folkmoot.transports.mcp import opencalls
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
 from tests.transports.mcp.gateway_support import (
@@ -54,8 +55,8 @@ def cancelling(request_id: Any) -> dict[str, Any]:
 def test_a_long_call_begins_its_stream_and_keeps_it_alive(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attending, "OPEN_SECONDS", 0.06)
-    monkeypatch.setattr(line, "PING_SECONDS", 0.02)
+    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+    monkeypatch.setattr(reply, "PING_SECONDS", 0.02)
 
     async def main() -> None:
         slow = Slow()
@@ -153,7 +154,7 @@ async def is_cancelled(demo: Demo) -> bool:
 def test_in_a_session_whoever_leaves_has_cancelled_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attending, "WATCH_SECONDS", 0)
+    monkeypatch.setattr(watching, "WATCH_SECONDS", 0)
 
     async def main() -> None:
         slow = Slow()
@@ -259,7 +260,7 @@ def test_what_a_slow_reader_misses_is_progress_first(tmp_path: Path) -> None:
             logs = [each for each in told if "data" in each["params"]]
             assert [each["params"]["data"] for each in logs] == [str(n) for n in range(200)]
             done = [each["params"]["progress"] for each in told if "data" not in each["params"]]
-            assert done == list(range(1_000 - (line.MOST_SAID - 200), 1_000))
+            assert done == list(range(1_000 - (reply.MOST_SAID - 200), 1_000))
             assert last["result"]["content"][0]["text"] == "done"
 
     run(main())

@@ -72,8 +72,8 @@ FolkmootError
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping, HubFull, ConnectionsExceeded
 │   ├── UpgradeRequired, HandshakeInvalid
-│   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch
-│   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown
+│   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch, ParamsInvalid
+│   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown, StreamExists
 │   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
 │   ├── AuthenticationRequired, AlreadySignedIn

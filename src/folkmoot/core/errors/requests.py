@@ -76,6 +76,10 @@ class VersionUnsupported(RequestError, code="version_unsupported", jsonrpc=-3202
     """The request names a version of MCP not spoken here; `supported` names those that are."""
 
 
+class ParamsInvalid(RequestError, code="params_invalid", jsonrpc=INVALID_PARAMS):
+    """The params of a request are not what its method takes; the message names the member."""
+
+
 class VersionMissing(RequestError, code="version_missing", jsonrpc=INVALID_PARAMS):
     """A request of the stateless era does not say in its `_meta` which version it speaks."""
 
@@ -94,6 +98,10 @@ class EventUnknown(RequestError, code="event_unknown"):
 
 class SessionNotFound(RequestError, code="session_not_found", http=404):
     """The session has ended, never existed, or was opened with another token."""
+
+
+class StreamExists(RequestError, code="stream_exists", http=409):
+    """The session has an event stream already."""
 
 
 class TooManySessions(RequestError, code="too_many_sessions", http=429):

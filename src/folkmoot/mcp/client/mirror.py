@@ -95,7 +95,7 @@ class Mirror:
             name = tool.get("name") if isinstance(tool, dict) else None
             if not isinstance(name, str):
                 continue
-            marked = dict(_marked(tool.get("inputSchema")))
+            marked = dict(marked_in(tool.get("inputSchema")))
             if not marked:
                 self._tools.pop(name, None)
             elif len(self._tools) < MOST_TOOLS or name in self._tools:
@@ -141,7 +141,7 @@ def _written(value: Any) -> str | None:
     return written if written is not None and len(written) <= LONGEST else None
 
 
-def _marked(schema: Any) -> Iterator[tuple[Path, str]]:
+def marked_in(schema: Any) -> Iterator[tuple[Path, str]]:
     """Where a schema marks properties, and as what; each name counts once."""
     seen: set[str] = set()
     open_: list[tuple[Path, Any]] = [((), schema)]

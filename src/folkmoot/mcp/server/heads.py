@@ -14,9 +14,11 @@ from folkmoot.core.errors import (
     HeaderMismatch,
     MediaTypeUnsupported,
     NotAcceptable,
+    ParamsInvalid,
     VersionMissing,
     VersionUnsupported,
 )
+from folkmoot.core.message import is_message_id
 from folkmoot.core.session import KNOWN_VERSIONS, Era, ProtocolVersion
 from folkmoot.core.transport import HttpMetadata, TransportContext
 from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
@@ -31,16 +33,24 @@ from folkmoot.mcp.client.mirror import (
     value_at,
 )
 from folkmoot.mcp.httpcontext import connection_of
-from folkmoot.mcp.wire import EVENT_ID_HEADER, EVENT_STREAM, SESSION_HEADER, TOOLS_CALL
+from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
+    CAPABILITIES_KEY,
+    EVENT_ID_HEADER,
+    EVENT_STREAM,
+    LEVELS,
+    SESSION_HEADER,
+    TOOLS_CALL,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.types import Receive, Scope
 
     from folkmoot.core.message import Request
     from folkmoot.core.transport import Headers
-    from folkmoot.mcp.client.mirror import Mirror
+    from folkmoot.mcp.client.mirror import Mirror, Path
 
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""
@@ -51,6 +61,19 @@ TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
 TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
 ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", EVENT_ID_HEADER})
 """Headers of which two could be read as either."""
+
+VERSION_BYTES: Final = VERSION.encode()
+METHOD_BYTES: Final = METHOD.encode()
+NAME_BYTES: Final = NAME.encode()
+DECIDING: Final = frozenset({b"accept", b"content-type", VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
+PARAM_BYTES: Final = PARAM.encode()
+EITHER: Final = frozenset({ACCEPT_BOTH.encode(), ACCEPT_BOTH.replace(" ", "").encode()})
+"""How most clients say that they take an answer in either form."""
+EXPERIMENTAL: Final = "experimental"
+OBJECTS: Final = frozenset(
+    {EXPERIMENTAL, "roots", "sampling", "elicitation", "tasks", "extensions"}
+)
+"""The capabilities that a client may declare, each of which is an object."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,15}(?:\.0{1,15})?")
 _WRAPPED: Final = re.compile(r"=\?base64\?(.*)\?=")
@@ -155,17 +178,135 @@ def check_params(head: Head, request: Request, mirror: Mirror) -> None:
     name = params.get("name")
     if request.method != TOOLS_CALL or not isinstance(name, str):
         return
-    for path, token in mirror.marked(name).items():
+    check_marked(mirror.marked(name), params.get("arguments"), head.headers)
+
+
+def check_marked(
+    marked: Mapping[Path, str], arguments: Any, headers: Iterable[tuple[str, str]]
+) -> None:
+    """The headers repeat the arguments that are marked so, each under its token."""
+    given: dict[str, list[str]] = {}
+    for named, each in headers:
+        given.setdefault(named, []).append(each)
+    for path, token in marked.items():
         header = PARAM + token
-        told = head.headers.get_all(header)
+        told = given.get(header, ())
         if len(told) > 1:
             raise HeaderMismatch(f"The header {header} stands there twice.")
-        value = value_at(params.get("arguments"), path)
+        value = value_at(arguments, path)
         meant = None if value is None else as_text(value)
         if meant is not None and not told:
             raise HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
         if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
             raise HeaderMismatch(f"The header {header} does not say what the request says.")
+
+
+class PlainHead(msgspec.Struct, frozen=True):
+    """The headers of a request that decide how it is served, as one look at them tells."""
+
+    accept: bytes
+    content_type: bytes
+    version: str | None
+    method: str | None
+    name: str | None
+    parameters: list[tuple[str, str]]
+    """Those that repeat arguments."""
+    twice: str
+    """One that may stand there once only and does not; empty if there is none."""
+
+
+def read_plain(headers: Iterable[tuple[bytes, bytes]]) -> PlainHead:
+    """Read the headers of a request."""
+    found: dict[bytes, bytes] = {}
+    parameters: list[tuple[str, str]] = []
+    twice = ""
+    for name, value in headers:
+        if name in DECIDING:
+            if name not in found:
+                found[name] = value
+            elif name == b"accept":
+                found[name] += b"," + value
+            else:
+                twice = name.decode("latin-1")
+        elif name.startswith(PARAM_BYTES):
+            parameters.append((name.decode("latin-1"), text_of(value)))
+    version, method = found.get(VERSION_BYTES), found.get(METHOD_BYTES)
+    named = found.get(NAME_BYTES)
+    return PlainHead(
+        found.get(b"accept", b""),
+        found.get(b"content-type", b""),
+        None if version is None else version.decode("latin-1"),
+        None if method is None else method.decode("latin-1"),
+        None if named is None else named.decode() if named.isascii() else text_of(named),
+        parameters,
+        twice,
+    )
+
+
+def check_forms(head: PlainHead) -> None:
+    """A message comes as JSON, from a client that takes either form of an answer."""
+    kind = head.content_type.partition(b";")[0].strip().lower()
+    if kind != JSON.encode():
+        raise MediaTypeUnsupported(f"A message is sent as {JSON}.")
+    taken = media_types(head.accept)
+    if TAKES_JSON.isdisjoint(taken) or TAKES_EVENTS.isdisjoint(taken):
+        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
+
+
+def check_listening(head: PlainHead) -> None:
+    """Who listens takes events."""
+    if TAKES_EVENTS.isdisjoint(media_types(head.accept)):
+        raise NotAcceptable(f"The client must accept {EVENTS}.")
+
+
+def media_types(accept: bytes) -> set[str]:
+    """What a client takes, however little it likes it."""
+    parts = accept.decode("latin-1").split(",")
+    return {part.partition(";")[0].strip().lower() for part in parts}
+
+
+def check_repeated(head: PlainHead, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The `_meta` of a request of the stateless era whose headers say what it says."""
+    if head.twice:
+        raise HeaderMismatch(f"The header {head.twice} occurs twice.")
+    meta = params.get("_meta")
+    if type(meta) is not dict or VERSION_MEMBER not in meta or CAPABILITIES_KEY not in meta:
+        raise VersionMissing(f'params._meta must have "{VERSION_MEMBER}" and "{CAPABILITIES_KEY}".')
+    if head.version != meta[VERSION_MEMBER]:
+        raise HeaderMismatch(f"The header {VERSION} does not say what the request says.")
+    if head.method != method:
+        raise HeaderMismatch(f"The header {METHOD} does not say what the request says.")
+    member = NAMED_BY.get(method)
+    name = None if member is None else params.get(member)
+    if name is not None and head.name != name:
+        _check_same(NAME, unwrapped(head.name), name)
+    return meta
+
+
+def claimed(capabilities: Any, client: Any) -> dict[str, Any]:
+    """What a client declares that it can be asked for; what nobody asks for is left out."""
+    if type(capabilities) is not dict:
+        raise ParamsInvalid("The client's capabilities must be an object.")
+    for name, value in capabilities.items():
+        if name in OBJECTS and type(value) is not dict:
+            raise ParamsInvalid(f"The capability {name} must be an object.")
+    if client is not None and not (
+        type(client) is dict
+        and type(client.get("name")) is str
+        and type(client.get("version")) is str
+    ):
+        raise ParamsInvalid("clientInfo must have a name and a version.")
+    if EXPERIMENTAL not in capabilities:
+        return capabilities
+    return {name: value for name, value in capabilities.items() if name != EXPERIMENTAL}
+
+
+def check_wishes(token: Any, level: Any) -> None:
+    """Refuse a progress token or a level that is none."""
+    if token is not None and not is_message_id(token):
+        raise ParamsInvalid("progressToken must be a string or an integer.")
+    if level is not None and level not in LEVELS:
+        raise ParamsInvalid(f"The level must be one of {', '.join(LEVELS)}.")
 
 
 def _repeats(told: str | None, value: Any, meant: str) -> bool:

@@ -1,15 +1,14 @@
 """`/mcp`: the hub's tools and all that its backends have, for MCP clients of both eras.
 
-A request becomes an `Exchange`: who asks (`credentials`, `sessions`, `address`, `arrivals`), and
-what is to be done once its answer has left. What is plain the `lane` reads (`heads`, `plain`) and
-answers without the official SDK: lists from `lists`, the hub's own tools through `calls`, and what
-is a backend's by a `passage`, whose `line` is one answer or a stream. The SDK's `server` has the
-rest, and does the same through `unusual`.
+A request becomes an `Exchange`: who asks (`credentials`, `sessions`, `address`, `arrivals`). The
+server in `folkmoot.mcp.server` reads it, whatever its era, and asks the `service`, which has a row
+for each method. Lists come from `lists`, the hub's own tools are called through `calls`, its
+resources are in `resources`, and what is a backend's is asked for by `backends`, where `opencalls`
+knows the calls that are under way.
 
-`backends` resolves names. `opencalls` knows the calls that can be cancelled and the questions that
-can be answered; `rounds` puts such questions. `deliveries` marks as read what has arrived. The
-`hearers` are told of new mail by `notices`, of lists by `changes` and of resources by `watches`.
-`assembly` puts all of it together.
+`deliveries` marks as read what has arrived. The `hearers` are told of new mail by `notices`, of
+lists by `changes` and of resources by `watches`; `listening` serves their streams. `assembly` puts
+all of it together, and `endpoint` is the ASGI application.
 """
 
 from __future__ import annotations

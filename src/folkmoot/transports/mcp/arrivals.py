@@ -6,10 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
 from folkmoot.accounts import Account, hash_token
-from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
+from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from folkmoot.tools.model import Caller
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 SESSION_ID = SESSION_HEADER.encode()
 PROTOCOL_VERSION = VERSION_HEADER.encode()
-HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 
 
 class Arrivals:
@@ -76,7 +74,9 @@ class Arrivals:
         # Of a header that stands several times the first counts.
         headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
         session_id = headers.get(SESSION_ID)
-        handshake = is_handshake_era(headers.get(PROTOCOL_VERSION))
+        version = headers.get(PROTOCOL_VERSION)
+        # Whoever names no version speaks one of the eras that know sessions.
+        handshake = version is None or version in HANDSHAKE
         session = None
         if session_id is not None and handshake:
             session = self._sessions.enter(session_id.decode("latin-1"), mark)
@@ -170,8 +170,3 @@ class Arrivals:
             await self._end(session)
         if (session := self._sessions.to_make_room(stranger=account is None)) is not None:
             await self._end(session)
-
-
-def is_handshake_era(version: bytes | None) -> bool:
-    """Whether a request that names this version belongs to the eras that know sessions."""
-    return version is None or version in HANDSHAKE

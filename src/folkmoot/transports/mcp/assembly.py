@@ -15,20 +15,15 @@ from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.transports.mcp.backends import Backends
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.changes import Changes
-from folkmoot.transports.mcp.clients import KnownClients
 from folkmoot.transports.mcp.deliveries import Deliveries
-from folkmoot.transports.mcp.entrance import Entrance
 from folkmoot.transports.mcp.hearers import RIGHTS, Hearers
-from folkmoot.transports.mcp.lane import Lane
 from folkmoot.transports.mcp.listening import Listener
 from folkmoot.transports.mcp.lists import Lists
 from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.opencalls import OpenCalls
 from folkmoot.transports.mcp.own import server_info
-from folkmoot.transports.mcp.passage import Passage
 from folkmoot.transports.mcp.resources import Resources
-from folkmoot.transports.mcp.server import McpServer
-from folkmoot.transports.mcp.unusual import Unusual
+from folkmoot.transports.mcp.service import HubService
 from folkmoot.transports.mcp.watches import Watches
 
 if TYPE_CHECKING:
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
     from folkmoot.pipeline import Pipeline
-    from folkmoot.settings.model import McpSettings
     from folkmoot.tools import Catalogue
     from folkmoot.transports.mcp.sessions import Session
 
@@ -58,10 +52,9 @@ class Parts:
         clock: Clock,
         gateway: Gateway | None,
         rights: HubRights,
-        options: McpSettings,
     ) -> None:
         info = server_info(version)
-        calls, clients = Calls(pipeline, clock, rights), KnownClients()
+        calls = Calls(pipeline, clock, rights)
         self._gateway = gateway
         self._own = catalogue
         self._rights = rights
@@ -71,66 +64,43 @@ class Parts:
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
-        self._hearers = Hearers(accounts, rights, self._may_hear)
-        backends = unusual = None
+        self.hearers = Hearers(accounts, rights, self._may_hear)
+        backends = None
         self._watches: Watches | None = None
-        self._passage: Passage | None = None
         if gateway is not None:
-            backends = Backends(gateway, rights, calls)
-            unusual = Unusual(backends, self.open_calls, info)
-            self._watches = Watches(gateway, self._hearers)
-            self._passage = Passage(backends, self.open_calls, info)
-        entrance = Entrance(clients, self._hearers)
+            backends = Backends(gateway, rights, calls, self.open_calls)
+            self._watches = Watches(gateway, self.hearers)
         resources = Resources(
-            entrance=entrance,
             policy=policy,
             mail=mail,
             deliveries=self.deliveries,
             notices=self._notices,
-            hearers=self._hearers,
+            hearers=self.hearers,
             backends=backends,
-            unusual=unusual,
             watches=self._watches,
         )
-        listener = Listener(entrance, policy, self._hearers, self._notices, backends, self._watches)
-        self.server = McpServer(
-            version=version,
+        self.service = HubService(
+            server_info=info,
             catalogue=catalogue,
             calls=calls,
             deliveries=self.deliveries,
-            entrance=entrance,
             policy=policy,
             lists=self.lists,
             resources=resources,
-            listener=listener,
+            listener=Listener(policy, self.hearers, self._notices, backends, self._watches),
             backends=backends,
-            unusual=unusual,
         )
-        self._changes = Changes(gateway, rights, self._hearers, self._renew)
-        self.lane: Lane | None = None
-        if options.fast_lane:
-            self.lane = Lane(
-                catalogue=catalogue,
-                calls=calls,
-                clients=clients,
-                deliveries=self.deliveries,
-                open_calls=self.open_calls,
-                lists=self.lists,
-                passage=self._passage,
-                server_info=info,
-            )
+        self._changes = Changes(gateway, rights, self.hearers, self._renew)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the parts work; on leaving, what follows deliveries is finished."""
-        self.server.renew()
         async with AsyncExitStack() as stack:
             for part in (
                 self.deliveries,
                 self._notices,
-                self._hearers,
+                self.hearers,
                 self._watches,
-                self._passage,
                 self._changes,
             ):
                 if part is not None:
@@ -139,15 +109,14 @@ class Parts:
 
     def session_bound(self, session: Session) -> None:
         """Tell a session that has become someone's: its lists are theirs now."""
-        hearer = self._hearers.of(session)
+        hearer = self.hearers.of(session)
         if hearer is not None:
-            self._hearers.tell(hearer, RIGHTS)
+            self.hearers.tell(hearer, RIGHTS)
 
     def end_session(self, session: Session) -> None:
         """End all that belongs to a session which has ended."""
         self._notices.unsubscribe(session)
-        self.open_calls.end(session)
-        hearer = self._hearers.part(session)
+        hearer = self.hearers.part(session)
         if hearer is not None and self._watches is not None:
             self._watches.remove_all(hearer)
 
@@ -171,7 +140,6 @@ class Parts:
         self._gateway.audit.stopped(principal, called, outcome, own=own is not None)
 
     def _renew(self) -> None:
-        self.server.renew()
         if self._watches is not None:
             self._watches.renew()
 

@@ -13,27 +13,34 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Request
 from folkmoot.core.policy import decide
-from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
+from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ, CallExtras
+from folkmoot.mcp.client.mirror import marked_in
+from folkmoot.mcp.server.heads import check_marked
+from folkmoot.mcp.server.service import Answer
 from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.tools.decode import shown
+from folkmoot.transports.mcp.lists import may_call
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
     from folkmoot.core.capability import Rights
-    from folkmoot.core.message import MessageId, Response
-    from folkmoot.gateway.asking import CallExtras
     from folkmoot.gateway.catalogue import Catalogue
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
+    from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.opencalls import OpenCalls
 
 
 class Backends:
     """Resolves names before policy sees them, and has requests answered."""
 
-    def __init__(self, gateway: Gateway, rights: HubRights, calls: Calls) -> None:
+    def __init__(
+        self, gateway: Gateway, rights: HubRights, calls: Calls, open_calls: OpenCalls
+    ) -> None:
         self.gateway = gateway
+        self._open = open_calls
         self._rights = rights
         self._calls = calls
         self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
@@ -61,22 +68,49 @@ class Backends:
         """
         return self._settle[method](params, exchange)
 
-    async def ask(
-        self,
-        method: str,
-        message_id: MessageId,
-        params: dict[str, Any],
-        exchange: Exchange,
-        version: str,
-        extras: CallExtras,
-    ) -> Response:
-        """The answer to a request whose params are settled."""
-        request = Request(id=message_id, method=method, params=params)
+    async def carry(self, asked: Asked, params: dict[str, Any]) -> Answer | None:
+        """What a backend answers to a request; None if it is about nothing of a backend's."""
+        exchange: Exchange = asked.caller
+        settled = self.settle(asked.request.method, params, exchange)
+        if settled is None:
+            return None
+        if asked.repeated is not None and asked.request.method == CALL:
+            self._check_repeated(asked, settled)
+        if asked.meta:
+            settled["_meta"] = asked.meta
+        extras = CallExtras(
+            capabilities=asked.capabilities,
+            log_level=asked.level,
+            tell=asked.tell,
+            progress=asked.token is not None,
+        )
+        request = Request(id=asked.request.id, method=asked.request.method, params=settled)
         try:
-            return await self._calls.ask(request, exchange, version, extras)
+            with self._open.open(asked):
+                response = await self._calls.ask(request, exchange, asked.version, extras)
         except PolicyError as error:
             self._audit(exchange, request, error)
             raise
+        return Answer(response.result, response.error)
+
+    def _check_repeated(self, asked: Asked, params: dict[str, Any]) -> None:
+        """Hold the headers of a call against the arguments that its tool marks.
+
+        What is wrong with them tells of the schema, so only whoever may call the tool hears it. A
+        request that was rewritten on its way, or a call inside another, has the headers of what its
+        client sent.
+        """
+        entry = self._catalogue.tools.get(params["name"])
+        exchange: Exchange = asked.caller
+        if (
+            entry is None
+            or not entry.mirrored
+            or params.get("arguments") is not (asked.params.get("arguments"))
+        ):
+            return
+        if not exchange.rewritten and may_call(self.rights_of(exchange.caller.account), entry):
+            marked = dict(marked_in(entry.schema))
+            check_marked(marked, params.get("arguments"), asked.repeated or ())
 
     def _audit(self, exchange: Exchange, request: Request, error: PolicyError) -> None:
         principal, _ = self._rights.of(exchange.caller.account)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from mcp.server.apps import EXTENSION_ID
 from msgspec import Raw, Struct
 
 from folkmoot.core.errors import BodyTooLarge, InvalidJson
-from folkmoot.mcp.wire import CAPABILITIES_KEY, CLIENT_KEY, INITIALIZE
+from folkmoot.mcp.wire import APPS_EXTENSION, CAPABILITIES_KEY, CLIENT_KEY, INITIALIZE
 
 MOST_BYTES: Final = 1_024
 """Of a declaration that is kept as it is; those of usual clients have a few hundred."""
@@ -82,9 +81,9 @@ def _reduced(members: dict[str, Raw], capabilities: str, client: str) -> dict[st
         kept: dict[str, Raw] = {
             name: _short(declared[name], EMPTY) for name in FLAGS if name in declared
         }
-        apps = _whole(declared.get("extensions", EMPTY)).get(EXTENSION_ID)
+        apps = _whole(declared.get("extensions", EMPTY)).get(APPS_EXTENSION)
         if apps is not None:
-            kept["extensions"] = Raw(_encode({EXTENSION_ID: _short(apps, EMPTY)}))
+            kept["extensions"] = Raw(_encode({APPS_EXTENSION: _short(apps, EMPTY)}))
         changed[capabilities] = Raw(_encode(kept))
     if client in members:
         info = _whole(members[client])

@@ -25,7 +25,8 @@ class Deliveries:
 
     def __init__(self) -> None:
         self._tasks: asyncio.TaskGroup | None = None
-        self._of_user: dict[str, set[asyncio.Task[None]]] = {}
+        self.under_way: dict[str, set[asyncio.Task[None]]] = {}
+        """What follows answers, by user."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -39,19 +40,19 @@ class Deliveries:
         if self._tasks is None:
             raise RuntimeError("deliveries are not running")
         task = self._tasks.create_task(self._follow(delivered))
-        ours = self._of_user.setdefault(user_id, set())
+        ours = self.under_way.setdefault(user_id, set())
         ours.add(task)
 
         def done(ended: asyncio.Task[None]) -> None:
             ours.discard(ended)
-            if not ours and self._of_user.get(user_id) is ours:
-                del self._of_user[user_id]
+            if not ours and self.under_way.get(user_id) is ours:
+                del self.under_way[user_id]
 
         task.add_done_callback(done)
 
     async def settled(self, user_id: str) -> None:
         """Wait until what followed this user's earlier answers is done."""
-        if ours := self._of_user.get(user_id):
+        if ours := self.under_way.get(user_id):
             await asyncio.wait(tuple(ours), timeout=PATIENCE_SECONDS)
 
     @staticmethod

@@ -1,36 +1,32 @@
-"""The ASGI application at `/mcp`: who asks is made out, then the lane or the SDK answers."""
+"""The ASGI application at `/mcp`: who asks is made out, then the request is served."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
-
-from folkmoot.core.errors import FolkmootError, HubStopping, MessageError, RequestError
-from folkmoot.core.strict import check_single
-from folkmoot.transports.answers import JsonResponse, retry_after
-from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.mcp.arrivals import SESSION_ID, Arrivals
-from folkmoot.transports.mcp.assembly import Parts
-from folkmoot.transports.mcp.declared import reduce_declared
-from folkmoot.transports.mcp.exchange import (
-    ASKING,
-    REWRITTEN,
-    REWRITTEN_KEY,
-    SCOPE_KEY,
-    TOKEN_INVALID,
-    Exchange,
+from folkmoot.core.errors import (
+    FolkmootError,
+    HubStopping,
+    MessageError,
+    RequestError,
+    TokenInvalid,
 )
+from folkmoot.core.strict import check_single
+from folkmoot.mcp.server.direct import DirectServer
+from folkmoot.transports.answers import JsonResponse, retry_after
+from folkmoot.transports.bodies import read_body
+from folkmoot.transports.mcp.arrivals import Arrivals
+from folkmoot.transports.mcp.assembly import Parts
+from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
 from folkmoot.transports.mcp.invalid_token import answer_invalid
-from folkmoot.transports.mcp.quiet import quieten
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
     from folkmoot.core.message import Request
@@ -38,29 +34,21 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
+    from folkmoot.mcp.server.service import After
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
     from folkmoot.tools import Catalogue
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.mcp.exchange import Exchange
 
-BAD_REQUEST = 400
-NOT_FOUND = 404
+SESSION_BYTES = 16
 
 DRAINED = 0.8
 """How much of the time that a hub takes to stop calls to backends have."""
 LOOKS_WHILE_IDLE = 4
 MOST_BETWEEN_LOOKS = 30.0
 """Seconds after which we look for idle sessions at the latest."""
-ENDING: Scope = {
-    "type": "http",
-    "http_version": "1.1",
-    "method": "DELETE",
-    "scheme": "http",
-    "path": "/mcp",
-    "query_string": b"",
-}
-"""The request that ends a session, as its own client would send it."""
 
 
 class McpEndpoint:
@@ -81,7 +69,6 @@ class McpEndpoint:
         hosts: Hosts,
         addresses: Addresses,
         public_url: str = "",
-        max_body_bytes: int,
         drain_seconds: float = 0.0,
         options: McpSettings,
         sessions_per_account: int = 0,
@@ -101,7 +88,6 @@ class McpEndpoint:
             clock=clock,
             gateway=gateway,
             rights=rights,
-            options=options,
         )
         self._sessions = Sessions(
             clock,
@@ -121,31 +107,22 @@ class McpEndpoint:
             public_url=public_url,
             find=self._parts.lists.find,
             bound=self._parts.session_bound,
-            end=self._end,
+            end=self.end_session,
         )
         self._exchanges: set[Exchange] = set()
-        self.answered = {"lane": 0, "sdk": 0}
-        """How many requests were answered by each way."""
+        self.answered = {"stateless": 0, "handshake": 0}
+        """How many requests of each era were answered."""
         self._stopping = False
-        self._manager = StreamableHTTPSessionManager(
-            self._parts.server.sdk,
-            # The hub's own guard has looked at Host and Origin, and knows more spellings of them.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=max_body_bytes,
-            max_sessions=options.max_sessions,
-            # Idle sessions are ended here: the SDK does not see what the lane answers.
-            session_idle_timeout=None,
-        )
+        self._server = DirectServer(self._parts.service, self)
         self._idle_seconds = options.session_idle_seconds
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; on leaving, close every session and finish what follows deliveries."""
-        quieten()
         failure: BaseException | None = None
         async with (
             self._parts.running(),
-            self._manager.run(),
+            self._server.running(),
             asyncio.TaskGroup() as tasks,
         ):
             ending = tasks.create_task(self._end_idle_sessions())
@@ -215,13 +192,16 @@ class McpEndpoint:
                 refusal = answer_invalid(exchange, body, self._catalogue)
             if refusal is None and body is not None:
                 try:
-                    body = reduce_declared(check_single(body))
+                    # Of a short message nothing is too long, and it is read where it is served.
+                    if len(body) > MOST_BYTES:
+                        body = reduce_declared(check_single(body))
                 except MessageError as error:
                     refusal = refused(error)
             if refusal is not None:
                 await refusal(scope, receive, send)
             else:
-                await self._answer(exchange, body, receive, send)
+                self.answered["handshake" if exchange.handshake else "stateless"] += 1
+                await self._server.serve(exchange, body, receive, send)
         finally:
             exchange.caller.leaving.set()
             self._exchanges.discard(exchange)
@@ -241,50 +221,27 @@ class McpEndpoint:
 
     async def _recheck_exchange(self, exchange: Exchange) -> None:
         if not await self._arrivals.is_valid(exchange):
+            exchange.ending = TokenInvalid()
             exchange.caller.leaving.set()
 
-    async def _answer(
-        self, exchange: Exchange, body: bytes | None, receive: Receive, send: Send
-    ) -> None:
-        lane = self._parts.lane if body is not None else None
-        if lane is not None and await lane.answer(exchange, body or b"", receive, send):
-            self.answered["lane"] += 1
-            return
-        self.answered["sdk"] += 1
-        answer = exchange.answering(receive, send, self._parts.deliveries)
-        method = exchange.scope["method"]
-        open_body = False
+    def open_session(self, exchange: Exchange) -> Session:
+        """A new session for whoever sent this request."""
+        account = exchange.caller.account
+        owner = {"user_id": account.id} if account else {"address": exchange.caller.address}
+        made = self._sessions.open(secrets.token_hex(SESSION_BYTES), exchange.mark, **owner)
+        made.owner = account.id if account is not None else ""
+        self._parts.hearers.meet(made, account)
+        return made
 
-        async def watched(message: Message) -> None:
-            nonlocal open_body
-            if message["type"] == "http.response.start":
-                self._note(exchange, method, message)
-            open_body = message.get("more_body", message["type"] == "http.response.start")
-            await answer(message)
+    async def end_session(self, session: Session) -> None:
+        """End a session, and all that belongs to it."""
+        self._sessions.drop(session)
 
-        session = exchange.session if method == "GET" else None
-        if body is not None:
-            receive = replaying(body, receive)
-        elif method == "GET":
-            receive = exchange.listening(receive)
-        if session is not None:
-            session.streams += 1
-        asking = ASKING.set(exchange.caller.account)
-        invalid = TOKEN_INVALID.set(exchange.token_invalid)
-        rewritten = REWRITTEN.set(REWRITTEN_KEY in exchange.scope)
-        try:
-            await self._manager.handle_request(
-                {**exchange.scope, SCOPE_KEY: exchange}, receive, watched
-            )
-            if open_body and method == "GET":
-                # The SDK leaves a stream that we ended as if its client had gone.
-                await answer({"type": "http.response.body", "body": b"", "more_body": False})
-        finally:
-            ASKING.reset(asking)
-            TOKEN_INVALID.reset(invalid)
-            REWRITTEN.reset(rewritten)
-            if session is not None:
-                session.streams -= 1
+    def deliver(self, exchange: Exchange, after: After) -> None:
+        """Do what follows an answer that has left."""
+        account = exchange.caller.account
+        if account is not None:
+            self._parts.deliveries.start(account.id, after)
 
     async def stopped(self, scope: Scope, request: Request, outcome: str) -> None:
         """Have a call that was stopped before it came here in the audit log, if it is someone's."""
@@ -301,36 +258,7 @@ class McpEndpoint:
         while True:
             await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             while (session := self._sessions.next_idle()) is not None:
-                await self._end(session)
-
-    async def _end(self, session: Session) -> None:
-        self._sessions.drop(session)
-        await self._manager.handle_request(
-            {**ENDING, "headers": [(SESSION_ID, session.id.encode())]},
-            hear_nothing,
-            say_nothing,
-        )
-
-    def _note(self, exchange: Exchange, method: str, message: Message) -> None:
-        """See from the head of a response whether a session was opened or has ended."""
-        status, session = message["status"], exchange.session
-        if session is None:
-            session_id = dict(message.get("headers", ())).get(SESSION_ID)
-            if session_id is not None and status < BAD_REQUEST:
-                account = exchange.caller.account
-                owner = {"user_id": account.id} if account else {"address": exchange.caller.address}
-                self._sessions.open(session_id.decode("latin-1"), exchange.mark, **owner)
-        elif status == NOT_FOUND or (method == "DELETE" and status < BAD_REQUEST):
-            self._sessions.drop(session)
-
-
-async def hear_nothing() -> Message:
-    """The client's end of a request that no client sent."""
-    return {"type": "http.disconnect"}
-
-
-async def say_nothing(_: Message) -> None:
-    """Where the answer to such a request goes."""
+                self._sessions.drop(session)
 
 
 def refused(error: FolkmootError) -> JsonResponse:

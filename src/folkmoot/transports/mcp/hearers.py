@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
+from folkmoot.mcp.server.reply import Weight
+from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED, UPDATED
 from folkmoot.tools.patience import unless
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Rights
     from folkmoot.gateway.rights import HubRights
-    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -115,12 +115,11 @@ class StreamHearer(Hearer):
 
 
 class SessionHearer(Hearer):
-    """A session of the handshake era; `voice` is the SDK's way to it."""
+    """A session of the handshake era."""
 
-    def __init__(self, session: Session, voice: Any) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self.voice = voice
         self.telling = False
 
     @property
@@ -135,19 +134,7 @@ class SessionHearer(Hearer):
 
     def wants(self, what: str) -> bool:
         """Only while it has a stream to hear it on."""
-        return bool(what) and self.session.streams > 0
-
-    async def say(self, what: str) -> None:
-        """Tell of one change."""
-        said: dict[str, Callable[[], Awaitable[None]]] = {
-            LIST_CHANGED["tools"]: self.voice.send_tool_list_changed,
-            LIST_CHANGED["prompts"]: self.voice.send_prompt_list_changed,
-            LIST_CHANGED["resources"]: self.voice.send_resource_list_changed,
-        }
-        if what in said:
-            await said[what]()
-        else:
-            await self.voice.send_resource_updated(what)
+        return bool(what) and self.session.stream is not None
 
 
 class Hearers:
@@ -179,16 +166,10 @@ class Hearers:
                 for task in tuple(self._telling):
                     task.cancel()
 
-    def meet(self, exchange: Exchange, voice: Any) -> SessionHearer | None:
-        """The session of a request as someone who is told; None for a session that has ended."""
-        session, account = exchange.session, exchange.caller.account
-        if session is None or session.ended:
-            return None
-        known = self._sessions.get(session.id)
-        if known is None:
-            known = self._sessions[session.id] = SessionHearer(session, voice)
-            known.held = self._rights.of(account)[1]
-        return known
+    def meet(self, session: Session, account: Account | None) -> None:
+        """Tell a session from now on, while it has a stream to hear it on."""
+        known = self._sessions[session.id] = SessionHearer(session)
+        known.held = self._rights.of(account)[1]
 
     def of(self, session: Session) -> SessionHearer | None:
         """A session as someone who is told."""
@@ -247,8 +228,25 @@ class Hearers:
                     if due is None or hearer.session.ended:
                         return
                     for notice in due:
-                        await hearer.say(notice)
+                        await say_in(hearer.session, notice)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
             logger.debug("a session was not notified", extra={"error": type(error).__name__})
         finally:
             hearer.telling = False
+
+
+async def say_in(session: Session, what: str, meta: dict[str, Any] | None = None) -> None:
+    """Tell a session of a change, if it has a stream, and wait until it could have read it."""
+    stream = session.stream
+    if stream is not None:
+        stream.say(notice_of(what, meta), Weight.QUESTION)
+        await stream.flushed()
+
+
+def notice_of(what: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A change as it is written: of a list by its method, of a resource by its URI."""
+    params: dict[str, Any] = {} if what in LISTS else {"uri": what}
+    if meta:
+        params["_meta"] = meta
+    message = {"jsonrpc": "2.0", "method": what if what in LISTS else UPDATED}
+    return {**message, "params": params} if params else message

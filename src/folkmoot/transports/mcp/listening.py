@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp.shared.exceptions import MCPError
-
-from folkmoot.core.errors import FolkmootError
-from folkmoot.mcp.wire import REFUSED_KEY, SUBSCRIBE
+from folkmoot.core.errors import FolkmootError, ParamsInvalid
+from folkmoot.mcp.server.reply import Weight
+from folkmoot.mcp.server.service import Answer
+from folkmoot.mcp.wire import (
+    ACKNOWLEDGED,
+    CHANGES,
+    INVALID_PARAMS,
+    REFUSED_KEY,
+    SUBSCRIBE,
+    SUBSCRIPTION_KEY,
+    URIS,
+)
 from folkmoot.transports.mcp.beside import beside
-from folkmoot.transports.mcp.entrance import account_of, refusal
-from folkmoot.transports.mcp.hearers import LIST_CHANGED, StreamHearer
+from folkmoot.transports.mcp.hearers import StreamHearer, notice_of
 from folkmoot.transports.mcp.notices import INBOX, URGENT
-from folkmoot.transports.mcp.resources import no_such_resource
+from folkmoot.transports.mcp.resources import account_of, not_here
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.backends import Backends
-    from folkmoot.transports.mcp.entrance import Context, Entrance
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
     from folkmoot.transports.mcp.watches import Watches
-
-CHANGED: Final[dict[str, type[Any]]] = {
-    LIST_CHANGED["tools"]: types.ToolListChangedNotification,
-    LIST_CHANGED["prompts"]: types.PromptListChangedNotification,
-    LIST_CHANGED["resources"]: types.ResourceListChangedNotification,
-}
 
 
 class Listener:
@@ -40,64 +39,48 @@ class Listener:
 
     def __init__(
         self,
-        entrance: Entrance,
         policy: HubPolicy,
         hearers: Hearers,
         notices: Notices,
         backends: Backends | None,
         watches: Watches | None,
     ) -> None:
-        self._entrance = entrance
         self._policy = policy
         self._hearers = hearers
         self._notices = notices
         self._backends = backends
         self._watches = watches
 
-    async def listen(
-        self, ctx: Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
+    async def listen(self, asked: Asked) -> Answer:
         """One stream."""
-        exchange, wanted = self._entrance.enter(ctx), params.notifications
-        leaving = exchange.caller.leaving
-        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
-        lists = {
-            LIST_CHANGED["tools"]: wanted.tools_list_changed,
-            LIST_CHANGED["prompts"]: wanted.prompts_list_changed,
-            LIST_CHANGED["resources"]: wanted.resources_list_changed,
-        }
-        # What is named beyond what may be watched is not even looked at: there may be thousands.
-        uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))[: MOST_WATCHED + 1]
+        exchange: Exchange = asked.caller
+        if exchange.session is not None:
+            return not_here(asked)
+        lists, uris = read_filter(asked.params.get("notifications"))
+        leaving = exchange.leaving
+        meta: dict[str, Any] = {SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
-            self._check_inbox(exchange)
-        chosen = frozenset(method for method, is_wanted in lists.items() if is_wanted)
-        hearer = StreamHearer(account.id if account is not None else "", exchange.holder, chosen)
+            self._policy.check_request(account, SUBSCRIBE, {"uri": INBOX})
+        hearer = StreamHearer(account.id if account is not None else "", exchange.holder, lists)
         self._hearers.join(hearer, account)
         try:
             async with self._inbox(exchange, hearer, uris):
                 refused = await self._watch_all(exchange, hearer, uris)
                 honoured = [uri for uri in uris if uri not in refused]
                 said = {**meta, REFUSED_KEY: refused} if refused else meta
-                await self._acknowledge(ctx, wanted, honoured, said)
+                asked.reply.say(acknowledgement(lists, honoured, said), Weight.QUESTION)
                 while not leaving.is_set() and not hearer.ended:
                     for what in await hearer.heard(leaving):
-                        await self._tell(ctx, hearer, what, meta)
+                        await self._tell(asked, hearer, what, meta)
         finally:
             self._hearers.leave(hearer)
             if self._watches is not None:
                 self._watches.remove_all(hearer)
-        return types.SubscriptionsListenResult(_meta=meta)
-
-    def _check_inbox(self, exchange: Exchange) -> None:
-        """Refuse someone who is denied to hear of their mailbox."""
-        try:
-            self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": INBOX})
-        except FolkmootError as error:
-            raise refusal(error) from None
+        return Answer({"_meta": meta})
 
     async def _tell(
-        self, ctx: Context, hearer: StreamHearer, what: str, meta: dict[str, Any]
+        self, asked: Asked, hearer: StreamHearer, what: str, meta: dict[str, Any]
     ) -> None:
         due = await self._hearers.due(hearer, what)
         if due is None:
@@ -106,26 +89,8 @@ class Listener:
             if not hearer.ended:
                 if each == INBOX and hearer.urgent:
                     hearer.urgent, meta = False, {**meta, **URGENT}
-                notice = notice_of(each, meta)
-                await ctx.session.send_notification(notice, related_request_id=ctx.request_id)
-
-    async def _acknowledge(
-        self,
-        ctx: Context,
-        wanted: types.SubscriptionFilter,
-        honoured: list[str],
-        meta: dict[str, Any],
-    ) -> None:
-        told = types.SubscriptionFilter(
-            tools_list_changed=wanted.tools_list_changed or None,
-            prompts_list_changed=wanted.prompts_list_changed or None,
-            resources_list_changed=wanted.resources_list_changed or None,
-            resource_subscriptions=honoured or None,
-        )
-        acknowledged = types.SubscriptionsAcknowledgedNotification(
-            params=types.SubscriptionsAcknowledgedNotificationParams(notifications=told, _meta=meta)
-        )
-        await ctx.session.send_notification(acknowledged, related_request_id=ctx.request_id)
+                asked.reply.say(notice_of(each, meta), Weight.QUESTION)
+                await asked.reply.flushed()
 
     @asynccontextmanager
     async def _inbox(
@@ -139,7 +104,7 @@ class Listener:
         async with self._notices.listening(account.id, exchange.holder) as listening:
 
             async def follow() -> None:
-                while (notice := await listening.next(exchange.caller.leaving)) is not None:
+                while (notice := await listening.next(exchange.leaving)) is not None:
                     hearer.urgent = hearer.urgent or notice.urgent
                     hearer.mark(INBOX)
                 hearer.end()
@@ -154,28 +119,53 @@ class Listener:
         refused: dict[str, Any] = {}
         for uri in uris:
             try:
-                if uri != INBOX:
-                    await self._watch(exchange, hearer, uri)
+                if uri != INBOX and not await self._watch(exchange, hearer, uri):
+                    refused[uri] = {"code": INVALID_PARAMS, "message": "Resource not found"}
             except FolkmootError as error:
                 refused[uri] = error.as_jsonrpc()
-            except MCPError as error:
-                refused[uri] = error.error.model_dump(exclude_none=True)
         return refused
 
-    async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> None:
+    async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> bool:
+        """Whether the stream is told of a resource from now on."""
         settled = None
         if self._backends is not None and exchange.caller.account is not None:
             settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
         if settled is None or self._backends is None or self._watches is None:
-            raise no_such_resource(uri)
+            return False
         self._backends.check(SUBSCRIBE, settled, exchange)
         await self._watches.add(hearer, settled["uri"], uri)
+        return True
 
 
-def notice_of(what: str, meta: dict[str, Any]) -> Any:
-    """A change as the SDK says it."""
-    if what in CHANGED:
-        return CHANGED[what](params=types.NotificationParams(_meta=meta))
-    return types.ResourceUpdatedNotification(
-        params=types.ResourceUpdatedNotificationParams(uri=what, _meta=meta)
-    )
+def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:
+    """The lists and the resources that a stream wants to hear of."""
+    if type(wanted) is not dict:
+        raise ParamsInvalid("notifications must be an object.")
+    lists = set()
+    for method, (_, name) in CHANGES.items():
+        chosen = wanted.get(name)
+        if chosen is not None and type(chosen) is not bool:
+            raise ParamsInvalid(f"{name} must be true or false.")
+        if chosen:
+            lists.add(method)
+    uris = wanted.get(URIS)
+    if uris is None:
+        uris = []
+    if type(uris) is not list or any(type(uri) is not str for uri in uris):
+        raise ParamsInvalid(f"{URIS} must be an array of strings.")
+    # What is named beyond what may be watched is not even looked at: there may be thousands.
+    return frozenset(lists), list(dict.fromkeys(uris))[: MOST_WATCHED + 1]
+
+
+def acknowledgement(lists: frozenset[str], uris: list[str], meta: dict[str, Any]) -> dict[str, Any]:
+    """What a stream is told first: which of its wishes are granted."""
+    granted: dict[str, Any] = {
+        name: True for method, (_, name) in CHANGES.items() if method in lists
+    }
+    if uris:
+        granted[URIS] = uris
+    return {
+        "jsonrpc": "2.0",
+        "method": ACKNOWLEDGED,
+        "params": {"notifications": granted, "_meta": meta},
+    }

@@ -5,20 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from folkmoot.core.errors import KindError
 from folkmoot.gateway.listing import Listings, tool_shown
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.part import kind_of
 from folkmoot.gateway.search import Search
-from folkmoot.mcp.wire import PROMPTS_LIST, RESOURCES_LIST, SERVER_KEY, TEMPLATES_LIST, TOOLS_LIST
+from folkmoot.mcp.wire import (
+    APPS_EXTENSION,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    SERVER_KEY,
+    TEMPLATES_LIST,
+    TOOLS_LIST,
+    members_of,
+)
 from folkmoot.names import STYLES
+from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.transports.mcp.own import own_entries, own_lists
 
 if TYPE_CHECKING:
-    from msgspec import UnsetType
-
     from folkmoot.core.capability import Rights
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import Definition, ToolEntry, What
@@ -42,7 +49,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Lists:
-    """Ready-made results; the lane writes them, and the SDK's handlers read them."""
+    """Ready-made results, in the form of either era."""
 
     def __init__(
         self,
@@ -77,7 +84,7 @@ class Lists:
         }
 
     def result(
-        self, method: str, exchange: Exchange, *, apps: bool, cursor: str | UnsetType | None = None
+        self, method: str, exchange: Exchange, *, apps: bool, cursor: str | None = None
     ) -> Raw:
         """A page of a list, for the one who asks.
 
@@ -93,7 +100,7 @@ class Lists:
             exchange.names if what in STYLED else "canonical",
             apps=what == "tools" and (apps or exchange.all_tools),
             stateless=stateless,
-            cursor=None if cursor is UNSET else cursor,
+            cursor=cursor,
         )
 
     async def find(self, exchange: Exchange, query: str, limit: int) -> dict[str, Any]:
@@ -117,6 +124,17 @@ class Lists:
             name = names.spell(entry.canonical, exchange.names)
             shown = tool_shown(entry, name, exchange.names, stateless=exchange.session is None)
         return {member: shown[member] for member in TOLD if member in shown}
+
+
+def app_type(capabilities: dict[str, Any]) -> str:
+    """The first of our types of apps that a client declares; empty if it declares none."""
+    if not capabilities:
+        return ""
+    settings = members_of(capabilities.get("extensions")).get(APPS_EXTENSION)
+    declared = members_of(settings).get("mimeTypes")
+    if type(declared) is not list:
+        return ""
+    return next((known for known in APP_TYPES if known in declared), "")
 
 
 def may_call(rights: Rights, entry: ToolEntry) -> bool:

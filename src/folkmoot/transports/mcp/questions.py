@@ -7,61 +7,65 @@ again with what the user said. Where it cannot, the argument counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import mcp_types as types
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from folkmoot.mcp.wire import ELICIT, INPUT_REQUIRED, members_of
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-
+    from folkmoot.mcp.server.service import Asked
     from folkmoot.tools import Tool
 
+ACTIONS: Final = frozenset({"accept", "decline", "cancel"})
 
-def answered(tool: Tool, params: types.CallToolRequestParams) -> dict[str, Any]:
+
+def answered(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments of a call, with what the user was asked for and gave."""
-    arguments = dict(params.arguments or {})
-    response = (params.input_responses or {}).get(tool.asks)
-    if isinstance(response, types.ElicitResult):
+    given = dict(arguments or {})
+    response = response_of(asked, tool)
+    if response is not None:
         # Whoever declines or says nothing is told by the tool that the argument is missing.
         nothing = "" if asked_for(tool)["type"] == "string" else False
-        given = (response.content or {}) if response.action == "accept" else {}
-        arguments[tool.asks] = given.get(tool.asks, nothing)
-    return arguments
+        content = members_of(response.get("content")) if response["action"] == "accept" else {}
+        given[tool.asks] = content.get(tool.asks, nothing)
+    return given
 
 
-def question(
-    ctx: ServerRequestContext[Any, Any], tool: Tool, params: types.CallToolRequestParams
-) -> types.InputRequiredResult | None:
+def question(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
     """The question to ask first, unless it was answered or the client cannot ask it."""
-    response = (params.input_responses or {}).get(tool.asks)
-    if isinstance(response, types.ElicitResult) or not can_ask(ctx):
+    if response_of(asked, tool) is not None or not can_ask(asked):
         return None
     argument = asked_for(tool)
     about = [
         f"{name}: {value}"
-        for name, value in (params.arguments or {}).items()
+        for name, value in (arguments or {}).items()
         if name != tool.asks and name in tool.schema["properties"] and isinstance(value, str)
     ]
-    form = types.ElicitRequestFormParams(
-        message="\n".join([f"{tool.description} {argument['description']}:", *about]),
-        requested_schema={
+    form = {
+        "mode": "form",
+        "message": "\n".join([f"{tool.description} {argument['description']}:", *about]),
+        "requestedSchema": {
             "type": "object",
             "properties": {tool.asks: {"type": argument["type"], "title": argument["description"]}},
             "required": [tool.asks],
         },
-    )
-    return types.InputRequiredResult(input_requests={tool.asks: types.ElicitRequest(params=form)})
+    }
+    wanted = {tool.asks: {"method": ELICIT, "params": form}}
+    return {"resultType": INPUT_REQUIRED, "inputRequests": wanted}
 
 
-def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
+def response_of(asked: Asked, tool: Tool) -> dict[str, Any] | None:
+    """What the user said to the question, if it was put."""
+    response = members_of(asked.params.get("inputResponses")).get(tool.asks)
+    return response if members_of(response).get("action") in ACTIONS else None
+
+
+def can_ask(asked: Asked) -> bool:
     """Whether the client can put a form to its user when it is told to."""
-    capabilities = ctx.session.client_capabilities
-    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS or capabilities is None:
+    elicitation = asked.capabilities.get("elicitation")
+    if not asked.stateless or type(elicitation) is not dict:
         return False
-    elicitation = capabilities.elicitation
     # One that names no mode means forms.
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    return "form" in elicitation or "url" not in elicitation
 
 
 def asked_for(tool: Tool) -> dict[str, Any]:

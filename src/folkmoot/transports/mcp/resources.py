@@ -1,30 +1,32 @@
-"""Resources of `/mcp` as the SDK asks for them: the hub's own, and those of backends."""
+"""Resources of `/mcp`: the hub's own, and who is told of changes of any."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import mcp_types as types
 import msgspec
-from mcp.shared.exceptions import MCPError
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import AuthenticationRequired
+from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import READ
-from folkmoot.mcp.wire import SUBSCRIBE
+from folkmoot.mcp.server.service import Answer
+from folkmoot.mcp.wire import INVALID_PARAMS, METHOD_NOT_FOUND, SUBSCRIBE
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
-from folkmoot.transports.mcp.entrance import account_of, client_of, refusal
+from folkmoot.transports.mcp.hearers import say_in
+from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, URGENT
+from folkmoot.transports.mcp.params import text_in
 
 if TYPE_CHECKING:
+    from folkmoot.accounts import Account
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mail import Mail
+    from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.deliveries import Deliveries
-    from folkmoot.transports.mcp.entrance import Context, Entrance
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
-    from folkmoot.transports.mcp.unusual import Unusual
     from folkmoot.transports.mcp.watches import Watches
 
 
@@ -32,126 +34,106 @@ OWN: Final = (INBOX, INBOX_APP)
 
 
 class Resources:
-    """Reads them, and has sessions told of their changes."""
+    """Reads the hub's own, and has sessions told of changes."""
 
     def __init__(
         self,
         *,
-        entrance: Entrance,
         policy: HubPolicy,
         mail: Mail,
         deliveries: Deliveries,
         notices: Notices,
         hearers: Hearers,
         backends: Backends | None,
-        unusual: Unusual | None,
         watches: Watches | None,
     ) -> None:
-        self._entrance = entrance
         self._policy = policy
         self._mail = mail
         self._deliveries = deliveries
         self._notices = notices
         self._hearers = hearers
         self._backends = backends
-        self._unusual = unusual
         self._watches = watches
 
-    async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Any:
-        """The digest of the caller's mailbox, the app's page, or what a backend has."""
-        exchange, uri = self._entrance.enter(ctx), str(params.uri)
-        self._check(READ, exchange, uri)
+    async def read(self, asked: Asked, uri: str) -> Answer | None:
+        """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
+        if uri not in OWN:
+            return None
+        self._policy.check_request(asked.caller.caller.account, READ, {"uri": uri})
         if uri == INBOX:
-            account = account_of(exchange)
+            account = account_of(asked.caller)
             await self._deliveries.settled(account.id)
             digest = await self._mail.digest(account)
             text, mime = msgspec.json.encode(digest).decode(), "application/json"
-        elif uri == INBOX_APP:
-            text, mime = inbox_page(), client_of(ctx).app_type or APP_TYPE
         else:
-            result = await self._unusual.ask(ctx, exchange) if self._unusual is not None else None
-            if result is None:
-                raise no_such_resource(uri)
-            return result
-        contents = types.TextResourceContents(uri=uri, mime_type=mime, text=text)
-        return types.ReadResourceResult(contents=[contents])
+            text, mime = inbox_page(), app_type(asked.capabilities) or APP_TYPE
+        return Answer({"contents": [{"uri": uri, "mimeType": mime, "text": text}]})
 
-    async def subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
+    async def subscribe(self, asked: Asked) -> Answer:
         """Tell this session of changes from now on."""
-        exchange, uri = self._entrance.enter(ctx), str(params.uri)
-        if uri != INBOX:
-            await self._watch(ctx, exchange, uri)
-            return types.EmptyResult()
-        self._check(SUBSCRIBE, exchange, uri)
-        account = account_of(exchange)
-        if exchange.session is not None:
-            voice = ctx.session
-
-            async def notify(notice: Notice) -> None:
-                await voice.send_notification(inbox_changed(notice))
-
-            await self._notices.subscribe(exchange.session, account.id, exchange.holder, notify)
-        return types.EmptyResult()
-
-    async def unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        """Tell this session no more."""
-        exchange, uri = self._entrance.enter(ctx), str(params.uri)
+        exchange: Exchange = asked.caller
         session = exchange.session
+        if session is None:
+            return not_here(asked)
+        uri = text_in(asked.params, "uri")
         if uri != INBOX:
-            canonical = self._canonical(exchange, uri)
-            hearer = self._hearers.of(session) if session is not None else None
-            if hearer is not None and self._watches is not None:
-                self._watches.remove(hearer, canonical)
-        elif session is not None:
+            return await self._watch(exchange, uri)
+        self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": uri})
+        account = account_of(exchange)
+
+        async def notify(notice: Notice) -> None:
+            await say_in(session, INBOX, URGENT if notice.urgent else None)
+
+        await self._notices.subscribe(session, account.id, exchange.holder, notify)
+        return Answer({})
+
+    async def unsubscribe(self, asked: Asked) -> Answer:
+        """Tell this session no more."""
+        exchange: Exchange = asked.caller
+        session = exchange.session
+        if session is None:
+            return not_here(asked)
+        uri = text_in(asked.params, "uri")
+        if uri == INBOX:
             self._notices.unsubscribe(session)
-        return types.EmptyResult()
-
-    def _check(self, method: str, exchange: Exchange, uri: str) -> None:
-        """Refuse a resource of the hub's own that is denied."""
-        if uri in OWN:
-            try:
-                self._policy.check_request(exchange.caller.account, method, {"uri": uri})
-            except FolkmootError as error:
-                raise refusal(error) from None
-
-    async def _watch(self, ctx: Context, exchange: Exchange, uri: str) -> None:
+            return Answer({})
         canonical = self._canonical(exchange, uri)
-        hearer = self._hearers.meet(exchange, ctx.session)
-        if self._backends is None or self._watches is None or hearer is None:
-            raise no_such_resource(uri)
-        try:
-            self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
-            await self._watches.add(hearer, canonical, uri)
-        except FolkmootError as error:
-            raise refusal(error) from None
+        if canonical is None:
+            return self.unknown(uri)
+        hearer = self._hearers.of(session)
+        if hearer is not None and self._watches is not None:
+            self._watches.remove(hearer, canonical)
+        return Answer({})
+
+    def unknown(self, uri: str) -> Answer:
+        """The refusal of a resource that is not here."""
+        return Answer(error=ErrorObject(INVALID_PARAMS, "Resource not found", {"uri": uri}))
+
+    async def _watch(self, exchange: Exchange, uri: str) -> Answer:
+        canonical = self._canonical(exchange, uri)
+        hearer = self._hearers.of(exchange.session) if exchange.session is not None else None
+        if canonical is None or self._backends is None or self._watches is None or hearer is None:
+            return self.unknown(uri)
+        self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
+        await self._watches.add(hearer, canonical, uri)
         if hearer.session.ended:
             self._watches.remove_all(hearer)
+        return Answer({})
 
-    def _canonical(self, exchange: Exchange, uri: str) -> str:
-        settled = None
-        if self._backends is not None:
-            try:
-                settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
-            except FolkmootError as error:
-                raise refusal(error) from None
-        if settled is None:
-            raise no_such_resource(uri)
-        canonical: str = settled["uri"]
-        return canonical
+    def _canonical(self, exchange: Exchange, uri: str) -> str | None:
+        if self._backends is None:
+            return None
+        settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
+        return None if settled is None else settled["uri"]
 
 
-def inbox_changed(notice: Notice) -> types.ResourceUpdatedNotification:
-    """A change of a mailbox as the SDK says it."""
-    meta: Any = {"_meta": URGENT} if notice.urgent else {}
-    return types.ResourceUpdatedNotification(
-        params=types.ResourceUpdatedNotificationParams(uri=INBOX, **meta)
-    )
+def account_of(exchange: Exchange) -> Account:
+    """Who asks, or the refusal of whoever is nobody."""
+    if exchange.caller.account is None:
+        raise AuthenticationRequired
+    return exchange.caller.account
 
 
-def no_such_resource(uri: str) -> MCPError:
-    """The refusal of a resource that is not here."""
-    return MCPError(code=types.INVALID_PARAMS, message="Resource not found", data={"uri": uri})
+def not_here(asked: Asked) -> Answer:
+    """The refusal of a method that only sessions have."""
+    return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", asked.request.method))

@@ -12,13 +12,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
+from folkmoot.mcp.server.sessions import HandshakeSession
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
-    from folkmoot.transports.mcp.clients import Client
 
 
 FEW = 10
@@ -36,7 +34,7 @@ SESSION_ENDED = (
 )
 
 
-class Session(Struct, eq=False):
+class Session(HandshakeSession, eq=False):
     """One session: the mark of the token it was opened with, and of the one it was bound to."""
 
     id: str
@@ -49,16 +47,7 @@ class Session(Struct, eq=False):
     """Whose account it was opened for; it has not too many either."""
     owner: str = ""
     """Whose account it is, as the last request that came in it showed."""
-    version: str = ""
-    """The version of MCP that was agreed on; empty until its client is known."""
-    client: Client | None = None
-    """What is known of its client."""
-    log_level: str = "info"
-    """From which level on its client wants to hear log messages."""
-    streams: int = 0
-    """How many streams it has open that answer nothing: there it hears of changes."""
     in_flight: int = 0
-    ended: bool = False
 
     @property
     def holder(self) -> str:
@@ -149,7 +138,7 @@ class Sessions:
         )
 
     def open(self, session_id: str, mark: str, *, address: str = "", user_id: str = "") -> Session:
-        """Remember a session that the SDK has just opened for the holder of this token.
+        """Remember a session that was just opened for the holder of this token.
 
         It counts for the user whose token it is, or for an address where it is nobody's.
         """
@@ -192,7 +181,7 @@ class Sessions:
 
     def drop(self, session: Session) -> None:
         """Forget a session that has ended."""
-        session.ended = True
+        session.end()
         self._strangers.pop(session.id, None)
         if self._sessions.pop(session.id, None) is not None:
             self._count(session, -1)

@@ -1,7 +1,8 @@
-"""Line: what one POST hears until its answer: nothing, or a stream of events that ends with it.
+"""Reply: the response to one POST: its answer alone, or a stream of events that ends with it.
 
-Most calls are answered at once, and cost no more than their answer. Only what is said before it,
-or a long silence, makes the response a stream.
+Most requests are answered at once, and cost no more than their answer. Only what is said before it,
+or a long silence, makes the response a stream. The GET stream of a session is one without an
+answer.
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
+from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
     from starlette.types import Message, Send
 
-    from folkmoot.transports.mcp.exchange import Exchange
-    from folkmoot.transports.mcp.sessions import Session
+Headers = list[tuple[bytes, bytes]]
 
 OK: Final = 200
-JSON_HEADERS: Final = [(b"content-type", b"application/json")]
-EVENT_HEADERS: Final = [
+JSON_TYPE: Final = (b"content-type", b"application/json")
+EVENT_HEADERS: Final[Headers] = [
     (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
@@ -60,28 +60,41 @@ class Saying(NamedTuple):
     event: bytes
 
 
-def event_headers(session: Session) -> list[tuple[bytes, bytes]]:
-    """The headers of a stream in a session, as the SDK writes them."""
-    return [*EVENT_HEADERS, (SESSION_HEADER.encode(), session.id.encode())]
-
-
 def event_of(message: Any) -> bytes:
     """A message as one event of a stream."""
     return b"event: message\r\ndata: " + _encode(message) + b"\r\n\r\n"
 
 
-class Line:
-    """The response to one POST. `tasks` owns whoever writes it, if there is anyone to."""
+class Reply:
+    """One response. `tasks` owns whoever writes it as a stream; `headers` are added to its head."""
 
-    def __init__(self, exchange: Exchange, send: Send, tasks: asyncio.TaskGroup) -> None:
-        self._exchange = exchange
+    __slots__ = (
+        "_bytes",
+        "_done",
+        "_drained",
+        "_headers",
+        "_news",
+        "_said",
+        "_send",
+        "_writer",
+        "lost",
+        "tasks",
+    )
+
+    def __init__(
+        self, send: Send, tasks: asyncio.TaskGroup, headers: Headers | None = None
+    ) -> None:
         self._send = send
         self.tasks = tasks
-        self._said: deque[Saying] = deque()
+        self._headers = headers
+        self._said: deque[Saying] | None = None
         self._bytes = 0
         self._writer: asyncio.Task[None] | None = None
         self._news: asyncio.Event | None = None
+        self._drained: asyncio.Event | None = None
         self._done = False
+        self.lost = False
+        """Whether the client is known to have left."""
 
     @property
     def is_stream(self) -> bool:
@@ -91,8 +104,9 @@ class Line:
     def open(self) -> None:
         """Begin the response as a stream, if it has not begun."""
         if self._writer is None and not self._done:
-            self._news = asyncio.Event()
-            self._writer = self.tasks.create_task(self._write())
+            self._said = self._said or deque()
+            self._news, self._drained = asyncio.Event(), asyncio.Event()
+            self._writer = self.tasks.create_task(self._write(self._said, self._news))
 
     def say(self, message: dict[str, Any], weight: Weight) -> None:
         """Say something before the answer; it is not waited for."""
@@ -103,28 +117,27 @@ class Line:
             return
         while self._is_full(len(event)) and self._drop():
             pass
-        self._said.append(Saying(weight, event))
-        self._bytes += len(event)
-        self.open()
-        self._wake()
+        self._add(Saying(weight, event))
+
+    async def flushed(self) -> None:
+        """Wait until all that was said is written, or nobody reads it any more."""
+        if self._writer is not None and self._drained is not None and not self._writer.done():
+            await self._drained.wait()
 
     async def answer(self, message: Any, status: int = OK) -> None:
         """Say the last word: as the last event of the stream, or alone where there is none."""
-        self._done = True
-        session = self._exchange.session
         if self._writer is not None:
-            self._said.append(Saying(Weight.QUESTION, event_of(message)))
+            self._add(Saying(Weight.QUESTION, event_of(message)))
+            self._done = True
             self._wake()
             await self._writer
             return
-        if session is not None:
-            # The form the SDK answers a session in: a stream of this one event.
-            headers, body = event_headers(session), event_of(message)
-            status = OK
-        else:
-            headers, body = JSON_HEADERS, _encode(message)
+        self._done = True
+        body = _encode(message)
         # All of it is here: with its length it leaves in one piece.
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
+        headers = [JSON_TYPE, (b"content-length", b"%d" % len(body))]
+        if self._headers:
+            headers += self._headers
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
@@ -132,7 +145,8 @@ class Line:
         """End without an answer: nobody wants one any more."""
         self.open()
         self._done = True
-        self._said.clear()
+        if self._said is not None:
+            self._said.clear()
         self._wake()
         if self._writer is not None:
             await self._writer
@@ -143,55 +157,69 @@ class Line:
         if self._writer is not None:
             self._writer.cancel()
 
+    def _add(self, saying: Saying) -> None:
+        self.open()
+        if self._said is not None and self._drained is not None:
+            self._said.append(saying)
+            self._bytes += len(saying.event)
+            self._drained.clear()
+        self._wake()
+
     def _wake(self) -> None:
         if self._news is not None:
             self._news.set()
 
     def _is_full(self, more: int) -> bool:
-        return len(self._said) >= MOST_SAID or self._bytes + more > MOST_BYTES
+        return self._said is not None and (
+            len(self._said) >= MOST_SAID or self._bytes + more > MOST_BYTES
+        )
 
     def _drop(self) -> bool:
         """Have something be dropped; whether there was anything that may be."""
+        said = self._said or deque()
         for weight in (Weight.PROGRESS, Weight.LOG):
-            for place, saying in enumerate(self._said):
+            for place, saying in enumerate(said):
                 if saying.weight is weight:
                     self._bytes -= len(saying.event)
-                    del self._said[place]
+                    del said[place]
                     return True
         return False
 
-    def _event_headers(self) -> list[tuple[bytes, bytes]]:
-        session = self._exchange.session
-        return EVENT_HEADERS if session is None else event_headers(session)
-
-    async def _write(self) -> None:
+    async def _write(self, said: deque[Saying], news: asyncio.Event) -> None:
+        headers = [*EVENT_HEADERS, *(self._headers or ())]
         try:
-            await self._send(
-                {"type": "http.response.start", "status": OK, "headers": self._event_headers()}
-            )
-            while self._said or not self._done:
-                if self._said:
-                    fresh = b"".join(saying.event for saying in self._said)
-                    self._said.clear()
+            await self._send({"type": "http.response.start", "status": OK, "headers": headers})
+            while said or not self._done:
+                if said:
+                    fresh = b"".join(saying.event for saying in said)
+                    said.clear()
                     self._bytes = 0
                     await self._send(part(fresh))
-                elif not await self._heard():
+                    continue
+                self._let_go()
+                news.clear()
+                if not await in_time(news):
                     await self._send(part(PING))
             await self._send(part(b"", more=False))
         except Exception as error:  # noqa: BLE001 - the client is gone; others are still there
+            self.lost = True
             logger.debug("a stream was not written", extra={"error": type(error).__name__})
+        finally:
+            self._let_go()
 
-    async def _heard(self) -> bool:
-        """Wait for something to write; whether there was any in time."""
-        if self._news is None:
-            return False
-        self._news.clear()
-        try:
-            async with asyncio.timeout(PING_SECONDS):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+    def _let_go(self) -> None:
+        if self._drained is not None:
+            self._drained.set()
+
+
+async def in_time(news: asyncio.Event) -> bool:
+    """Wait for something to write; whether there was any in time."""
+    try:
+        async with asyncio.timeout(PING_SECONDS):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def part(body: bytes, *, more: bool = True) -> Message:

@@ -14,7 +14,10 @@ class Begun(Generic[T]):
     To be made and awaited by one task, with nothing awaited in between.
     """
 
-    __slots__ = ("_result", "_steps", "_waits_for", "done")
+    __slots__ = ("_steps", "_waits_for", "done", "result")
+
+    result: T
+    """What came of it, once it is done."""
 
     def __init__(self, awaitable: Awaitable[T]) -> None:
         self._steps: Any = awaitable.__await__()
@@ -23,12 +26,8 @@ class Begun(Generic[T]):
         try:
             self._waits_for = next(self._steps)
         except StopIteration as end:
-            self._end(end.value)
-
-    @property
-    def result(self) -> T:
-        """What came of it, once it is done."""
-        return self._result
+            self.result = end.value
+            self.done = True
 
     def close(self) -> None:
         """Give up what has not happened yet, instead of awaiting it."""
@@ -42,14 +41,11 @@ class Begun(Generic[T]):
                 self._step(error)
             else:
                 self._step(None)
-        return self._result
+        return self.result
 
     def _step(self, error: BaseException | None) -> None:
         try:
             self._waits_for = next(self._steps) if error is None else self._steps.throw(error)
         except StopIteration as end:
-            self._end(end.value)
-
-    def _end(self, result: T) -> None:
-        self._result = result
-        self.done = True
+            self.result = end.value
+            self.done = True

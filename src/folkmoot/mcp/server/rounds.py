@@ -1,4 +1,4 @@
-"""Rounds: a backend's wishes for input, put to a handshake client as questions.
+"""Rounds: a service's wishes for input, put to a client of the handshake era as questions.
 
 Clients of the stateless era get such a wish as it is, and come back. For the others we ask, and
 make the request again with what they said.
@@ -26,36 +26,36 @@ from folkmoot.mcp.wire import COMPLETE, INPUT_REQUIRED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from folkmoot.mcp.server.service import Answer, Asked
+
 __all__ = ["QUESTION_SECONDS", "Question", "in_rounds"]
 
-Ask: TypeAlias = Callable[[dict[str, Any]], Awaitable[Response]]
-"""Makes the request, with these params."""
+Perform: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
+"""Makes the request."""
 Put: TypeAlias = "Callable[[Sequence[Question]], Awaitable[list[Response]]]"
 """Puts questions to the client; the answers are in the same order."""
 
 
-async def in_rounds(
-    params: dict[str, Any], ask: Ask, put: Put, capabilities: dict[str, Any]
-) -> Response:
-    """The answer to a request once its client has said all that the backend wants to know."""
-    given = params
+async def in_rounds(asked: Asked, perform: Perform, put: Put) -> Answer:
+    """The answer to a request once its client has said all that the service wants to know."""
+    params = asked.params
     for turn in range(MOST_ROUNDS + 1):
-        response = await ask(given)
-        wish = response.result
+        answer = await perform(asked)
+        wish = answer.result
         kind = wish.get("resultType", COMPLETE) if type(wish) is dict else COMPLETE
         if kind == COMPLETE:
-            return response
+            return answer
         if kind != INPUT_REQUIRED:
             raise Refusal.RESULT_TYPE.error()
         if turn == MOST_ROUNDS:
             break
-        questions = read_questions(wish, capabilities)
+        questions = read_questions(wish, asked.capabilities)
         if not questions:
             await asyncio.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
         answers = await put(questions) if questions else []
-        given = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
+        asked.params = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
         if "requestState" in wish:
-            given["requestState"] = wish["requestState"]
+            asked.params["requestState"] = wish["requestState"]
     raise Refusal.ROUNDS.error(rounds=MOST_ROUNDS)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from folkmoot.transports.begun import Begun
+from folkmoot.mcp.begun import Begun
 from tests.harness import run
 
 

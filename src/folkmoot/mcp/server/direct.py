@@ -1,0 +1,306 @@
+"""The direct path: Streamable HTTP of both eras in front of a service, in one task per request.
+
+The head is read once, the body decoded once, the service awaited where the request came in, and its
+answer encoded once. A request of a session is made one of the stateless era here, and its result is
+given the form of the session's version; nothing behind this knows the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
+
+from folkmoot.core import strict
+from folkmoot.core.errors import (
+    FolkmootError,
+    InternalError,
+    InvalidResponse,
+    MessageError,
+    MethodNotAllowed,
+    SessionRequired,
+    VersionUnsupported,
+)
+from folkmoot.core.message import Notification, Request, decode_message
+from folkmoot.mcp.begun import Begun
+from folkmoot.mcp.server.heads import (
+    EITHER,
+    PlainHead,
+    check_forms,
+    check_repeated,
+    check_wishes,
+    claimed,
+    read_plain,
+)
+from folkmoot.mcp.server.refusals import readable_id
+from folkmoot.mcp.server.reply import OK, Reply
+from folkmoot.mcp.server.responses import refuse, say
+from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
+from folkmoot.mcp.server.sessions import SessionServer
+from folkmoot.mcp.server.stateless import STATUS
+from folkmoot.mcp.server.watching import Watching, has_left
+from folkmoot.mcp.wire import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LEVEL_KEY,
+    REQUEST_KEYS,
+    STATELESS_VERSION,
+    TOKEN_KEY,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from folkmoot.mcp.server.service import After, Service
+    from folkmoot.mcp.server.sessions import HandshakeSession
+
+logger = logging.getLogger("folkmoot.mcp")
+
+ACCEPTED: Final = 202
+JSON_TYPE: Final = b"application/json"
+CARRIED: Final = strict.Limits(message_bytes=64 * 1024 * 1024, nesting=256)
+"""What a message may hold; how long it may be was seen to when it came."""
+
+
+class UsualCall(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A request as nearly all are written; what is not read as one is read as any message."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+    method: Annotated[str, Meta(min_length=1)]
+    params: strict.ShallowObject
+
+
+_usual = msgspec.json.Decoder(UsualCall).decode
+
+
+class Visit(Protocol):
+    """One HTTP request whose sender was made out."""
+
+    @property
+    def scope(self) -> Scope:
+        """The request."""
+
+    @property
+    def session(self) -> HandshakeSession | None:
+        """The session that it belongs to."""
+
+    @property
+    def handshake(self) -> bool:
+        """Whether it is of the era that knows sessions."""
+
+    @property
+    def leaving(self) -> asyncio.Event:
+        """Set when its client has left, or need not be waited for any more."""
+
+    @property
+    def ending(self) -> FolkmootError | None:
+        """Why its client is not waited for; None if it has left, or everyone is let go."""
+
+
+class Hosts(Protocol):
+    """What a server asks of whoever runs it."""
+
+    def open_session(self, visit: Any) -> HandshakeSession:
+        """A new session for whoever sent this request."""
+
+    async def end_session(self, session: Any) -> None:
+        """Forget a session whose client has ended it."""
+
+    def deliver(self, visit: Any, after: After) -> None:
+        """Do what follows an answer, beside everything else."""
+
+
+class DirectServer:
+    """Serves HTTP requests while `running` is entered."""
+
+    def __init__(self, service: Service, host: Hosts, limits: strict.Limits = CARRIED) -> None:
+        self._service = service
+        self._host = host
+        self._limits = limits
+        self._watching = Watching()
+        self._tasks = asyncio.TaskGroup()
+        self._sessions = SessionServer(self)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own whoever writes streams or watches clients; on leaving, they are let end."""
+        async with self._tasks:
+            yield
+
+    @property
+    def tasks(self) -> asyncio.TaskGroup:
+        """Who owns what is done beside requests."""
+        return self._tasks
+
+    @property
+    def service(self) -> Service:
+        """Who answers."""
+        return self._service
+
+    @property
+    def host(self) -> Hosts:
+        """Whoever runs the server."""
+        return self._host
+
+    async def serve(self, visit: Visit, body: bytes | None, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request, whose body, if it has one, was read."""
+        try:
+            if body is None:
+                await self._without_body(visit, receive, send)
+            else:
+                await self._post(visit, body, receive, send)
+        except FolkmootError as error:
+            await refuse(send, error)
+
+    async def _without_body(self, visit: Visit, receive: Receive, send: Send) -> None:
+        method = visit.scope["method"]
+        if not visit.handshake:
+            raise MethodNotAllowed("Without sessions there is only POST.", allow="POST")
+        if method == "GET":
+            await self._sessions.listen(visit, receive, send)
+        elif method == "DELETE":
+            await self._sessions.end(visit, send)
+        else:
+            allow = "GET, POST, DELETE"
+            raise MethodNotAllowed(f"This address takes {allow}.", allow=allow)
+
+    async def _post(self, visit: Visit, body: bytes, receive: Receive, send: Send) -> None:
+        head = read_plain(visit.scope["headers"])
+        if head.content_type != JSON_TYPE or head.accept not in EITHER:
+            check_forms(head)
+        call = strict.decode_whole(body, self._limits, _usual)
+        try:
+            message = (
+                decode_message(body, self._limits)
+                if call is None
+                else Request(id=call.id, method=call.method, params=call.params)
+            )
+        except MessageError as error:
+            await refuse(send, error, readable_id(body))
+            return
+        if type(message) is Request:
+            try:
+                if visit.handshake:
+                    await self._sessions.ask(visit, message, receive, send)
+                else:
+                    await self._ask(visit, head, message, receive, send)
+            except FolkmootError as error:
+                await refuse(send, error, message.id)
+        elif visit.handshake:
+            if visit.session is None:
+                raise SessionRequired("The request names no session; initialize opens one.")
+            self._sessions.take(visit.session, message)
+            await say(send, ACCEPTED, headers=visit.session.headers)
+        elif type(message) is Notification:
+            # Whoever cancels closes the request; an id alone may be anybody's.
+            check_version(head.version)
+            await say(send, ACCEPTED)
+        else:
+            raise InvalidResponse("Clients of the stateless era are asked nothing.")
+
+    async def _ask(
+        self, visit: Visit, head: PlainHead, request: Request, receive: Receive, send: Send
+    ) -> None:
+        """A request of the stateless era."""
+        params = request.params if type(request.params) is dict else {}
+        meta = check_repeated(head, request.method, params)
+        del params["_meta"]
+        if head.version != STATELESS_VERSION:
+            check_version(head.version)
+        capabilities = claimed(meta[CAPABILITIES_KEY], meta.get(CLIENT_KEY))
+        token, level = meta.get(TOKEN_KEY), meta.get(LEVEL_KEY)
+        if token is not None or level is not None:
+            check_wishes(token, level)
+        asked = Asked(
+            request=request,
+            params=params,
+            meta={} if meta.keys() <= REQUEST_KEYS else kept_meta(meta),
+            caller=visit,
+            version=STATELESS_VERSION,
+            capabilities=capabilities,
+            token=token,
+            level=level,
+            repeated=head.parameters,
+            reply=Reply(send, self._tasks),
+        )
+        answer = await self.perform(asked, receive, partial(left, visit, asked))
+        if answer is None:
+            asked.reply.abandon()
+        else:
+            status = STATUS.get(answer.error.code, OK) if answer.error is not UNSET else OK
+            await self.answer(asked, answer, answer.result, receive, status)
+
+    async def perform(
+        self,
+        asked: Asked,
+        receive: Receive,
+        gone: Callable[[], None],
+        work: Awaitable[Answer] | None = None,
+    ) -> Answer | None:
+        """Have a request answered, here or as `work` does; None if nobody wants the answer."""
+        try:
+            begun = Begun(self._service.perform(asked) if work is None else work)
+            if begun.done:
+                return begun.result
+            watched = self._watching.begin(asked.reply, receive, gone)
+            try:
+                return await begun
+            finally:
+                self._watching.end(watched)
+        except Stopped:
+            return None
+        except FolkmootError as error:
+            return self._service.refusal(asked, error)
+        except Exception:
+            logger.exception("a request failed", extra={"method": asked.request.method})
+            return error_of(InternalError("The request could not be answered."))
+        except BaseException:
+            asked.reply.abandon()
+            raise
+
+    async def answer(
+        self, asked: Asked, answer: Answer, result: Any, receive: Receive, status: int = OK
+    ) -> None:
+        """Write an answer, and have done what follows it if its client was there to get it."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.request.id}
+        if answer.error is UNSET:
+            message["result"] = result
+        else:
+            message["error"] = error_members(answer.error)
+        reply, after = asked.reply, answer.after
+        gone = after is not None and (reply.lost or await has_left(receive))
+        await reply.answer(message, status)
+        if after is not None and not gone and not reply.lost:
+            self._host.deliver(asked.caller, after)
+
+
+def left(visit: Visit, asked: Asked) -> None:
+    """A client of the stateless era has closed its request: it is cancelled."""
+    visit.leaving.set()
+    if asked.stop is not None:
+        asked.stop()
+
+
+def check_version(version: str | None) -> None:
+    """Refuse a version of the stateless era that is not spoken here."""
+    if version != STATELESS_VERSION:
+        raise VersionUnsupported(
+            "This version of the protocol is not supported.",
+            supported=[STATELESS_VERSION],
+            requested=(version or "")[:64],
+        )
+
+
+def error_members(error: Any) -> dict[str, Any]:
+    """An error as it is written."""
+    told: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not UNSET:
+        told["data"] = error.data
+    return told

@@ -1,0 +1,137 @@
+"""A server behind its edge: one service of stateless requests, whatever era its clients speak.
+
+The edge reads a request, makes it an `Asked` and writes the `Answer`. The service knows nothing of
+HTTP, sessions or eras. `Stopped` is how it ends a request that nobody waits for any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from folkmoot.core.message import ErrorObject
+from folkmoot.mcp.server.reply import Weight
+from folkmoot.mcp.wire import (
+    LEVELS,
+    LOGGED,
+    PROGRESS,
+    RESERVED_META,
+    STATELESS_VERSION,
+    TOKEN_KEY,
+    members_of,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core.message import MessageId, Notification, Request
+    from folkmoot.mcp.server.reply import Reply
+
+After: TypeAlias = Callable[[], Awaitable[None]]
+"""What is done once an answer was handed to a client that is still there."""
+
+
+class Stopped(Exception):
+    """A request was ended before it was answered: nobody wants the answer any more."""
+
+
+class Asked(Struct, kw_only=True, eq=False, weakref=True):
+    """One request, and what its client said beside it."""
+
+    request: Request
+    params: dict[str, Any]
+    """Those of the request, without its `_meta`."""
+    meta: dict[str, Any]
+    """What is meant for whoever answers; what was between the client and the edge is not in it."""
+    caller: Any
+    """Who asks, as the service knows callers; the edge only passes it on."""
+    version: str
+    """The version of MCP that the client itself speaks."""
+    capabilities: dict[str, Any]
+    """What the client can be asked for."""
+    token: MessageId | None = None
+    """What the client calls the progress of this request; None if it wants to hear of none."""
+    level: str | None = None
+    """From which level on it wants to hear log messages."""
+    repeated: list[tuple[str, str]] | None = None
+    """The headers that repeat arguments of a call; None where headers repeat nothing.
+
+    `heads.check_marked` holds them against the arguments, once it is known which are marked.
+    """
+    reply: Reply
+    stop: Callable[[], None] | None = None
+    """Ends the request early, raising `Stopped` in it; set by a service while that is possible."""
+    cancelled: bool = False
+    """Whether the client has said that it wants no answer."""
+
+    def __repr__(self) -> str:
+        """What is asked, never by whom: the caller of a request has what opens doors."""
+        return f"Asked({self.request!r})"
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the client itself speaks the stateless era."""
+        return self.version == STATELESS_VERSION
+
+    def tell(self, notification: Notification) -> None:
+        """Say what belongs to this request before its answer, if its client wants to hear it."""
+        if notification.method == PROGRESS:
+            if self.token is not None:
+                params = {**members_of(notification.params), "progressToken": self.token}
+                self.reply.say(written(notification, params), Weight.PROGRESS)
+        elif notification.method == LOGGED and is_wanted(notification, self.level):
+            self.reply.say(written(notification), Weight.LOG)
+
+
+class Answer(Struct):
+    """What came of a request: a result in the form of the stateless era, or an error.
+
+    A ready-made result, as bytes, has the form of the client's own era.
+    """
+
+    result: Any = UNSET
+    error: ErrorObject | UnsetType = UNSET
+    after: After | None = None
+
+
+class Service(Protocol):
+    """Whatever answers requests."""
+
+    async def perform(self, asked: Asked) -> Answer:
+        """Answer one request, or raise why that cannot be done."""
+
+    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+        """The answer to a request that cannot be done."""
+
+
+def error_of(error: FolkmootError) -> Answer:
+    """An error of ours as the answer to a request."""
+    told = error.as_jsonrpc()
+    return Answer(error=ErrorObject(told["code"], told["message"], told["data"]))
+
+
+def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    """The members of a `_meta` that are for whoever answers."""
+    return {
+        name: value
+        for name, value in meta.items()
+        if name != TOKEN_KEY and not name.startswith(RESERVED_META)
+    }
+
+
+def is_wanted(notification: Notification, level: str | None) -> bool:
+    """Whether a log message is as important as someone wants to hear."""
+    given = members_of(notification.params).get("level")
+    if level is None or given not in LEVELS:
+        return False
+    return LEVELS.index(given) >= LEVELS.index(level)
+
+
+def written(notification: Notification, params: Any = UNSET) -> dict[str, Any]:
+    """A notification as it is written, with its own params or with others."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": notification.method}
+    told = notification.params if params is UNSET else params
+    if told is not UNSET:
+        message["params"] = told
+    return message

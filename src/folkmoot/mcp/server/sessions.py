@@ -1,0 +1,325 @@
+"""Sessions of the handshake era, in front of a service that knows none.
+
+A session remembers what its client said when it was opened; each of its requests gets that from
+here, as a request of the stateless era brings it along. Where the service wants to know something
+first, the client is asked in the stream of its request, and the request is made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from mcp_types.methods import serialize_server_result
+from msgspec import Raw, Struct, field
+
+from folkmoot.core.errors import (
+    EraNotBridged,
+    HubStopping,
+    InvalidId,
+    ParamsInvalid,
+    SessionNotFound,
+    SessionRequired,
+    StreamExists,
+    TooManyInFlight,
+)
+from folkmoot.core.message import ErrorObject, Notification, Request, Response, is_message_id
+from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
+from folkmoot.mcp.server.heads import check_listening, claimed, read_plain
+from folkmoot.mcp.server.reply import Reply, Weight
+from folkmoot.mcp.server.responses import say
+from folkmoot.mcp.server.rounds import QUESTION_SECONDS, Question, in_rounds
+from folkmoot.mcp.server.service import Answer, Asked, kept_meta, written
+from folkmoot.mcp.server.watching import until_gone
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    DISCOVER,
+    ELICIT,
+    HANDSHAKE_VERSION,
+    HANDSHAKE_VERSIONS,
+    INITIALIZE,
+    LEVELS,
+    PING,
+    SESSION_HEADER,
+    SET_LEVEL,
+    TOKEN_KEY,
+    cancellation,
+    members_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import Receive, Send
+
+    from folkmoot.core.message import MessageId
+    from folkmoot.mcp.server.direct import DirectServer, Visit
+
+MOST_QUESTIONS: Final = 64
+"""Questions that one session may have waiting."""
+ID_BYTES: Final = 12
+ENDED: Final = "The session has ended."
+
+
+class HandshakeSession(Struct, eq=False, kw_only=True):
+    """One session as the edge knows it."""
+
+    id: str
+    version: str = ""
+    """The version of MCP that was agreed on."""
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    """What its client can be asked for."""
+    log_level: str = "info"
+    """From which level on its client wants to hear log messages."""
+    stream: Reply | None = None
+    """The stream in which it hears of changes, while there is one."""
+    listening: asyncio.Event | None = None
+    """Ends that stream."""
+    requests: dict[MessageId, Asked] = field(default_factory=dict)
+    """Those without an answer."""
+    questions: dict[str, asyncio.Future[Response]] = field(default_factory=dict)
+    """Those that its client has."""
+    ended: bool = False
+
+    def __repr__(self) -> str:
+        """Without its id, which opens it."""
+        return f"{type(self).__name__}(version={self.version!r})"
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """What every response in it says."""
+        return [(SESSION_HEADER.encode(), self.id.encode())]
+
+    def end(self) -> None:
+        """Let everyone go who waits in it."""
+        self.ended = True
+        for asked in tuple(self.requests.values()):
+            cancel(asked)
+        if self.listening is not None:
+            self.listening.set()
+
+
+class SessionServer:
+    """Serves the requests of sessions."""
+
+    def __init__(self, server: DirectServer) -> None:
+        self._server = server
+
+    async def ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
+        """A request in a session, or the one that opens it."""
+        if request.method == INITIALIZE:
+            await self._initialize(visit, request, receive, send)
+            return
+        session = known(visit)
+        if request.id in session.requests:
+            raise InvalidId("A request with this id is already open.")
+        asked = asked_in(session, request, visit, Reply(send, self._server.tasks, session.headers))
+        session.requests[request.id] = asked
+        try:
+            work = self._work(session, visit, asked)
+            answer = await self._server.perform(asked, receive, visit.leaving.set, work)
+        finally:
+            session.requests.pop(request.id, None)
+        if answer is None or asked.cancelled:
+            # The client has said so, and waits for the end of the stream.
+            await asked.reply.end()
+            return
+        result = shaped(request.method, session.version, answer.result)
+        await self._server.answer(asked, answer, result, receive)
+
+    def take(self, session: HandshakeSession, message: Notification | Response) -> None:
+        """A message in a session that wants no answer."""
+        if type(message) is Response:
+            waiting = session.questions.get(message.id) if type(message.id) is str else None
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message)
+        elif message.method == CANCELLED:
+            cancelled: Any = members_of(message.params).get("requestId")
+            asked = session.requests.get(cancelled) if is_message_id(cancelled) else None
+            if asked is not None:
+                cancel(asked)
+
+    async def listen(self, visit: Visit, receive: Receive, send: Send) -> None:
+        """The stream in which a session hears what belongs to none of its requests."""
+        session = known(visit)
+        check_listening(read_plain(visit.scope["headers"]))
+        if session.stream is not None:
+            raise StreamExists("This session has a stream already; it may have one.")
+        reply = Reply(send, self._server.tasks, session.headers)
+        session.stream, session.listening = reply, visit.leaving
+        reply.open()
+        watch = self._server.tasks.create_task(leave_with(receive, visit.leaving))
+        try:
+            await visit.leaving.wait()
+        finally:
+            session.stream = session.listening = None
+            watch.cancel()
+            await reply.end()
+
+    async def end(self, visit: Visit, send: Send) -> None:
+        """End a session."""
+        session = known(visit)
+        await self._server.host.end_session(session)
+        await say(send, 200, headers=session.headers)
+
+    async def _initialize(
+        self, visit: Visit, request: Request, receive: Receive, send: Send
+    ) -> None:
+        """Open a session, or agree anew on what is spoken in one."""
+        params = members_of(request.params)
+        version, capabilities = params.get("protocolVersion"), params.get("capabilities")
+        if type(version) is not str:
+            raise ParamsInvalid("protocolVersion must be a string.")
+        client = params.get("clientInfo")
+        if client is None:
+            raise ParamsInvalid("clientInfo must be an object.")
+        offered = claimed(capabilities, client)
+        spoken = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSION
+        discover = Request(id=request.id, method=DISCOVER, params={})
+        opening = HandshakeSession(id="", version=spoken, capabilities=offered)
+        asked = asked_in(opening, discover, visit, Reply(send, self._server.tasks))
+        answer = await self._server.service.perform(asked)
+        session = visit.session
+        if session is None:
+            session = self._server.host.open_session(visit)
+        elif session.ended:
+            raise SessionNotFound(ENDED)
+        session.version, session.capabilities = spoken, offered
+        asked.reply = Reply(send, self._server.tasks, session.headers)
+        result = initialize_result(members_of(answer.result), spoken)
+        await self._server.answer(asked, answer, result, receive)
+
+    async def _work(self, session: HandshakeSession, visit: Visit, asked: Asked) -> Answer:
+        """Answer a request in rounds, until its client was asked all that the service wants."""
+        method = asked.request.method
+        if method == PING:
+            return Answer(result={})
+        if method == SET_LEVEL:
+            level = asked.params.get("level")
+            if level not in LEVELS:
+                told = f"level must be one of {', '.join(LEVELS)}."
+                raise ParamsInvalid(told)
+            session.log_level = level
+            return Answer(result={})
+        put = partial(self._put, session, visit, asked.reply)
+        return await in_rounds(asked, self._server.service.perform, put)
+
+    async def _put(
+        self, session: HandshakeSession, visit: Visit, reply: Reply, questions: Sequence[Question]
+    ) -> list[Response]:
+        """Put questions to the client of a session, in the stream of the request they are for."""
+        with ExitStack() as stack:
+            waiting: dict[str, asyncio.Future[Response]] = {}
+            for question in questions:
+                question_id, answer = stack.enter_context(asking(session))
+                waiting[question_id] = answer
+                reply.say(put_as(question_id, question), Weight.QUESTION)
+            leaving = asyncio.ensure_future(visit.leaving.wait())
+            answering = asyncio.ensure_future(all_of(waiting.values()))
+            try:
+                await asyncio.wait(
+                    (leaving, answering),
+                    timeout=QUESTION_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if answering.done():
+                    return answering.result()
+                if leaving.done():
+                    raise visit.ending or HubStopping("The hub is stopping.")
+                for question_id, answer in waiting.items():
+                    if not answer.done():
+                        notice = cancellation(question_id, "It took too long.")
+                        reply.say(written(notice), Weight.QUESTION)
+                raise EraNotBridged("The client did not answer what it was asked.")
+            finally:
+                leaving.cancel()
+                answering.cancel()
+
+
+def known(visit: Visit) -> HandshakeSession:
+    """The session of a request that needs one."""
+    session = visit.session
+    if session is None:
+        raise SessionRequired("The request names no session; initialize opens one.")
+    if session.ended:
+        raise SessionNotFound(ENDED)
+    return session
+
+
+def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: Reply) -> Asked:
+    """A request of a session, with what its session knows."""
+    params = members_of(request.params)
+    meta = members_of(params.get("_meta"))
+    token = meta.get(TOKEN_KEY)
+    return Asked(
+        request=request,
+        params={name: value for name, value in params.items() if name != "_meta"},
+        meta=kept_meta(meta),
+        caller=visit,
+        version=session.version,
+        capabilities=session.capabilities,
+        token=token if is_message_id(token) else None,
+        level=session.log_level,
+        reply=reply,
+    )
+
+
+def cancel(asked: Asked) -> None:
+    """End a request that is not wanted any more."""
+    asked.cancelled = True
+    asked.caller.leaving.set()
+    if asked.stop is not None:
+        asked.stop()
+
+
+def shaped(method: str, version: str, result: Any) -> Any:
+    """A result in the form of a version of the handshake era."""
+    if type(result) is not Raw:
+        return for_handshake(method, result)
+    if version == HANDSHAKE_VERSION:
+        return result
+    return serialize_server_result(method, version, msgspec.json.decode(result))
+
+
+@contextmanager
+def asking(session: HandshakeSession) -> Iterator[tuple[str, asyncio.Future[Response]]]:
+    """An id for a question to a session, and its answer once there is one."""
+    if len(session.questions) >= MOST_QUESTIONS:
+        raise TooManyInFlight("Too many questions wait for this client's answers.")
+    question_id = f"folkmoot-{secrets.token_hex(ID_BYTES)}"
+    answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+    session.questions[question_id] = answer
+    try:
+        yield question_id, answer
+    finally:
+        del session.questions[question_id]
+
+
+def put_as(question_id: str, question: Question) -> dict[str, Any]:
+    """A question as it is written; one that leads to a page is known by an id there too."""
+    params = question.params
+    if question.method == ELICIT and params.get("mode") == "url":
+        params = {"elicitationId": question_id, **params}
+    return {"jsonrpc": "2.0", "id": question_id, "method": question.method, "params": params}
+
+
+async def all_of(waiting: Iterable[Awaitable[Response]]) -> list[Response]:
+    """Every answer, in order; the first error is enough."""
+    answers: list[Response] = []
+    for each in waiting:
+        answer = await each
+        answers.append(answer)
+        if isinstance(answer.error, ErrorObject):
+            break
+    return answers
+
+
+async def leave_with(receive: Receive, leaving: asyncio.Event) -> None:
+    """Have a stream end with its client."""
+    await until_gone(receive)
+    leaving.set()

@@ -1,0 +1,111 @@
+"""Watching: what is done for requests that take longer than most.
+
+Their clients are watched for leaving, and hear after a while that we are there. A request that is
+answered soon costs no more than an entry in a table: one timer looks after all that are new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.mcp.server.reply import OPEN_SECONDS
+
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
+    from folkmoot.mcp.server.reply import Reply
+
+logger = logging.getLogger("folkmoot.mcp")
+
+WATCH_SECONDS: Final = 0.05
+"""A request that takes longer is worth watching whether its client is still there."""
+
+
+class Watched:
+    """One request; `left` is called when its client leaves."""
+
+    __slots__ = ("_leaving", "_left", "_receive", "_reply", "_timer", "due")
+
+    def __init__(
+        self, reply: Reply, receive: Receive, left: Callable[[], None], due: float
+    ) -> None:
+        self._reply = reply
+        self._receive = receive
+        self._left = left
+        self._leaving: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.due = due
+        """When it has taken longer than most."""
+
+    def begin(self) -> None:
+        """It takes longer than most."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(OPEN_SECONDS - WATCH_SECONDS, self._reply.open)
+        self._leaving = self._reply.tasks.create_task(self._watch())
+
+    def end(self) -> None:
+        """Nothing is to be done any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+    async def _watch(self) -> None:
+        await until_gone(self._receive)
+        self._reply.lost = True
+        self._left()
+
+
+class Watching:
+    """All requests: those that are new, in the order they came, and those that take longer."""
+
+    def __init__(self) -> None:
+        self._new: dict[Watched, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, reply: Reply, receive: Receive, left: Callable[[], None]) -> Watched:
+        """Watch a request until `end`; `receive` is where its client is heard to leave."""
+        loop = asyncio.get_running_loop()
+        watched = Watched(reply, receive, left, loop.time() + WATCH_SECONDS)
+        self._new[watched] = None
+        if self._timer is None:
+            self._timer = loop.call_at(watched.due, self._look)
+        return watched
+
+    def end(self, watched: Watched) -> None:
+        """A request is over."""
+        self._new.pop(watched, None)
+        watched.end()
+
+    def _look(self) -> None:
+        """See which of the new ones take longer than most; looks again while there are others."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        for watched in tuple(self._new):
+            if watched.due > loop.time():
+                self._timer = loop.call_at(watched.due, self._look)
+                return
+            del self._new[watched]
+            watched.begin()
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait until a client has closed its connection; one that cannot be read is gone too."""
+    try:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    except Exception as error:  # noqa: BLE001 - whatever it is, nobody is there
+        logger.debug("a client was lost", extra={"error": type(error).__name__})
+
+
+async def has_left(receive: Receive) -> bool:
+    """Whether the client has closed its connection. The body of the request must have been read."""
+    try:
+        async with asyncio.timeout(0):
+            message = await receive()
+    except TimeoutError:
+        return False
+    return bool(message["type"] == "http.disconnect")

@@ -1,0 +1,257 @@
+"""The hub as an MCP server: what each method answers, one row each.
+
+It is a service of stateless requests. Who asks was made out before, and is the `Exchange` of the
+request; whatever era a client speaks was left at the edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Raw
+
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    CapabilityDenied,
+    FolkmootError,
+    HeaderMismatch,
+    InputStateInvalid,
+    MessageError,
+    ParamsInvalid,
+    PromptUnknown,
+    TokenInvalid,
+    TokenRefused,
+    UnknownTool,
+)
+from folkmoot.core.message import ErrorObject
+from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
+from folkmoot.gateway.instructions import joined
+from folkmoot.gateway.service import tool_error
+from folkmoot.mcp.eras.shapes import for_stateless
+from folkmoot.mcp.server.service import Answer, error_of
+from folkmoot.mcp.wire import (
+    APPS_EXTENSION,
+    DISCOVER,
+    LISTEN,
+    METHOD_NOT_FOUND,
+    STATELESS_VERSION,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
+from folkmoot.tools.app_tools import APP_TYPES
+from folkmoot.tools.decode import shown
+from folkmoot.tools.dispatch import failure
+from folkmoot.tools.finder import CALL_TOOL, inner_call
+from folkmoot.transports.mcp.lists import WHAT, app_type
+from folkmoot.transports.mcp.own import INSTRUCTIONS, OF_BACKENDS
+from folkmoot.transports.mcp.params import check_completion, object_in, text_in, texts_in
+from folkmoot.transports.mcp.questions import answered, question
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.mcp.server.service import Asked
+    from folkmoot.tools import Catalogue, Tool, ToolResult
+    from folkmoot.transports.mcp.backends import Backends
+    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.deliveries import Deliveries
+    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.listening import Listener
+    from folkmoot.transports.mcp.lists import Lists
+    from folkmoot.transports.mcp.resources import Resources
+
+Handler: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
+
+CAPABILITIES: Final[dict[str, Any]] = {
+    "logging": {},
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "tools": {"listChanged": True},
+    "completions": {},
+    "extensions": {APPS_EXTENSION: {"mimeTypes": [*APP_TYPES]}},
+}
+OF_THE_PROTOCOL: Final = (
+    UnknownTool,
+    MessageError,
+    InputStateInvalid,
+    ParamsInvalid,
+    HeaderMismatch,
+)
+"""What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
+AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenRefused)
+"""What is refused in the same words, whoever's tool it is."""
+
+
+class HubService:
+    """Answers requests to `/mcp`."""
+
+    def __init__(
+        self,
+        *,
+        server_info: dict[str, Any],
+        catalogue: Catalogue,
+        calls: Calls,
+        deliveries: Deliveries,
+        policy: HubPolicy,
+        lists: Lists,
+        resources: Resources,
+        listener: Listener,
+        backends: Backends | None,
+    ) -> None:
+        self.server_info = server_info
+        self._catalogue = catalogue
+        self._calls = calls
+        self._deliveries = deliveries
+        self._policy = policy
+        self._lists = lists
+        self._resources = resources
+        self._backends = backends
+        self._methods: dict[str, Handler] = {
+            **dict.fromkeys(WHAT, self._list),
+            CALL: self._call_tool,
+            GET: self._get_prompt,
+            COMPLETE: self._complete,
+            READ: self._read,
+            SUBSCRIBE: resources.subscribe,
+            UNSUBSCRIBE: resources.unsubscribe,
+            DISCOVER: self._discover,
+            LISTEN: listener.listen,
+        }
+
+    async def perform(self, asked: Asked) -> Answer:
+        """Answer one request, or raise why that cannot be done."""
+        method = asked.request.method
+        handler = self._methods.get(method)
+        if handler is None:
+            return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", method))
+        answer = await handler(asked)
+        if type(answer.result) is dict:
+            answer.result = for_stateless(method, answer.result, self.server_info)
+        return answer
+
+    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+        """An error of ours as the answer to a request; a model reads those of its tools."""
+        if asked.request.method != CALL or isinstance(error, OF_THE_PROTOCOL):
+            return error_of(error)
+        if isinstance(error, AS_POLICY_SAYS):
+            result: dict[str, Any] = content_of(failure(error))
+        else:
+            result = tool_error({**error.data, "error": error.message, "code": error.code})
+        return Answer(for_stateless(CALL, result, self.server_info))
+
+    async def _list(self, asked: Asked) -> Answer:
+        """A page of a list."""
+        cursor = asked.params.get("cursor")
+        if cursor is not None and type(cursor) is not str:
+            raise ParamsInvalid("cursor must be a string.")
+        page: Raw = self._lists.result(
+            asked.request.method,
+            asked.caller,
+            apps=bool(app_type(asked.capabilities)),
+            cursor=cursor,
+        )
+        return Answer(page)
+
+    async def _call_tool(self, asked: Asked) -> Answer:
+        """Call a tool; what it cannot do is told as its result, as the specification says."""
+        params = asked.params
+        name, arguments = params.get("name"), params.get("arguments")
+        if type(name) is not str or not (arguments is None or type(arguments) is dict):
+            raise ParamsInvalid("name must be a string, and arguments an object.")
+        tool = self._catalogue.find(name)
+        if tool is not None and tool.name == CALL_TOOL:
+            inner = inner_call(arguments)
+            if inner is not None and self._catalogue.find(inner[0]) is not tool:
+                name, arguments = inner
+                params = {**params, "name": name, "arguments": arguments or {}}
+                tool = self._catalogue.find(name)
+        if tool is not None:
+            return await self._call_own(asked, tool, arguments)
+        object_in(params, "inputResponses")
+        answer = None
+        if self._backends is not None:
+            if arguments is None:
+                params.pop("arguments", None)
+            answer = await self._backends.carry(asked, params)
+        if answer is None:
+            raise self._unknown(name, asked.caller)
+        return answer
+
+    async def _call_own(self, asked: Asked, tool: Tool, arguments: Any) -> Answer:
+        exchange: Exchange = asked.caller
+        account = exchange.caller.account
+        if account is not None:
+            if account.id in self._deliveries.under_way:
+                await self._deliveries.settled(account.id)
+            if tool.asks:
+                wish = question(asked, tool, arguments)
+                if wish is not None:
+                    return Answer(wish)
+                arguments = answered(asked, tool, arguments)
+        result = await self._calls.call(tool, asked.request.id, arguments, exchange, asked.version)
+        return Answer(content_of(result), after=result.delivered)
+
+    async def _get_prompt(self, asked: Asked) -> Answer:
+        """A prompt of a backend's; the hub has none of its own."""
+        name = text_in(asked.params, "name")
+        texts_in(asked.params, "arguments")
+        self._check(asked)
+        if self._backends is not None:
+            answer = await self._backends.carry(asked, asked.params)
+            if answer is not None:
+                return answer
+        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+
+    async def _complete(self, asked: Asked) -> Answer:
+        """What an argument could be, as far as a backend knows."""
+        check_completion(asked.params)
+        self._check(asked)
+        answer = None
+        if self._backends is not None:
+            answer = await self._backends.carry(asked, asked.params)
+        return answer or Answer({"completion": {"values": []}})
+
+    async def _read(self, asked: Asked) -> Answer:
+        """A resource of the hub's own, or of a backend's."""
+        uri = text_in(asked.params, "uri")
+        answer = await self._resources.read(asked, uri)
+        if answer is None and self._backends is not None:
+            answer = await self._backends.carry(asked, asked.params)
+        return answer or self._resources.unknown(uri)
+
+    async def _discover(self, asked: Asked) -> Answer:
+        """What the hub is and has, and how it is used."""
+        exchange: Exchange = asked.caller
+        said = INSTRUCTIONS
+        if self._backends is not None:
+            gateway = self._backends.gateway
+            rights = self._backends.rights_of(exchange.caller.account)
+            of_others = joined(gateway.catalogue, rights)
+            said += OF_BACKENDS if gateway.backends else ""
+            said += f"\n\n{of_others}" if of_others else ""
+        if exchange.token_invalid:
+            said = f"{TokenInvalid.sentence} {said}"
+        return Answer(
+            {
+                "supportedVersions": [STATELESS_VERSION],
+                "capabilities": CAPABILITIES,
+                "instructions": said,
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        )
+
+    def _check(self, asked: Asked) -> None:
+        """Refuse a request that is denied, also where nothing has what it names."""
+        account = asked.caller.caller.account
+        self._policy.check_request(account, asked.request.method, asked.params)
+
+    def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
+        if self._backends is None:
+            return UnknownTool(f"Unknown tool: {shown(name)}.")
+        return self._backends.unknown_tool(name, exchange)
+
+
+def content_of(result: ToolResult) -> dict[str, Any]:
+    """What a tool of the hub's own says, as the result of a call."""
+    return {"content": [{"type": "text", "text": result.text()}], "isError": result.is_error}

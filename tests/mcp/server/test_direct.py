@@ -1,0 +1,424 @@
+"""The direct path: HTTP requests of both eras before a service that does what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import FolkmootError, TooManyInFlight
+from folkmoot.core.message import Notification
+from folkmoot.mcp.server.direct import DirectServer
+from folkmoot.mcp.server.heads import check_marked
+from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of
+from folkmoot.mcp.server.sessions import HandshakeSession
+from tests.harness import run
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+META: dict[str, Any] = {VERSION: "2026-07-28", CAPABILITIES: {}}
+GONE = {"type": "http.disconnect"}
+
+
+class Visitor:
+    """One HTTP request, as whoever runs the server made it out."""
+
+    def __init__(
+        self, headers: dict[str, str], session: HandshakeSession | None, *, handshake: bool
+    ) -> None:
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self.scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": pairs}
+        self.session = session
+        self.handshake = handshake
+        self.leaving = asyncio.Event()
+        self.ending: FolkmootError | None = None
+
+
+class Server:
+    """A service, whoever runs its server, and clients of it, all in one."""
+
+    def __init__(self, doing: Callable[[Asked], Awaitable[Answer]]) -> None:
+        self.doing = doing
+        self.happened: list[str] = []
+        self.session: HandshakeSession | None = None
+        self.direct = DirectServer(self, self)
+
+    async def perform(self, asked: Asked) -> Answer:
+        if asked.request.method == "server/discover":
+            return Answer({"capabilities": {"tools": {}}, "instructions": "Be kind."})
+        return await self.doing(asked)
+
+    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+        return error_of(error)
+
+    def open_session(self, visit: Any) -> HandshakeSession:
+        self.session = HandshakeSession(id="one")
+        return self.session
+
+    async def end_session(self, session: Any) -> None:
+        session.end()
+
+    def deliver(self, visit: Any, after: Callable[[], Awaitable[None]]) -> None:
+        self.happened.append("delivered")
+
+    def visit(self, message: Any = None, **headers: str) -> Visitor:
+        """A request of the era that the server is spoken to in."""
+        session = self.session
+        said = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        if session is None and isinstance(message, dict) and message.get("method") != "initialize":
+            params = message.get("params") or {}
+            name = params.get("name") if isinstance(params, dict) else None
+            said |= {"mcp-protocol-version": "2026-07-28", "mcp-method": message.get("method", "")}
+            said |= {"mcp-name": name} if name else {}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Visitor(
+            {name: value for name, value in (said | named).items() if value},
+            session,
+            handshake="mcp-protocol-version" not in said,
+        )
+
+    async def post(
+        self, message: Any, *, gone: asyncio.Event | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """One POST, and what came back: status, headers, body."""
+        visit = self.visit(message, **headers)
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        told: list[Any] = []
+
+        async def receive() -> Any:
+            await (gone or asyncio.Event()).wait()
+            return GONE
+
+        async def send(part: Any) -> None:
+            told.append(part)
+            if part.get("body"):
+                self.happened.append("sent")
+
+        await self.direct.serve(visit, body, receive, send)
+        if not told:
+            return 0, {}, b""
+        head = {name.decode(): value.decode() for name, value in told[0]["headers"]}
+        return told[0]["status"], head, b"".join(part["body"] for part in told[1:])
+
+
+@asynccontextmanager
+async def serving(doing: Callable[[Asked], Awaitable[Answer]]) -> AsyncIterator[Server]:
+    server = Server(doing)
+    async with server.direct.running():
+        yield server
+
+
+def call(name: str = "tool", id_: Any = 1, **params: Any) -> dict[str, Any]:
+    given = {"name": name, "arguments": {}, **params}
+    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": given}
+
+
+def modern(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    params = {**(message.get("params") or {}), "_meta": {**META, **meta}}
+    return {**message, "params": params}
+
+
+def events(body: bytes) -> list[Any]:
+    lines = body.decode().replace("\r\n", "\n").split("\n")
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
+
+async def plain(_: Asked) -> Answer:
+    return Answer({"content": []})
+
+
+def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            status, headers, body = await server.post(modern(call()))
+            assert (status, headers["content-type"]) == (200, "application/json")
+            assert headers["content-length"] == str(len(body))
+            assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+
+    run(main())
+
+
+def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
+    async def speaking(asked: Asked) -> Answer:
+        asked.tell(Notification(method="notifications/progress", params={"progress": 1}))
+        asked.tell(Notification(method="notifications/message", params={"level": "info"}))
+        return Answer({})
+
+    async def main() -> None:
+        async with serving(speaking) as server:
+            asked = modern(call(), progressToken="mine")
+            status, headers, body = await server.post(asked)
+            assert (status, headers["content-type"]) == (200, "text/event-stream")
+            first, last = events(body)
+            assert first["params"] == {"progress": 1, "progressToken": "mine"}
+            assert last["result"] == {}
+            # Whoever asked to hear nothing hears nothing.
+            _, headers, _ = await server.post(modern(call()))
+            assert headers["content-type"] == "application/json"
+
+    run(main())
+
+
+@pytest.mark.requirement("tool.inbox.vanished-client")
+def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there() -> None:
+    async def marking(_: Asked) -> Answer:
+        async def after() -> None: ...
+
+        return Answer({}, after=after)
+
+    async def main() -> None:
+        async with serving(marking) as server:
+            await server.post(modern(call()))
+            assert server.happened == ["sent", "delivered"]
+            server.happened.clear()
+            gone = asyncio.Event()
+            gone.set()
+            await server.post(modern(call()), gone=gone)
+            assert server.happened == ["sent"]
+
+    run(main())
+
+
+def test_a_client_that_leaves_ends_its_request() -> None:
+    async def main() -> None:
+        begun, gone = asyncio.Event(), asyncio.Event()
+        stopped: list[bool] = []
+
+        async def waiting(asked: Asked) -> Answer:
+            task = asyncio.current_task()
+            assert task is not None
+            asked.stop = task.cancel  # type: ignore[assignment]
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                task.uncancel()
+                stopped.append(asked.caller.leaving.is_set())
+                raise Stopped from None
+            return Answer({})
+
+        async with serving(waiting) as server, asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(server.post(modern(call()), gone=gone))
+            await begun.wait()
+            gone.set()
+            assert await asking == (0, {}, b"")
+            assert stopped == [True]
+
+    run(main())
+
+
+def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
+    async def breaking(_: Asked) -> Answer:
+        raise ValueError("a secret")
+
+    async def busy(_: Asked) -> Answer:
+        raise TooManyInFlight("Too many.")
+
+    async def main() -> None:
+        async with serving(breaking) as server:
+            _, _, body = await server.post(modern(call()))
+            assert json.loads(body)["error"]["data"]["code"] == "internal_error"
+            assert b"secret" not in body
+            server.doing = busy
+            _, _, body = await server.post(modern(call()))
+            assert json.loads(body)["error"]["message"] == "Too many."
+
+    run(main())
+    assert "a request failed" in caplog.text
+
+
+REFUSED: list[tuple[Any, dict[str, str], int, int]] = [
+    (b"{", {}, 400, -32700),
+    (b"[]", {}, 400, -32600),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}', {}, 400, -32700),
+    ({**modern(call()), "id": None}, {}, 400, -32600),
+    ({**modern(call()), "id": 1.5}, {}, 400, -32600),
+    ({"jsonrpc": "2.0", "id": 1, "result": {}}, {}, 400, -32600),
+    (call(), {}, 400, -32602),
+    ({**call(), "params": []}, {}, 400, -32602),
+    (modern(call(), **{CAPABILITIES: 5}), {}, 400, -32602),
+    (modern(call(), **{CAPABILITIES: {"roots": 5}}), {}, 400, -32602),
+    (modern(call(), progressToken={}), {}, 400, -32602),
+    (modern(call(), **{"io.modelcontextprotocol/logLevel": "loud"}), {}, 400, -32602),
+    (modern(call(), **{"io.modelcontextprotocol/clientInfo": "me"}), {}, 400, -32602),
+    (modern(call(), **{VERSION: "2027-01-01"}), {}, 400, -32020),
+    (modern(call(), **{VERSION: "x"}), {"mcp_protocol_version": "x"}, 400, -32022),
+    (modern(call()), {"mcp_method": "tools/list"}, 400, -32020),
+    (modern(call()), {"mcp_name": "other"}, 400, -32020),
+    (modern(call()), {"mcp_name": "=?base64?b3RoZXI=?="}, 400, -32020),
+    (modern(call()), {"accept": "application/json"}, 406, -32600),
+    (modern(call()), {"accept": "text/html"}, 406, -32600),
+    (modern(call()), {"content_type": "text/plain"}, 415, -32600),
+]
+
+
+def test_what_is_no_request_of_the_stateless_era_is_refused() -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            for message, headers, status, code in REFUSED:
+                known = {"mcp_protocol_version": "2026-07-28"} | headers
+                got, _, body = await server.post(message, **known)
+                assert (got, json.loads(body)["error"]["code"]) == (status, code), message
+            for name in ("tool", "=?base64?dG9vbA==?="):
+                assert (await server.post(modern(call()), mcp_name=name))[0] == 200
+            notice = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+            assert (await server.post(notice))[0] == 202
+
+    run(main())
+
+
+def test_the_headers_that_repeat_arguments_reach_the_service() -> None:
+    async def holding(asked: Asked) -> Answer:
+        check_marked({("region",): "region"}, asked.params["arguments"], asked.repeated or ())
+        return Answer({})
+
+    async def main() -> None:
+        async with serving(holding) as server:
+            there = modern(call(arguments={"region": "eu"}))
+            assert (await server.post(there))[0] == 400
+            assert (await server.post(there, mcp_param_region="us"))[0] == 400
+            assert (await server.post(there, mcp_param_region="eu"))[0] == 200
+            assert (await server.post(modern(call()), mcp_param_region="eu"))[0] == 400
+
+    run(main())
+
+
+OPENING = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "me", "version": "1"},
+    },
+}
+FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
+
+
+def test_a_session_is_opened_from_what_the_service_says_of_itself() -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            status, headers, body = await server.post(OPENING)
+            assert (status, headers["mcp-session-id"]) == (200, "one")
+            told = json.loads(body)["result"]
+            assert told["protocolVersion"] == "2025-06-18"
+            assert told["instructions"] == "Be kind."
+            assert server.session is not None
+            assert server.session.capabilities == {"elicitation": {}}
+
+    run(main())
+
+
+@pytest.mark.parametrize("change", ["protocolVersion", "capabilities", "clientInfo"])
+def test_a_session_is_not_opened_by_halves(change: str) -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            params = {name: value for name, value in OPENING["params"].items() if name != change}  # type: ignore[attr-defined]
+            status, _, body = await server.post({**OPENING, "params": params})
+            assert (status, json.loads(body)["error"]["code"]) == (400, -32602)
+            assert server.session is None
+
+    run(main())
+
+
+def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
+    async def asking(asked: Asked) -> Answer:
+        given = asked.params.get("inputResponses")
+        if given is None:
+            wanted = {"resultType": "input_required", "inputRequests": {"who": FORM}}
+            return Answer({**wanted, "requestState": "s"})
+        assert asked.params["requestState"] == "s"
+        return Answer({"said": given["who"]["content"], "resultType": "complete"})
+
+    async def main() -> None:
+        async with serving(asking) as server:
+            await server.post(OPENING)
+            session = server.session
+            assert session is not None
+            async with asyncio.TaskGroup() as tasks:
+                calling = tasks.create_task(server.post(call()))
+                while not session.questions:  # noqa: ASYNC110 - the next turn of the loop has it
+                    await asyncio.sleep(0)
+                [question] = session.questions
+                reply = {"action": "accept", "content": {"name": "Ann"}}
+                answer = {"jsonrpc": "2.0", "id": question, "result": reply}
+                assert (await server.post(answer))[0] == 202
+            _, _, body = await calling
+            asked, last = events(body)
+            assert (asked["id"], asked["method"]) == (question, "elicitation/create")
+            assert last["result"] == {"said": {"name": "Ann"}}
+            assert not session.questions
+            assert not session.requests
+
+    run(main())
+
+
+def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
+    async def waiting(asked: Asked) -> Answer:
+        await asked.caller.leaving.wait()
+        return Answer({"late": True})
+
+    async def main() -> None:
+        async with serving(waiting) as server:
+            await server.post(OPENING)
+            session = server.session
+            assert session is not None
+            async with asyncio.TaskGroup() as tasks:
+                calling = tasks.create_task(server.post(call(id_=7)))
+                while 7 not in session.requests:  # noqa: ASYNC110 - the next turn has it
+                    await asyncio.sleep(0)
+                twice = await server.post(call(id_=7))
+                assert json.loads(twice[2])["error"]["data"]["code"] == "invalid_id"
+                for wrong in ("7", 8, None):
+                    params = {"requestId": wrong}
+                    notice = {"method": "notifications/cancelled", "params": params}
+                    await server.post({"jsonrpc": "2.0", **notice})
+                assert 7 in session.requests
+                notice = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+                assert (await server.post({"jsonrpc": "2.0", **notice}))[0] == 202
+            status, _, body = await calling
+            assert (status, events(body)) == (200, [])
+
+    run(main())
+
+
+def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
+    async def waiting(asked: Asked) -> Answer:
+        await asked.caller.leaving.wait()
+        return Answer({})
+
+    async def main() -> None:
+        async with serving(waiting) as server:
+            await server.post(OPENING)
+            session = server.session
+            assert session is not None
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(server.post(call()))
+                while not session.requests:  # noqa: ASYNC110 - the next turn of the loop has it
+                    await asyncio.sleep(0)
+                session.end()
+            assert (await server.post(call()))[0] == 404
+
+    run(main())
+
+
+def test_a_session_sets_its_own_level_and_answers_pings_itself() -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            await server.post(OPENING)
+            session = server.session
+            assert session is not None
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            assert json.loads((await server.post(ping))[2])["result"] == {}
+            level = {**ping, "method": "logging/setLevel", "params": {"level": "error"}}
+            assert json.loads((await server.post(level))[2])["result"] == {}
+            assert session.log_level == "error"
+            wrong = {**level, "params": {"level": "loud"}}
+            assert json.loads((await server.post(wrong))[2])["error"]["code"] == -32602
+
+    run(main())
