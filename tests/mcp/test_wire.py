@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import folkmoot
@@ -22,22 +23,22 @@ ELSEWHERE = {
 }
 """Files that spell a name themselves, and why."""
 NAMES = frozenset(
-    value
+    value.lower()
     for name, value in vars(wire).items()
     if name.isupper() and type(value) is str and ("/" in value or value.startswith("mcp-"))
 ) | {wire.INITIALIZE, wire.PING, wire.EVENT_ID_HEADER}
+QUOTED = re.compile("[\"'](?:" + "|".join(map(re.escape, NAMES)) + ")", re.IGNORECASE)
+"""What a module has in it that spells one of them."""
 
 
 def spelled_in(text: str) -> set[str]:
     """The names of MCP that a module spells as a value; prose may speak of them."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text)) if QUOTED.search(text) else ():
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bytes):
             continue
         value = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
-        if value.lower() in {name.lower() for name in NAMES} or value.startswith(
-            wire.PROTOCOL_KEYS
-        ):
+        if value.lower() in NAMES or value.startswith(wire.PROTOCOL_KEYS):
             found.add(value)
     return found
 
