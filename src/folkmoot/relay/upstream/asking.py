@@ -25,6 +25,8 @@ NEVER_OFFERED: Final = "roots"
 Offer: TypeAlias = tuple[str, ...]
 """What a handshake tells a server that can be asked of everyone who shares the link."""
 EVERYTHING: Final[Offer] = ("elicitation.form", "elicitation.url", "sampling")
+"""What the first link offers, which serves all callers that have no other."""
+SAMPLING: Final = ("context", "tools")
 
 
 def _meta(capabilities: dict[str, Any]) -> dict[str, Any]:
@@ -63,14 +65,14 @@ def offered(capabilities: dict[str, Any]) -> dict[str, Any]:
 
 def offer_of(capabilities: dict[str, Any]) -> Offer:
     """The offer to make for callers with these capabilities."""
-    elicitation = capabilities.get("elicitation")
     found = []
+    elicitation, sampling = capabilities.get("elicitation"), capabilities.get("sampling")
     if type(elicitation) is dict:
         # Before there were pages to lead to, a form was all there was.
         modes = elicitation if "url" in elicitation else {"form": {}}
         found += [f"elicitation.{mode}" for mode in ("form", "url") if mode in modes]
-    if type(capabilities.get("sampling")) is dict:
-        found.append("sampling")
+    if type(sampling) is dict:
+        found += ["sampling", *(f"sampling.{each}" for each in SAMPLING if each in sampling)]
     return tuple(found)
 
 
