@@ -387,6 +387,20 @@ def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
     run(main())
 
 
+def test_a_session_has_no_methods_of_the_other_era_and_its_params_are_checked() -> None:
+    async def main() -> None:
+        async with serving(plain) as server:
+            await server.post(OPENING)
+            for method in ("server/discover", "subscriptions/listen"):
+                _, _, body = await server.post({"jsonrpc": "2.0", "id": 1, "method": method})
+                assert json.loads(body)["error"]["code"] == -32601
+            for meta in ([], "x", {"progressToken": {}}):
+                _, _, body = await server.post(call(_meta=meta))
+                assert json.loads(body)["error"]["code"] == -32602
+
+    run(main())
+
+
 def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
     async def waiting(asked: Asked) -> Answer:
         await asked.caller.leaving.wait()

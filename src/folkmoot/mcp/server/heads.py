@@ -226,7 +226,7 @@ def read_plain(headers: Iterable[tuple[bytes, bytes]]) -> PlainHead:
                 found[name] = value
             elif name == b"accept":
                 found[name] += b"," + value
-            else:
+            elif name != b"content-type":
                 twice = name.decode("latin-1")
         elif name.startswith(PARAM_BYTES):
             parameters.append((name.decode("latin-1"), text_of(value)))

@@ -16,6 +16,7 @@ from folkmoot.mcp.server.reply import Weight
 from folkmoot.mcp.wire import (
     LEVELS,
     LOGGED,
+    METHOD_NOT_FOUND,
     PROGRESS,
     RESERVED_META,
     STATELESS_VERSION,
@@ -109,6 +110,11 @@ def error_of(error: FolkmootError) -> Answer:
     """An error of ours as the answer to a request."""
     told = error.as_jsonrpc()
     return Answer(error=ErrorObject(told["code"], told["message"], told["data"]))
+
+
+def method_unknown(method: str) -> Answer:
+    """The answer to a request for what is not served, or not in the client's era."""
+    return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", method))
 
 
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:

@@ -30,11 +30,11 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import ErrorObject, Notification, Request, Response, is_message_id
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
-from folkmoot.mcp.server.heads import check_listening, claimed, read_plain
+from folkmoot.mcp.server.heads import check_listening, check_wishes, claimed, read_plain
 from folkmoot.mcp.server.reply import Reply, Weight
 from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.server.rounds import QUESTION_SECONDS, Question, in_rounds
-from folkmoot.mcp.server.service import Answer, Asked, kept_meta, written
+from folkmoot.mcp.server.service import Answer, Asked, kept_meta, method_unknown, written
 from folkmoot.mcp.server.watching import until_gone
 from folkmoot.mcp.wire import (
     CANCELLED,
@@ -44,6 +44,7 @@ from folkmoot.mcp.wire import (
     HANDSHAKE_VERSIONS,
     INITIALIZE,
     LEVELS,
+    LISTEN,
     PING,
     SESSION_HEADER,
     SET_LEVEL,
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 MOST_QUESTIONS: Final = 64
 """Questions that one session may have waiting."""
 ID_BYTES: Final = 12
+STATELESS_METHODS: Final = frozenset((DISCOVER, LISTEN))
+"""What only the other era has."""
 ENDED: Final = "The session has ended."
 
 
@@ -199,6 +202,8 @@ class SessionServer:
         method = asked.request.method
         if method == PING:
             return Answer(result={})
+        if method in STATELESS_METHODS:
+            return method_unknown(method)
         if method == SET_LEVEL:
             level = asked.params.get("level")
             if level not in LEVELS:
@@ -254,8 +259,11 @@ def known(visit: Visit) -> HandshakeSession:
 def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: Reply) -> Asked:
     """A request of a session, with what its session knows."""
     params = members_of(request.params)
-    meta = members_of(params.get("_meta"))
+    meta = params.get("_meta", {})
+    if type(meta) is not dict:
+        raise ParamsInvalid("_meta must be an object.")
     token = meta.get(TOKEN_KEY)
+    check_wishes(token, None)
     return Asked(
         request=request,
         params={name: value for name, value in params.items() if name != "_meta"},
@@ -263,7 +271,7 @@ def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: R
         caller=visit,
         version=session.version,
         capabilities=session.capabilities,
-        token=token if is_message_id(token) else None,
+        token=token,
         level=session.log_level,
         reply=reply,
     )

@@ -21,7 +21,7 @@ from folkmoot.mcp.wire import (
 from folkmoot.transports.mcp.beside import beside
 from folkmoot.transports.mcp.hearers import StreamHearer, notice_of
 from folkmoot.transports.mcp.notices import INBOX, URGENT
-from folkmoot.transports.mcp.resources import account_of, not_here
+from folkmoot.transports.mcp.resources import account_of
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ class Listener:
     async def listen(self, asked: Asked) -> Answer:
         """One stream."""
         exchange: Exchange = asked.caller
-        if exchange.session is not None:
-            return not_here(asked)
         lists, uris = read_filter(asked.params.get("notifications"))
         leaving = exchange.leaving
         meta: dict[str, Any] = {SUBSCRIPTION_KEY: asked.request.id}

@@ -9,8 +9,8 @@ import msgspec
 from folkmoot.core.errors import AuthenticationRequired
 from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import READ
-from folkmoot.mcp.server.service import Answer
-from folkmoot.mcp.wire import INVALID_PARAMS, METHOD_NOT_FOUND, SUBSCRIBE
+from folkmoot.mcp.server.service import Answer, method_unknown
+from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.hearers import say_in
 from folkmoot.transports.mcp.lists import app_type
@@ -74,7 +74,7 @@ class Resources:
         exchange: Exchange = asked.caller
         session = exchange.session
         if session is None:
-            return not_here(asked)
+            return method_unknown(asked.request.method)
         uri = text_in(asked.params, "uri")
         if uri != INBOX:
             return await self._watch(exchange, uri)
@@ -92,7 +92,7 @@ class Resources:
         exchange: Exchange = asked.caller
         session = exchange.session
         if session is None:
-            return not_here(asked)
+            return method_unknown(asked.request.method)
         uri = text_in(asked.params, "uri")
         if uri == INBOX:
             self._notices.unsubscribe(session)
@@ -132,8 +132,3 @@ def account_of(exchange: Exchange) -> Account:
     if exchange.caller.account is None:
         raise AuthenticationRequired
     return exchange.caller.account
-
-
-def not_here(asked: Asked) -> Answer:
-    """The refusal of a method that only sessions have."""
-    return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", asked.request.method))

@@ -24,17 +24,15 @@ from folkmoot.core.errors import (
     TokenRefused,
     UnknownTool,
 )
-from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
 from folkmoot.gateway.instructions import joined
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp.eras.shapes import for_stateless
-from folkmoot.mcp.server.service import Answer, error_of
+from folkmoot.mcp.server.service import Answer, error_of, method_unknown
 from folkmoot.mcp.wire import (
     APPS_EXTENSION,
     DISCOVER,
     LISTEN,
-    METHOD_NOT_FOUND,
     STATELESS_VERSION,
     SUBSCRIBE,
     UNSUBSCRIBE,
@@ -123,7 +121,7 @@ class HubService:
         method = asked.request.method
         handler = self._methods.get(method)
         if handler is None:
-            return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", method))
+            return method_unknown(method)
         answer = await handler(asked)
         if type(answer.result) is dict:
             answer.result = for_stateless(method, answer.result, self.server_info)
