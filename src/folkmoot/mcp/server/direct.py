@@ -24,6 +24,7 @@ from folkmoot.core.errors import (
     InvalidResponse,
     MessageError,
     MethodNotAllowed,
+    ParamsInvalid,
     SessionRequired,
     VersionUnsupported,
 )
@@ -38,7 +39,7 @@ from folkmoot.mcp.server.heads import (
     claimed,
     read_plain,
 )
-from folkmoot.mcp.server.refusals import readable_id
+from folkmoot.mcp.server.refusals import readable_id, refusal
 from folkmoot.mcp.server.reply import OK, Reply
 from folkmoot.mcp.server.responses import refuse, say
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
@@ -191,6 +192,10 @@ class DirectServer:
                     await self._sessions.ask(visit, message, receive, send)
                 else:
                     await self._ask(visit, head, message, receive, send)
+            except ParamsInvalid as error:
+                # In the handshake era the status speaks of sessions, and not of messages.
+                status = OK if visit.handshake else error.http
+                await say(send, status, refusal(error, message.id))
             except FolkmootError as error:
                 await refuse(send, error, message.id)
         elif visit.handshake:

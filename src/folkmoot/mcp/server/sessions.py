@@ -259,7 +259,9 @@ def known(visit: Visit) -> HandshakeSession:
 def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: Reply) -> Asked:
     """A request of a session, with what its session knows."""
     params = members_of(request.params)
-    meta = params.get("_meta", {})
+    meta = params.get("_meta")
+    if meta is None:
+        meta = {}
     if type(meta) is not dict:
         raise ParamsInvalid("_meta must be an object.")
     token = meta.get(TOKEN_KEY)
