@@ -14,7 +14,6 @@ from folkmoot.core.errors import (
     BackendUnavailable,
     FolkmootError,
     GatewayError,
-    ServerAnswerInvalid,
 )
 from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
@@ -260,16 +259,14 @@ class LiveBackend:
 
     @asynccontextmanager
     async def _opened(self, *, shake: bool = False) -> AsyncIterator[Conversation]:
-        era = self.spec.era
         async with Conversation.opened(
             self.connecting.link,
             seconds=self.spec.connect_seconds,
             one_client=self.spec.per_user,
             # Over HTTP a server that fails one request is there for the next.
-            shake=era == "handshake" or (shake and era == "auto" and not self.spec.url),
+            shake=shake and not self.spec.url,
+            era=self.connecting.era,
         ) as conversation:
-            if era != "auto" and conversation.stateless is not (era == "stateless"):
-                raise ServerAnswerInvalid(f"It does not speak the {era} era, which is set for it.")
             self.connecting.confirm()
             yield conversation
 
@@ -283,11 +280,9 @@ class LiveBackend:
             self.connecting.link,
             seconds=min(self.spec.connect_seconds, WAIT_SECONDS),
             one_client=self.spec.per_user,
-            shake=True,
+            era=Era.HANDSHAKE,
             offer=key.offer,
         ) as conversation:
-            if conversation.stateless:
-                raise ServerAnswerInvalid("It does not speak the handshake era.")
             yield conversation
 
     def _pool(self, tasks: asyncio.TaskGroup, watching: Watching) -> Pool:

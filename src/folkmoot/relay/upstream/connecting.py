@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core.session import Era
 from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.childlog import ChildLog
 from folkmoot.relay.upstream.isolation import isolated
@@ -49,6 +50,11 @@ class Connecting:
         hide_address(spec.url)
         self._kind: Kind | None = NAMED.get(spec.transport)
         self._found: Kind | None = None
+
+    @property
+    def era(self) -> Era | None:
+        """The only era that the server is to be spoken to in; None for any."""
+        return None if self._spec.era == "auto" else Era(self._spec.era)
 
     @property
     def transport(self) -> str:

@@ -16,9 +16,11 @@ from folkmoot.core.errors import (
     BackendBusy,
     BackendUnavailable,
     CarryError,
+    ServerAnswerInvalid,
     TooManyInFlight,
     TransportClosed,
 )
+from folkmoot.core.session import Era
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
@@ -54,11 +56,13 @@ class Conversation(Hearing):
         seconds: float,
         one_client: bool = False,
         shake: bool = False,
+        era: Era | None = None,
         offer: Offer = asking.EVERYTHING,
     ) -> AsyncIterator[Conversation]:
         """A conversation while entered. `shake` offers a handshake before anything else.
 
-        `offer` is what a handshake tells the server that callers can be asked for.
+        `era` is the only one that will do, and `offer` what a handshake tells the server that
+        callers can be asked for.
 
         Raises a `FolkmootError` that says why the server cannot be talked with.
         """
@@ -70,7 +74,10 @@ class Conversation(Hearing):
                 running.run(conversation.outbox.run())
                 running.run(conversation.expire())
                 conversation.offer = offer
+                shake = shake or era is Era.HANDSHAKE
                 await conversation._open(min(seconds / 2, SILENCE_SECONDS), shake=shake)
+                if era is not None and conversation.stateless is not (era is Era.STATELESS):
+                    raise ServerAnswerInvalid(f"It does not speak the {era.value} era.")
                 limit.reschedule(None)
                 try:
                     yield conversation

@@ -156,7 +156,7 @@ class Fleet:
         why, inventory = "", None
         try:
             async with Conversation.opened(
-                connecting.link, seconds=spec.connect_seconds, shake=spec.era == "handshake"
+                connecting.link, seconds=spec.connect_seconds, era=connecting.era
             ) as conversation:
                 inventory = await drain(conversation, seconds=spec.call_seconds)
         except FolkmootError as error:
