@@ -15,7 +15,7 @@ from collections import Counter
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import MessageId, Notification, ProtocolMessage, Request, Response
@@ -63,58 +63,30 @@ class CallState(Enum):
     __hash__ = object.__hash__
 
 
-class Call:
+class Call(Struct, kw_only=True, eq=False):
     """One request, from when it is sent until it is answered."""
 
-    __slots__ = (
-        "began",
-        "capabilities",
-        "error",
-        "heard",
-        "id",
-        "level",
-        "lingers",
-        "method",
-        "owner",
-        "seconds",
-        "slot",
-        "state",
-        "token",
-    )
-
-    def __init__(
-        self,
-        message_id: MessageId,
-        method: str,
-        now: float,
-        *,
-        owner: str = "",
-        token: MessageId | None = None,
-        level: str | None = None,
-        capabilities: dict[str, Any] | None = None,
-        seconds: float | None = None,
-        slot: Any = None,
-    ) -> None:
-        self.id = message_id
-        self.method = method
-        self.owner = owner
-        """Who is behind it; empty where that is nobody in particular."""
-        self.token = token
-        """Under which progress is told, if it is wanted."""
-        self.level = None if level is None else level_of(level)
-        """From which level on log messages are wanted; None for none."""
-        self.capabilities = capabilities or {}
-        """What its owner's client can be asked for."""
-        self.seconds = seconds
-        """How long the other side may be silent about it; None for ever."""
-        self.slot = slot
-        """What its maker keeps for it."""
-        self.began = self.heard = now
-        self.state = CallState.OPEN
-        self.error: FolkmootError | None = None
-        """Why its answer is none of the other side's."""
-        self.lingers = False
-        """Whether the other side may speak of it after such an answer."""
+    id: MessageId
+    method: str
+    owner: str = ""
+    """Who is behind it; empty where that is nobody in particular."""
+    token: MessageId | None = None
+    """Under which progress is told, if it is wanted."""
+    level: int | None = None
+    """The place of the level from which on log messages are wanted; None for none."""
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    """What its owner's client can be asked for."""
+    seconds: float | None = None
+    """How long the other side may be silent about it; None for ever."""
+    slot: Any = None
+    """What its maker keeps for it."""
+    began: float
+    heard: float
+    state: CallState = CallState.OPEN
+    error: FolkmootError | None = None
+    """Why its answer is none of the other side's."""
+    lingers: bool = False
+    """Whether the other side may speak of it after such an answer."""
 
     @property
     def due(self) -> float | None:
@@ -192,14 +164,19 @@ class Peer:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def request(self, request: Request, now: float, **options: Any) -> Call:
-        """A request is sent; the options are those of `Call`."""
+    def request(
+        self, request: Request, now: float, *, level: str | None = None, **options: Any
+    ) -> Call:
+        """A request is sent, which wants log messages from `level` on; the rest is as in `Call`."""
         if len(self._calls) - len(self._cancelled) >= MOST_OPEN:
             raise TooManyInFlight("The server already has too many open requests.")
         before = self._calls.get(request.id)
         if before is not None:
             self._close(before)
-        call = self._calls[request.id] = Call(request.id, request.method, now, **options)
+        place = None if level is None else level_of(level)
+        call = self._calls[request.id] = Call(
+            id=request.id, method=request.method, began=now, heard=now, level=place, **options
+        )
         if call.token is not None:
             self._tokens[call.token] = call
         return call
