@@ -177,14 +177,14 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
 @pytest.mark.requirement("edge.sessions-total")
 def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path: Path) -> None:
     async def main() -> None:
-        # Room for sixteen, two of them strangers'.
+        # Room for 42, five of them strangers'.
         async with meeting(tmp_path, mcp={"max_session_bytes": 1_048_576}) as there:
             query = f"?token={(await there.hub.accounts.register('ada')).token}"
             mine = await there.post(opening(), query=query)
             assert mine.status == 200
-            strangers = [await there.post(opening()) for _ in range(5)]
+            strangers = [await there.post(opening()) for _ in range(8)]
             assert {answer.status for answer in strangers} == {200}
-            assert there.hub.mcp.open_sessions == 3
+            assert there.hub.mcp.open_sessions == 6
             ping = {"mcp-session-id": mine.headers["mcp-session-id"]}
             assert (await there.post(rpc("ping"), query=query, headers=ping)).status == 200
             statuses = [
@@ -195,7 +195,7 @@ def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path:
                 ).status
                 for each in strangers
             ]
-            assert statuses == [404, 404, 404, 200, 200]
+            assert statuses == [404] * 3 + [200] * 5
 
     run(main())
 
