@@ -243,7 +243,7 @@ async def wired(
     capabilities: dict[str, Any] | None = None,
     version: str = "2025-11-25",
 ) -> Wire:
-    """Someone who speaks plain HTTP, and whom the lane knows already."""
+    """Someone who speaks plain HTTP."""
     wire = Wire(there, person if isinstance(person, str) else person.token)
     there._people.append(wire)  # type: ignore[arg-type] - it leaves like everyone
     if (era or there.era) == "handshake":
