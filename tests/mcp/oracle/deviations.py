@@ -96,21 +96,6 @@ NO_MESSAGES = Deviation(
     sdk="400 -32602",
     reason="What is no JSON-RPC request is an invalid request, as in the stateless era.",
 )
-INITIALIZE = Deviation(
-    (
-        "initialize: number as version",
-        "initialize: no version",
-        "initialize: no client",
-        "initialize: client without a name",
-        "initialize: no capabilities",
-        "initialize: text as capabilities",
-        "initialize: no params",
-    ),
-    hub="400 -32602",
-    sdk="200 -32602",
-    reason="No session was opened, and the status says so too.",
-)
-
 NOT_ACCEPTED = Deviation(
     ("accept: JSON alone", "accept: streams alone", "accept: neither", "accept: nothing"),
     hub="406 -32600",
@@ -134,7 +119,6 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
         TWO_IN_ONE,
         NO_IDS,
         NO_MESSAGES,
-        INITIALIZE,
         Deviation(
             ("params: list", "params: list of values"),
             hub="200 -32602",
@@ -158,18 +142,6 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
             hub="200",
             sdk="415 -32600",
             reason="Media types are the same in capitals.",
-        ),
-        Deviation(
-            ("discover", "discover with params"),
-            hub="200",
-            sdk="200 -32601",
-            reason="A client may ask in a session what the hub is.",
-        ),
-        Deviation(
-            ("meta: list", "meta: text", "meta: progress token as an object"),
-            hub="200",
-            sdk="200 -32602",
-            reason="What the handshake era does not need is not looked at.",
         ),
     ),
     "stateless": (
@@ -210,12 +182,6 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
             hub="415 -32600",
             sdk="200",
             reason="It is another media type.",
-        ),
-        Deviation(
-            ("twice: content-type",),
-            hub="400 -32020",
-            sdk="200",
-            reason="Whoever checks may see the other of the two.",
         ),
     ),
 }
