@@ -547,4 +547,3 @@ def test_a_stateless_server_that_was_only_slow_is_known_by_its_late_answer() -> 
 def test_nothing_is_presumed_of_a_server_that_is_known() -> None:
     machine = bridge()
     assert machine.presume_handshake() == []
-    assert machine.in_flight == 0

@@ -571,7 +571,6 @@ def test_a_question_is_put_to_the_call_that_the_server_asked_it_during_if_that_i
     for during in (1, 2):
         machine = met()
         play(machine, call(1), called(1), call(2), called(2))
-        assert machine.in_flight == 2
         question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
         (step,) = machine.from_server(message_from(question), about=during)
         assert step.message.id == during

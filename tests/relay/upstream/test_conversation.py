@@ -220,7 +220,7 @@ def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
                 for message in conversation._steps(conversation.bridge.expire(now)):
                     if "requestId" in (getattr(message, "params", None) or {}):
                         conversation.outbox.put(message)
-            assert conversation.bridge.in_flight == 0
+            assert not conversation.busy
             asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
             refused = (await conversation.request(asks, 20)).result
             assert "cannot be tied" in refused["answered"]["error"]["message"]

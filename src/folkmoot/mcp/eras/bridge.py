@@ -64,28 +64,16 @@ class EraBridge:
         """The version that is spoken with the server, once that is known."""
         return _version(self._server_version)
 
-    @property
-    def in_flight(self) -> int:
-        """Requests that a server of the handshake era has of stateless clients, unanswered."""
-        return self._part.in_flight if isinstance(self._part, StatelessClient) else 0
-
-    @property
-    def askers(self) -> frozenset[str]:
-        """Whose calls a question of a handshake server's can belong to."""
-        return self._part.askers if isinstance(self._part, StatelessClient) else frozenset()
-
     def server_id(self, message_id: MessageId) -> MessageId | None:
         """The id by which a handshake server knows a stateless client's request, if it has it."""
         part = self._part
         return part.server_id(message_id) if isinstance(part, StatelessClient) else None
 
-    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
-        """What to send because the client said this, for `person` where clients share it."""
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """What to send because the client said this."""
         part = self._part
         if part is None:
             return self._open(message)
-        if isinstance(part, StatelessClient):
-            return part.from_client(message, person)
         return part.from_client(message) + self._settle()
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 class Call:
     """A request of a stateless client's that the server has not answered."""
 
-    def __init__(self, request: Request, person: str = "") -> None:
+    def __init__(self, request: Request) -> None:
         self.method = request.method
-        self.person = person
-        """Whose it is, where that is known."""
         self.server_id: MessageId | None = None
         """The id that the server knows it by, once it was sent, and the token of its progress."""
         self.server_token: Any = None
@@ -60,9 +58,6 @@ class Calls:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._calls: dict[MessageId, Call] = {}
-
-    def __len__(self) -> int:
-        return len(self._calls)
 
     @property
     def full(self) -> bool:

@@ -71,10 +71,9 @@ UNDISCOVERED: Final = "The server speaks the handshake era: begin with initializ
 class StatelessClient:
     """Says in the handshake era what stateless clients say, and the other way round.
 
-    Unless there is `one_client`, a question is passed on only where the call it belongs to is known
-    or it can belong to the calls of one person, and a log message where it can belong to a single
-    call: what one client's server says must not reach another. `server/discover` is answered in the
-    server's place where the server is `discoverable`.
+    Unless there is `one_client`, a question or a log message is passed on only where the call it
+    belongs to is known, or there is a single one: what one client's server says must not reach
+    another. `server/discover` is answered in the server's place where the server is `discoverable`.
     """
 
     def __init__(
@@ -113,16 +112,6 @@ class StatelessClient:
             **dict.fromkeys(HOMELESS, _drop),
         }
 
-    @property
-    def in_flight(self) -> int:
-        """Requests that the server has not answered, those that wait for their clients included."""
-        return len(self._calls)
-
-    @property
-    def askers(self) -> frozenset[str]:
-        """Whose calls a question can belong to; an empty name is that of somebody unknown."""
-        return frozenset(call.person for call in self._calls.asking())
-
     def server_id(self, message_id: MessageId) -> MessageId | None:
         """The id by which the server knows a client's request, if it has it."""
         return self._calls.server_id(message_id)
@@ -131,8 +120,8 @@ class StatelessClient:
         """Take over a request that the server got before it was initialised."""
         self._calls.adopt(request)
 
-    def from_client(self, message: ProtocolMessage, person: str = "") -> list[Step]:
-        """What to do because a client said this, for `person` if that is known."""
+    def from_client(self, message: ProtocolMessage) -> list[Step]:
+        """What to do because a client said this."""
         if isinstance(message, Response):
             return []
         if isinstance(message, Notification):
@@ -143,7 +132,7 @@ class StatelessClient:
         if message.method in UNBRIDGED:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
         handle = self._requests.get(message.method)
-        return handle(message) if handle is not None else self._call(message, person)
+        return handle(message) if handle is not None else self._call(message)
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
         """What to do because the server said this; `about` is the request it said it during."""
@@ -170,12 +159,12 @@ class StatelessClient:
             return [ToClient(error_answer(request.id, METHOD_NOT_FOUND, UNDISCOVERED))]
         return [ToClient(Response(id=request.id, result=self._discovered))]
 
-    def _call(self, request: Request, person: str) -> list[Step]:
+    def _call(self, request: Request) -> list[Step]:
         if request.method in ASKING and "requestState" in params_of(request):
             return self._resume(request)
         if self._calls.full:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
-        call = Call(request, person)
+        call = Call(request)
         due = self._questions.due(call)
         return self._ask(call, due) if due else self._send(call, request)
 
@@ -264,7 +253,7 @@ class StatelessClient:
             return unanswered([question], Refusal.NOT_ASKED)
         calls = self._calls.asking()
         named = [call for call in calls if about is not None and same_id(call.server_id, about)]
-        if not named and not self._one_client and (about is not None or not _are_of_one(calls)):
+        if not named and not self._one_client and (about is not None or len(calls) != 1):
             return unanswered([question], Refusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
@@ -286,12 +275,6 @@ class StatelessClient:
     def _withdraw(self, notice: Notification) -> list[Step]:
         self._questions.withdraw(params_of(notice).get("requestId"))
         return []
-
-
-def _are_of_one(calls: list[Call]) -> bool:
-    """Whether calls are of nobody else than one person."""
-    people = {call.person for call in calls}
-    return len(calls) == 1 or (len(people) == 1 and "" not in people)
 
 
 def _to_repeat(call: Call, answer: Response) -> bool:
