@@ -79,6 +79,17 @@ def test_what_was_never_sealed_does_not_open(sealed: str) -> None:
         VAULT.open("subject", "row", sealed)
 
 
+@pytest.mark.requirement("crypto.tampering-detected")
+def test_what_is_sealed_has_one_spelling() -> None:
+    sealed = VAULT.seal("subject", "row", b"hello")
+    letters = sealed.rstrip("=")
+    for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/":
+        other = letters[:-1] + last + "=" * (len(sealed) - len(letters))
+        if other != sealed:
+            with pytest.raises(SealBroken):
+                VAULT.open("subject", "row", other)
+
+
 def test_a_vault_shows_no_key_and_is_not_pickled() -> None:
     assert repr(VAULT) == f"<Vault of master key {OLD.id}>"
     with pytest.raises(TypeError):

@@ -242,7 +242,7 @@ class Hub:
         )
         self._open_interceptors()
         self._open_rooms()
-        self._open_tools()
+        self._open_tools(vault)
         self._traces = tracing.start(
             settings.telemetry.otlp_endpoint,
             service_name=settings.telemetry.service_name,
@@ -398,7 +398,7 @@ class Hub:
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)
         )
 
-    def _open_tools(self) -> None:
+    def _open_tools(self, vault: Vault) -> None:
         settings = self.settings
         services = Services(
             accounts=self.accounts,
@@ -421,6 +421,9 @@ class Hub:
             mail=self.mail,
             bus=self.bus,
             clock=self.clock,
+            store=self.store,
+            sealer=vault,
+            epoch=self.store.identity.epoch,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,

@@ -237,7 +237,7 @@ def seal(key: bytes, purpose: str, row: str, plaintext: bytes) -> str:
 def open_sealed(key: bytes, purpose: str, row: str, sealed: str) -> bytes:
     """What was sealed under this key for this place."""
     try:
-        raw = base64.b64decode(sealed.encode("ascii"), validate=True)
+        raw = decoded(sealed.encode("ascii"))
         nonce, ciphertext = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
         return crypto_aead_xchacha20poly1305_ietf_decrypt(
             ciphertext, place(purpose, row), nonce, key
@@ -247,6 +247,14 @@ def open_sealed(key: bytes, purpose: str, row: str, sealed: str) -> bytes:
         raise SealBroken(
             f"A {purpose} in the database cannot be opened: it was changed, or is not in its place."
         ) from None
+
+
+def decoded(text: bytes) -> bytes:
+    """What base64 stands for; spare bits at its end may not give it a second spelling."""
+    raw = base64.b64decode(text, validate=True)
+    if base64.b64encode(raw) != text:
+        raise ValueError("not canonical")
+    return raw
 
 
 def place(purpose: str, row: str) -> bytes:

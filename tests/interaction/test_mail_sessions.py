@@ -84,14 +84,12 @@ def test_a_session_opened_with_a_token_wants_it_every_time(tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("mcp.unknown-session")
-def test_a_session_that_a_restart_ended_is_told_so_and_what_to_do(tmp_path: Path) -> None:
+def test_a_client_whose_session_is_unknown_is_told_so_and_what_to_do(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
             alice = await there.person("alice")
             mine = f"?token={alice.token}"
-            session_id = await open_session(there, mine)
-        async with meeting(tmp_path) as there:
-            answer = await call(there, session_id, mine)
+            answer = await call(there, "f" * 32, mine)
             assert not_found(answer)
             sentence = answer.json()["error"]["message"]
             assert "The hub was restarted" in sentence

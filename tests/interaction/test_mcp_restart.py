@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
+from folkmoot.app import Hub
 from folkmoot.clock import SystemClock
+from folkmoot.core.verdict import CONTINUE, Verdict
+from folkmoot.transports.mcp.notices import INBOX
+from folkmoot.transports.mcp.sealed_ids import short_hash
 from tests.harness import Answer, run
-from tests.interaction.test_mail_sessions import call, not_found, open_session, told
-from tests.mcp_harness import Meeting, meeting, rpc
+from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
+from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 
-IN_MEMORY = "sessions are in the hub's memory alone, so a restart ends them"
-goes_on = pytest.mark.xfail(strict=True, reason=IN_MEMORY)
 YEARS = 400 * 24 * 3600.0
 
 
@@ -39,7 +45,6 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-@goes_on
 @pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
@@ -56,7 +61,6 @@ def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
     run(main())
 
 
-@goes_on
 @pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
@@ -70,7 +74,6 @@ def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path:
     run(main())
 
 
-@goes_on
 @pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
@@ -199,5 +202,187 @@ def test_a_session_is_not_revived_long_after_it_was_used(tmp_path: Path) -> None
             session_id = await open_session(there, mine)
         async with meeting(tmp_path, clock=Later()) as there:
             assert all(map(not_found, await everywhere(there, session_id, mine)))
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.session-outlives-restart")
+def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            mine = f"?token={made.token}"
+            session_id = await open_session(there, mine)
+        async with meeting(tmp_path) as there:
+            calls = [{**WHOAMI, "id": number} for number in range(8)]
+            answers = await asyncio.gather(*(call(there, session_id, mine, m) for m in calls))
+            assert [told(answer)["handle"] for answer in answers] == ["alice"] * 8
+            assert there.hub.mcp.open_sessions == 1
+            assert all(map(not_found, await everywhere(there, session_id)))
+            headers = {"mcp-session-id": session_id}
+            assert (await there.ask("DELETE", query=mine, headers=headers)).status == 200
+            assert all(map(not_found, await everywhere(there, session_id, mine)))
+        async with meeting(tmp_path) as there:
+            assert all(map(not_found, await everywhere(there, session_id, mine)))
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("mcp.session-outlives-restart", "mcp.unknown-session")
+def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            mine = f"?token={made.token}"
+            session_id = await open_session(there, mine)
+        async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
+            assert told(await call(there, session_id, mine))["handle"] == "alice"
+
+            async def idle() -> bool:
+                return there.hub.mcp.open_sessions == 0
+
+            await until(idle)
+            assert all(map(not_found, await everywhere(there, session_id, mine)))
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.session-outlives-restart", "edge.sessions-total")
+def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            mine = f"?token={made.token}"
+            nobodys = [await open_session(there) for _ in range(3)]
+            alices = [await open_session(there, mine) for _ in range(3)]
+        bounds = {"max_anonymous_sessions": 2}
+        quota = {"sessions_per_account": 2}
+        async with meeting(tmp_path, mcp=bounds, quotas=quota) as there:
+            statuses = [(await call(there, each)).status for each in nobodys]
+            assert statuses == [200, 200, 429]
+            for each in alices:
+                assert told(await call(there, each, mine))["handle"] == "alice"
+            assert there.hub.mcp.open_sessions == 4
+            # Her longest unused made room, and stays closed.
+            assert not_found(await call(there, alices[0], mine))
+        async with meeting(tmp_path, mcp={"max_sessions": 1}) as there:
+            assert told(await call(there, alices[1], mine))["handle"] == "alice"
+            assert (await call(there, alices[2], mine)).status == 503
+            # What was refused for want of room is still there.
+            headers = {"mcp-session-id": alices[1]}
+            assert (await there.ask("DELETE", query=mine, headers=headers)).status == 200
+            assert told(await call(there, alices[2], mine))["handle"] == "alice"
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.unknown-session", "auth.session-bound-while-valid")
+def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+        async with meeting(tmp_path) as there:
+            session_id = await open_session(there)
+            made = told(await call(there, session_id, message=register))
+            bob = await there.hub.accounts.register("bob")
+        async with meeting(tmp_path) as there:
+            for query in (f"?token={bob.token}", "?token=nonsense"):
+                assert all(map(not_found, await everywhere(there, session_id, query)))
+            by_token = await call(there, session_id, f"?token={made['token']}")
+            assert told(by_token)["handle"] == "alice"
+            await there.hub.accounts.recover("alice", made["recovery_code"])
+        async with meeting(tmp_path) as there:
+            for query in ("", f"?token={made['token']}"):
+                assert all(map(not_found, await everywhere(there, session_id, query)))
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.session-outlives-restart")
+def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
+        params = {**INITIALIZE["params"], "capabilities": declared}
+        set_level = rpc("logging/setLevel", {"level": "error"}, 3)
+        subscribe = rpc("resources/subscribe", {"uri": INBOX}, 4)
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            mine = f"?token={made.token}"
+            opened = await there.post({**INITIALIZE, "params": params}, query=mine)
+            long_id = opened.headers["mcp-session-id"]
+            assert len(long_id) < 256
+            session_id = await open_session(there, mine)
+            for message in (set_level, subscribe):
+                assert (await call(there, session_id, mine, message)).json()["result"] == {}
+            later = {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}
+            again = rpc("initialize", later, 5)
+            assert (await call(there, session_id, mine, again)).status == 200
+        for _ in range(2):
+            async with meeting(tmp_path) as there:
+                for each in (long_id, session_id):
+                    assert told(await call(there, each, mine))["handle"] == "alice"
+                sessions = there.hub.mcp._sessions._sessions
+                assert sessions[long_id].capabilities == declared
+                assert sessions[session_id].version == "2025-06-18"
+                assert sessions[session_id].log_level == "error"
+                assert there.hub.mcp._parts.subscribed(sessions[session_id]) == (INBOX,)
+        async with meeting(tmp_path) as there:
+            headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
+            bob = await there.person("bob")
+            async with (
+                httpx2.AsyncClient(verify=False) as http,
+                http.stream("GET", f"{there.url}{mine}", headers=headers) as stream,
+            ):
+                assert stream.status_code == 200
+                await bob.call("msg/send", to="alice", body="Hello")
+                async for line in stream.aiter_lines():
+                    if line.startswith("data: {"):
+                        assert json.loads(line[6:])["params"]["uri"] == INBOX
+                        break
+
+    run(main())
+
+
+def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Seen:
+        name = "seen"
+        guards = False
+
+        def __init__(self) -> None:
+            self.shown: list[str] = []
+
+        async def intercept(self, envelope: Any) -> Verdict:
+            context = envelope.context
+            self.shown += [
+                str(context.session.session_id),
+                repr(context.transport.metadata.headers.pairs),
+            ]
+            return CONTINUE
+
+    def in_files(text: str) -> bool:
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        return any(text.encode() in path.read_bytes() for path in files)
+
+    async def main() -> None:
+        seen = Seen()
+        caplog.set_level("DEBUG")
+        async with Hub(settings(tmp_path), interceptors=[seen]).running() as hub:
+            there = Meeting(hub, "handshake")
+            made = await hub.accounts.register("alice")
+            mine = f"?token={made.token}"
+            session_id = await open_session(there, mine)
+            await call(there, session_id, mine, rpc("logging/setLevel", {"level": "error"}, 3))
+            assert told(await call(there, session_id, mine))["handle"] == "alice"
+            await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
+        assert seen.shown[0] == short_hash(session_id)
+        assert session_id not in "".join(seen.shown)
+        logged = [each for each in caplog.records if each.name.startswith("folkmoot")]
+        assert logged
+        assert not any(session_id in str(vars(each)) for each in logged)
+        assert not in_files(session_id)
 
     run(main())

@@ -78,7 +78,7 @@ async def register(call: Call[Register]) -> Payload:
         "public_key": made.account.public_key,
         "message": "Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
-        **sign_in(call.caller, made.account, made.token),
+        **await sign_in(call.caller, made.account, made.token),
     }
 
 
@@ -98,14 +98,14 @@ async def recover(call: Call[Recover]) -> Payload:
         "token": made.token,
         "message": "Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
-        **sign_in(call.caller, made.account, made.token),
+        **await sign_in(call.caller, made.account, made.token),
     }
 
 
-def sign_in(caller: Caller, account: Account, token: str) -> dict[str, Any]:
+async def sign_in(caller: Caller, account: Account, token: str) -> dict[str, Any]:
     """Sign the running session in, where it can be, and say how to stay signed in."""
     before = caller.account
-    if caller.on_token is not None and caller.on_token(account, token):
+    if caller.on_token is not None and await caller.on_token(account, token):
         now = SIGNED_IN.format(account.handle)
     elif before is None:
         now = NOT_SIGNED_IN

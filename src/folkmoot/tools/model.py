@@ -55,7 +55,7 @@ class Caller(Struct, kw_only=True):
     """What the caller reached the hub at."""
     confirm: Callable[[], Awaitable[bool]] | None = None
     """Whether what authenticated the caller still does; a call that waited asks again."""
-    on_token: Callable[[Account, str], bool] | None = None
+    on_token: Callable[[Account, str], Awaitable[bool]] | None = None
     """Called with a new token and its account; whether the running session is signed in by it."""
     signed_in: bool = False
     """Whether the running session became the account's by registering or recovering in it."""

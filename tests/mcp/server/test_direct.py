@@ -55,9 +55,14 @@ class Server:
     def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
         return error_of(error)
 
-    def open_session(self, visit: Any) -> HandshakeSession:
-        self.session = HandshakeSession(id="one")
+    async def open_session(
+        self, visit: Any, version: str, capabilities: dict[str, Any]
+    ) -> HandshakeSession:
+        self.session = HandshakeSession(id="one", version=version, capabilities=capabilities)
         return self.session
+
+    async def session_changed(self, session: Any) -> None:
+        self.happened.append("changed")
 
     async def end_session(self, session: Any) -> None:
         session.end()

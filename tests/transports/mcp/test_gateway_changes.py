@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.transports.mcp import changes, watches
 from tests.harness import run
-from tests.mcp_harness import Meeting, until
+from tests.mcp_harness import Meeting, meeting, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -315,5 +315,38 @@ def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
             headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
             await there.ask("DELETE", headers=headers)
             assert other.watched == {}
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.session-outlives-restart")
+def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        before, demo = Demo(), Demo()
+        async with fronted(tmp_path, "handshake", before, listed=LISTED) as there:
+            made = await there.hub.accounts.register("ann")
+            wire = await wired(there, made.token)
+            told = await wire.ask("resources/subscribe", {"uri": NOTE})
+            assert told["result"] == {}
+        async with meeting(tmp_path) as there:
+            again = Wire(there, made.token, wire.session)
+            there._people.append(again)  # type: ignore[arg-type] - it leaves like everyone
+            async with hearing(again) as heard:
+                gateway = there.hub.behind.gateway
+                gateway.attach(demo)
+                await gateway.arrived("demo", demo.inventory(**LISTED))
+                await settle(there, everyone=True)
+
+                async def is_watched() -> bool:
+                    return bool(demo.watched)
+
+                async def is_told() -> bool:
+                    return (UPDATED, NOTE) in heard.all
+
+                await until(is_watched)
+                demo.change("notes://a")
+                await until(is_told)
+                pending = there.hub.mcp._parts._resources.resubscriptions._pending
+                assert pending == {}
 
     run(main())

@@ -108,8 +108,13 @@ class Visit(Protocol):
 class Hosts(Protocol):
     """What a server asks of whoever runs it."""
 
-    def open_session(self, visit: Any) -> HandshakeSession:
+    async def open_session(
+        self, visit: Any, version: str, capabilities: dict[str, Any]
+    ) -> HandshakeSession:
         """A new session for whoever sent this request."""
+
+    async def session_changed(self, session: Any) -> None:
+        """Keep what a session has agreed on or chosen since it was opened."""
 
     async def end_session(self, session: Any) -> None:
         """Forget a session whose client has ended it."""

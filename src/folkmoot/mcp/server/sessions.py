@@ -182,17 +182,19 @@ class SessionServer:
         if client is None:
             raise ParamsInvalid("clientInfo must be an object.")
         offered = claimed(capabilities, client)
-        spoken = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSION
+        spoken = next((each for each in HANDSHAKE_VERSIONS if each == version), HANDSHAKE_VERSION)
         discover = Request(id=request.id, method=DISCOVER, params={})
         opening = HandshakeSession(id="", version=spoken, capabilities=offered)
         asked = asked_in(opening, discover, visit, Reply(send, self._server.tasks))
         answer = await self._server.service.perform(asked)
         session = visit.session
         if session is None:
-            session = self._server.host.open_session(visit)
+            session = await self._server.host.open_session(visit, spoken, offered)
         elif session.ended:
             raise SessionNotFound(ENDED)
-        session.version, session.capabilities = spoken, offered
+        elif (session.version, session.capabilities) != (spoken, offered):
+            session.version, session.capabilities = spoken, offered
+            await self._server.host.session_changed(session)
         asked.reply = Reply(send, self._server.tasks, session.headers)
         result = initialize_result(members_of(answer.result), spoken)
         await self._server.answer(asked, answer, result, receive)
@@ -209,7 +211,9 @@ class SessionServer:
             if level not in LEVELS:
                 told = f"level must be one of {', '.join(LEVELS)}."
                 raise ParamsInvalid(told)
-            session.log_level = level
+            if level != session.log_level:
+                session.log_level = level
+                await self._server.host.session_changed(session)
             return Answer(result={})
         put = partial(self._put, session, visit, asked.reply)
         return await in_rounds(asked, self._server.service.perform, put)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from folkmoot.accounts import Account, hash_token
+from folkmoot.core.errors import SessionNotFound
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from folkmoot.tools.model import Caller
 from folkmoot.transports.connections import sign_in
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from folkmoot.names import NameStyle
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.sessions import Session, Sessions
 
 SESSION_ID = SESSION_HEADER.encode()
@@ -46,7 +48,7 @@ class Arrivals:
         public_url: str,
         find: Callable[[Exchange, str, int], Awaitable[dict[str, Any]]],
         bound: Callable[[Session], None],
-        end: Callable[[Session], Awaitable[None]],
+        resumption: Resumption,
     ) -> None:
         self._accounts = accounts
         self._sessions = sessions
@@ -57,7 +59,7 @@ class Arrivals:
         self._may_be_direct = not public_url and not addresses.believes_proxies
         self._find = find
         self._bound = bound
-        self._end = end
+        self._resumption = resumption
 
     async def exchange(self, scope: Scope) -> Exchange:
         """The exchange of a request whose body, if it has one, is here.
@@ -77,11 +79,17 @@ class Arrivals:
         version = headers.get(PROTOCOL_VERSION)
         # Whoever names no version speaks one of the eras that know sessions.
         handshake = version is None or version in HANDSHAKE
-        session = None
-        if session_id is not None and handshake:
-            session = self._sessions.enter(session_id.decode("latin-1"), mark)
-        holder = session.holder if session is not None else mark
+        session: Session | None = None
+        subscribed: tuple[str, ...] = ()
         address = self._addresses.of(scope)
+        if session_id is not None and handshake:
+            named = session_id.decode("latin-1")
+            try:
+                session = self._sessions.enter(named, mark)
+            except SessionNotFound:
+                room = partial(self._make_room, address)
+                session, subscribed = await self._resumption.adopt(named, mark, room)
+        holder = session.holder if session is not None else mark
         try:
             account = await self._accounts.holder(holder) if holder else None
             suspended = account is not None and account.suspended_at is not None
@@ -110,12 +118,13 @@ class Arrivals:
         if session is not None:
             session.owner = account.id if account is not None else ""
 
-        def on_token(made: Account, fresh: str) -> bool:
+        async def on_token(made: Account, fresh: str) -> bool:
             # A session whose own token was valid until now ends with that token.
             if session is None or (account is not None and not session.bound):
                 return False
             self._sessions.bind(session, hash_token(fresh) or "", made.id)
             self._bound(session)
+            await self._resumption.keep(session)
             return True
 
         caller.confirm, caller.on_token = confirm, on_token
@@ -129,6 +138,7 @@ class Arrivals:
             token_invalid=bool(holder) and account is None,
             suspended=suspended,
             session=session,
+            subscribed=subscribed,
             names=query.names or self._names,
             all_tools=query.all_tools,
             search=query.search,
@@ -162,11 +172,13 @@ class Arrivals:
         """Whose the token is, or whose the session is bound to."""
         return await self._accounts.authenticate_hash(holder) if holder else None
 
-    async def _make_room(self, address: str, account: Account | None) -> None:
+    async def _make_room(self, address: str, account: Account | None) -> str:
         """Let whoever has an account, or has none at this address, open one more session."""
         if account is None:
             self._sessions.check_room(address)
-        elif (session := self._sessions.in_excess(account.id)) is not None:
-            await self._end(session)
-        if (session := self._sessions.to_make_room(stranger=account is None)) is not None:
-            await self._end(session)
+        else:
+            while (session := self._sessions.in_excess(account.id)) is not None:
+                await self._resumption.close(session, by_client=False)
+        while (session := self._sessions.to_make_room(stranger=account is None)) is not None:
+            await self._resumption.close(session, by_client=False)
+        return address

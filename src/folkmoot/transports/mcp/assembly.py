@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from folkmoot.mail import Mail
     from folkmoot.pipeline import Pipeline
     from folkmoot.tools import Catalogue
+    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
 
@@ -52,6 +53,7 @@ class Parts:
         clock: Clock,
         gateway: Gateway | None,
         rights: HubRights,
+        session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
         info = server_info(version)
         calls = Calls(pipeline, clock, rights)
@@ -70,7 +72,7 @@ class Parts:
         if gateway is not None:
             backends = Backends(gateway, rights, calls, self.open_calls)
             self._watches = Watches(gateway, self.hearers)
-        resources = Resources(
+        self._resources = resources = Resources(
             policy=policy,
             mail=mail,
             deliveries=self.deliveries,
@@ -78,6 +80,7 @@ class Parts:
             hearers=self.hearers,
             backends=backends,
             watches=self._watches,
+            session_changed=session_changed,
         )
         self.service = HubService(
             server_info=info,
@@ -101,6 +104,7 @@ class Parts:
                 self._notices,
                 self.hearers,
                 self._watches,
+                self._resources.resubscriptions,
                 self._changes,
             ):
                 if part is not None:
@@ -116,9 +120,18 @@ class Parts:
     def end_session(self, session: Session) -> None:
         """End all that belongs to a session which has ended."""
         self._notices.unsubscribe(session)
+        self._resources.resubscriptions.forget(session)
         hearer = self.hearers.part(session)
         if hearer is not None and self._watches is not None:
             self._watches.remove_all(hearer)
+
+    def subscribed(self, session: Session) -> tuple[str, ...]:
+        """What a session has subscribed to."""
+        return self._resources.subscribed(session)
+
+    async def resubscribe(self, exchange: Exchange) -> None:
+        """Subscribe a session that was adopted to what it had subscribed to."""
+        await self._resources.resubscriptions.begin(exchange, INBOX)
 
     def note_stopped(self, account: Account | None, request: Request, outcome: str) -> None:
         """Have a call that a rule stopped in the audit log, under its canonical name."""
@@ -142,6 +155,7 @@ class Parts:
     def _renew(self) -> None:
         if self._watches is not None:
             self._watches.renew()
+        self._resources.resubscriptions.renew()
 
     def _may_hear(self, account: Account, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""

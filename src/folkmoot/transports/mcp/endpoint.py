@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
     FolkmootError,
@@ -23,14 +22,16 @@ from folkmoot.transports.mcp.arrivals import Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
 from folkmoot.transports.mcp.invalid_token import answer_invalid
+from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
+    from folkmoot.accounts.ports import Sealer
     from folkmoot.core.message import Request
-    from folkmoot.core.ports import Bus, Clock
+    from folkmoot.core.ports import Bus, Clock, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.exchange import Exchange
-
-SESSION_BYTES = 16
 
 DRAINED = 0.8
 """How much of the time that a hub takes to stop calls to backends have."""
@@ -66,6 +65,9 @@ class McpEndpoint:
         mail: Mail,
         bus: Bus,
         clock: Clock,
+        store: Store,
+        sealer: Sealer,
+        epoch: str,
         hosts: Hosts,
         addresses: Addresses,
         public_url: str = "",
@@ -88,6 +90,7 @@ class McpEndpoint:
             clock=clock,
             gateway=gateway,
             rights=rights,
+            session_changed=self.session_changed,
         )
         self._sessions = Sessions(
             clock,
@@ -98,6 +101,16 @@ class McpEndpoint:
             most_of_one=sessions_per_account,
             on_end=self._parts.end_session,
         )
+        self._resumption = Resumption(
+            store=store,
+            sealer=sealer,
+            epoch=epoch,
+            clock=clock,
+            accounts=accounts,
+            sessions=self._sessions,
+            begun=self._parts.hearers.meet,
+            subscribed=self._parts.subscribed,
+        )
         self._arrivals = Arrivals(
             accounts=accounts,
             sessions=self._sessions,
@@ -107,7 +120,7 @@ class McpEndpoint:
             public_url=public_url,
             find=self._parts.lists.find,
             bound=self._parts.session_bound,
-            end=self.end_session,
+            resumption=self._resumption,
         )
         self._exchanges: set[Exchange] = set()
         self.answered = {"stateless": 0, "handshake": 0}
@@ -201,6 +214,8 @@ class McpEndpoint:
                 await refusal(scope, receive, send)
             else:
                 self.answered["handshake" if exchange.handshake else "stateless"] += 1
+                if exchange.subscribed:
+                    await self._parts.resubscribe(exchange)
                 await self._server.serve(exchange, body, receive, send)
         finally:
             exchange.caller.leaving.set()
@@ -224,18 +239,22 @@ class McpEndpoint:
             exchange.ending = TokenInvalid()
             exchange.caller.leaving.set()
 
-    def open_session(self, exchange: Exchange) -> Session:
+    async def open_session(
+        self, exchange: Exchange, version: str, capabilities: dict[str, Any]
+    ) -> Session:
         """A new session for whoever sent this request."""
-        account = exchange.caller.account
-        owner = {"user_id": account.id} if account else {"address": exchange.caller.address}
-        made = self._sessions.open(secrets.token_hex(SESSION_BYTES), exchange.mark, **owner)
-        made.owner = account.id if account is not None else ""
-        self._parts.hearers.meet(made, account)
-        return made
+        caller = exchange.caller
+        return await self._resumption.open(
+            exchange.mark, caller.account, caller.address, version, capabilities
+        )
+
+    async def session_changed(self, session: Session) -> None:
+        """Store what a session has chosen, so that a restart does not lose it."""
+        await self._resumption.keep(session)
 
     async def end_session(self, session: Session) -> None:
-        """End a session, and all that belongs to it."""
-        self._sessions.drop(session)
+        """End a session that its client closes, and all that belongs to it."""
+        await self._resumption.close(session, by_client=True)
 
     def deliver(self, exchange: Exchange, after: After) -> None:
         """Do what follows an answer that has left."""
@@ -258,7 +277,7 @@ class McpEndpoint:
         while True:
             await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             while (session := self._sessions.next_idle()) is not None:
-                self._sessions.drop(session)
+                await self._resumption.close(session, by_client=False)
 
 
 def refused(error: FolkmootError) -> JsonResponse:

@@ -37,6 +37,8 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     suspended: bool = False
     """Whether that is because the token's account is suspended."""
     session: Session | None = None
+    subscribed: tuple[str, ...] = ()
+    """What its session, if it was adopted for this request, had subscribed to."""
     names: NameStyle = "safe"
     all_tools: bool = False
     search: bool = False

@@ -46,7 +46,6 @@ class Hearer(ABC):
         self.held: Rights | None = None
         """The rights that the lists they know were made for."""
         self._pending: dict[str, None] = {}
-        self._news = asyncio.Event()
 
     @property
     @abstractmethod
@@ -65,20 +64,12 @@ class Hearer(ABC):
     def mark(self, what: str) -> None:
         """Have them told of a change."""
         self._pending[what] = None
-        self._news.set()
 
     def take(self) -> list[str]:
         """What is to be told now."""
         taken = list(self._pending)
         self._pending.clear()
-        self._news.clear()
         return taken
-
-    async def heard(self, leaving: asyncio.Event) -> list[str]:
-        """Wait for what is to be told; nothing when there will be nothing any more."""
-        if not self._pending:
-            await unless(leaving, self._news.wait())
-        return self.take()
 
 
 class StreamHearer(Hearer):
@@ -93,6 +84,19 @@ class StreamHearer(Hearer):
         self.urgent = False
         """Whether urgent mail has come that was not told yet."""
         self.ended = False
+        self._news = asyncio.Event()
+
+    def mark(self, what: str) -> None:
+        """Have the stream told of a change."""
+        super().mark(what)
+        self._news.set()
+
+    async def heard(self, leaving: asyncio.Event) -> list[str]:
+        """Wait for what is to be told; nothing when there will be nothing any more."""
+        if not self._pending:
+            await unless(leaving, self._news.wait())
+        self._news.clear()
+        return self.take()
 
     @property
     def account_id(self) -> str:

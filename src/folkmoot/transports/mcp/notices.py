@@ -92,6 +92,10 @@ class Notices:
         task.add_done_callback(done)
         await ready
 
+    def follows(self, session: Session) -> bool:
+        """Whether a session is notified."""
+        return session.id in self._of_session
+
     def unsubscribe(self, session: Session) -> None:
         """Notify a session no more."""
         if (task := self._of_session.pop(session.id, None)) is not None:

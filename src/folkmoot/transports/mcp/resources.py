@@ -16,8 +16,11 @@ from folkmoot.transports.mcp.hearers import say_in
 from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.params import text_in
+from folkmoot.transports.mcp.resubscriptions import Resubscriptions
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from folkmoot.accounts import Account
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mail import Mail
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
+    from folkmoot.transports.mcp.sessions import Session
     from folkmoot.transports.mcp.watches import Watches
 
 
@@ -46,6 +50,7 @@ class Resources:
         hearers: Hearers,
         backends: Backends | None,
         watches: Watches | None,
+        session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
         self._policy = policy
         self._mail = mail
@@ -54,6 +59,8 @@ class Resources:
         self._hearers = hearers
         self._backends = backends
         self._watches = watches
+        self._session_changed = session_changed
+        self.resubscriptions = Resubscriptions(self._subscribe)
 
     async def read(self, asked: Asked, uri: str) -> Answer | None:
         """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
@@ -76,7 +83,15 @@ class Resources:
         if session is None:
             return method_unknown(asked.request.method)
         uri = text_in(asked.params, "uri")
-        if uri != INBOX:
+        before = self.subscribed(session)
+        answer = await self._subscribe(exchange, uri)
+        if self.subscribed(session) != before:
+            await self._session_changed(session)
+        return answer
+
+    async def _subscribe(self, exchange: Exchange, uri: str) -> Answer:
+        session = exchange.session
+        if uri != INBOX or session is None:
             return await self._watch(exchange, uri)
         self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
@@ -94,6 +109,22 @@ class Resources:
         if session is None:
             return method_unknown(asked.request.method)
         uri = text_in(asked.params, "uri")
+        before = self.subscribed(session)
+        self.resubscriptions.discard(session, uri)
+        answer = self._unsubscribe(exchange, session, uri)
+        if self.subscribed(session) != before:
+            await self._session_changed(session)
+        return answer
+
+    def subscribed(self, session: Session) -> tuple[str, ...]:
+        """The URIs that a session has subscribed to, or will be again."""
+        uris = [INBOX] if self._notices.follows(session) else []
+        hearer = self._hearers.of(session)
+        if hearer is not None and self._watches is not None:
+            uris += self._watches.shown(hearer)
+        return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
+
+    def _unsubscribe(self, exchange: Exchange, session: Session, uri: str) -> Answer:
         if uri == INBOX:
             self._notices.unsubscribe(session)
             return Answer({})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
 from folkmoot.mcp.server.sessions import HandshakeSession
+from folkmoot.transports.mcp.sealed_ids import short_hash
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
@@ -48,6 +49,13 @@ class Session(HandshakeSession, eq=False):
     owner: str = ""
     """Whose account it is, as the last request that came in it showed."""
     in_flight: int = 0
+    stored: bool = False
+    """Whether it could be adopted in another process, so that its end has to be stored."""
+
+    @property
+    def shown(self) -> str:
+        """What logs, tapes and envelopes call it."""
+        return short_hash(self.id)
 
     @property
     def holder(self) -> str:
@@ -90,6 +98,9 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __contains__(self, session_id: object) -> bool:
+        return session_id in self._sessions
 
     def check_room(self, address: str) -> None:
         """Refuse one more session without an account from an address that has many."""

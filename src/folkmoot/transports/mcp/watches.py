@@ -135,6 +135,11 @@ class Watches:
             del self._watched[watched.spot]
             watched.end()
 
+    def shown(self, hearer: Hearer) -> list[str]:
+        """The URIs that someone asked to be told of."""
+        ours = self._of.get(hearer)
+        return [] if ours is None else [each.hearers[hearer] for each in ours.watched.values()]
+
     def remove_all(self, hearer: Hearer) -> None:
         """Tell someone no more of anything."""
         ours = self._of.get(hearer)

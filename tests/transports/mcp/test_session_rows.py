@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.ports import Tx
+from folkmoot.transports.mcp import session_rows
+from folkmoot.transports.mcp.session_rows import SessionRows, State
+from folkmoot.vault import Vault
+from tests.store.support import opened, run
+
+STATE = State("2025-11-25", {"roots": {}}, "debug", "ab" * 32, ("mmp://mailboxes/inbox",))
+
+
+async def stored(store: Any) -> list[tuple[Any, ...]]:
+    async def query(tx: Tx) -> list[tuple[Any, ...]]:
+        return await tx.fetch("SELECT id_hash, user_id, state, until FROM mcp_sessions")
+
+    rows: list[tuple[Any, ...]] = await store.read(query)
+    return rows
+
+
+def test_a_state_is_found_again_and_a_closed_session_stays_closed(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+            assert await rows.read("secret-id") == (None, False)
+            await rows.put("secret-id", "nobody", STATE, 0, 100)
+            assert await rows.read("secret-id") == (STATE, False)
+            [row] = await stored(store)
+            assert "secret-id" not in str(row)
+            assert "inbox" not in str(row)
+            await rows.close("secret-id", "", 0, 100)
+            await rows.put("secret-id", "", STATE, 0, 100)
+            assert await rows.read("secret-id") == (None, True)
+
+    run(body())
+
+
+def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+            await rows.put("mine", "", STATE, 0, 100)
+            await rows.put("theirs", "", State("2025-11-25", {}), 0, 100)
+
+            async def move(tx: Tx) -> None:
+                await tx.execute(
+                    "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE "
+                    "id_hash = ?)",
+                    (session_rows.full_hash("mine"),),
+                )
+
+            await store.write(move)
+            assert await rows.read("theirs") == (None, True)
+            assert await rows.read("mine") == (STATE, False)
+
+    run(body())
+
+
+def test_rows_are_bounded_and_go_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        monkeypatch.setattr(session_rows, "MOST_ROWS", 3)
+        async with opened(tmp_path) as store:
+            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+            for number in range(10):
+                await rows.close(f"id{number}", "", 0, 100 + number)
+            assert {row[3] for row in await stored(store)} == {107, 108, 109}
+            await rows.close("later", "", 108, 200)
+            assert {row[3] for row in await stored(store)} == {109, 200}
+
+    run(body())
+
+
+def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+            many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
+            await rows.put("id", "", State("2025-11-25", {}, "debug", "", many), 0, 100)
+            state, _ = await rows.read("id")
+            assert state == State("2025-11-25", {}, "debug")
+
+    run(body())
