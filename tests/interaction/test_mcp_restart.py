@@ -220,7 +220,13 @@ def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
             assert there.hub.mcp.open_sessions == 1
             assert all(map(not_found, await everywhere(there, session_id)))
             headers = {"mcp-session-id": session_id}
-            assert (await there.ask("DELETE", query=mine, headers=headers)).status == 200
+            closing = there.ask("DELETE", query=mine, headers=headers)
+            calls = [{**WHOAMI, "id": number} for number in range(8)]
+            closed, *_ = await asyncio.gather(
+                closing, *(call(there, session_id, mine, m) for m in calls)
+            )
+            assert closed.status == 200
+            assert there.hub.mcp.open_sessions == 0
             assert all(map(not_found, await everywhere(there, session_id, mine)))
         async with meeting(tmp_path) as there:
             assert all(map(not_found, await everywhere(there, session_id, mine)))
@@ -292,10 +298,13 @@ def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
                 assert all(map(not_found, await everywhere(there, session_id, query)))
             by_token = await call(there, session_id, f"?token={made['token']}")
             assert told(by_token)["handle"] == "alice"
-            await there.hub.accounts.recover("alice", made["recovery_code"])
+            again = await there.hub.accounts.recover("alice", made["recovery_code"])
         async with meeting(tmp_path) as there:
             for query in ("", f"?token={made['token']}"):
                 assert all(map(not_found, await everywhere(there, session_id, query)))
+            await there.hub.accounts.delete(again.account)
+            rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
+            assert rows == []
 
     run(main())
 
@@ -369,8 +378,9 @@ def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
 
     async def main() -> None:
         seen = Seen()
+        recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
         caplog.set_level("DEBUG")
-        async with Hub(settings(tmp_path), interceptors=[seen]).running() as hub:
+        async with Hub(recording, interceptors=[seen]).running() as hub:
             there = Meeting(hub, "handshake")
             made = await hub.accounts.register("alice")
             mine = f"?token={made.token}"

@@ -24,6 +24,7 @@ from folkmoot.relay.steps import TO_SERVER, answer_of
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
+from folkmoot.transports.mcp.sealed_ids import shown_header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -86,7 +87,7 @@ class Tap:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one request through, and its answer."""
-        headers = allowed(_decoded(scope["headers"]), REQUEST_HEADERS)
+        headers = allowed(_shown(scope["headers"]), REQUEST_HEADERS)
         talk = self._talks.of(headers)
         request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
@@ -172,7 +173,7 @@ class _Tapped:
             await self._send(message)
 
     async def _begin(self, message: Message) -> None:
-        pairs = tuple(_decoded(message.get("headers", ())))
+        pairs = tuple(_shown(message.get("headers", ())))
         self._headers = allowed(pairs, ANSWER_HEADERS)
         self._talks.heard(self._talk, self._method, message["status"], dict(pairs))
         kind = self._headers.get("content-type") or ""
@@ -199,6 +200,11 @@ def outcome_of(verdict: Block | Mock) -> str:
 
 def _decoded(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+
+def _shown(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Headers as everyone but the endpoint sees them."""
+    return [shown_header(name, value) for name, value in _decoded(pairs)]
 
 
 def _changed(scope: Scope, message: ProtocolMessage, length: int) -> Scope:

@@ -71,5 +71,5 @@ def test_what_is_sealed_for_something_else_is_no_id() -> None:
 
 
 def test_a_session_is_shown_by_a_short_hash() -> None:
-    assert len(short_hash(made)) == 12
+    assert len(short_hash(made)) == 16
     assert short_hash(made) not in made

@@ -18,11 +18,10 @@ from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, Se
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
 from folkmoot.gateway.asking import GATEWAY_CALL
-from folkmoot.mcp.wire import SESSION_HEADER
 from folkmoot.telemetry.records import AUDIT_TRAIL
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.service import CALLER, METHOD
-from folkmoot.transports.mcp.sealed_ids import short_hash
+from folkmoot.transports.mcp.sealed_ids import shown_header
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -121,14 +120,11 @@ def session_of(exchange: Exchange, version: str) -> SessionContext:
 def transport_of(scope: Scope) -> TransportContext:
     """What HTTP says of a request."""
     headers = Headers(
-        tuple(shown_header(name.decode("latin-1"), value) for name, value in scope["headers"])
+        tuple(
+            shown_header(name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in scope["headers"]
+        )
     )
     query = scope["query_string"].decode("latin-1")
     uri = f"{scope['path']}?{query}" if query else scope["path"]
     return TransportContext.http(headers, scope["method"], uri)
-
-
-def shown_header(name: str, value: bytes) -> tuple[str, str]:
-    """A header as interceptors see it; the id of a session is a secret."""
-    text = value.decode("latin-1")
-    return name, short_hash(text) if name == SESSION_HEADER else text

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import SealBroken
+from folkmoot.mcp.wire import SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.accounts.ports import Sealer
@@ -26,7 +27,7 @@ FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 TO_URL: Final = str.maketrans("+/", "-_", "=")
 FROM_URL: Final = str.maketrans("-_", "+/")
 BOOT_BYTES: Final = 8
-SHOWN_CHARACTERS: Final = 12
+SHOWN_CHARACTERS: Final = 16
 
 
 class Claims(Struct, array_like=True, frozen=True):
@@ -101,3 +102,8 @@ def full_hash(session_id: str) -> str:
 def short_hash(session_id: str) -> str:
     """What a session is called where its id must not be seen."""
     return full_hash(session_id)[:SHOWN_CHARACTERS]
+
+
+def shown_header(name: str, value: str) -> tuple[str, str]:
+    """A header as interceptors and tapes see it: without the id of a session."""
+    return name, short_hash(value) if name == SESSION_HEADER else value
