@@ -1,15 +1,13 @@
-"""The one way through, as scripts of messages over the real store and bus."""
+"""The one way through, as scripts of messages over the real store."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
@@ -22,7 +20,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.message import Request, decode_message, encode_message, members, replace
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Admitted, Event, Interceptor, Outcome, Tx
+from folkmoot.core.ports import Admitted, Interceptor, Tx
 from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
@@ -41,14 +39,13 @@ def calling(tool: str) -> MessageEnvelope[Request]:
 
 
 class Ledger:
-    """A service that writes each call down and tells of it."""
+    """A service that writes each call down."""
 
-    def __init__(self, store: SqliteStore, event: Any = None) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.store = store
-        self.event = event
         self.performed: list[MessageEnvelope[Any]] = []
 
-    async def perform(self, admitted: Admitted) -> Outcome:
+    async def perform(self, admitted: Admitted) -> str:
         envelope, principal = admitted.envelope, admitted.principal
         self.performed.append(envelope)
         tool = str(admitted.kind).rpartition(":")[2]
@@ -59,14 +56,7 @@ class Ledger:
             )
 
         await self.store.write(unit)
-        return Outcome(answer=tool, events=(Event("calls", self.event or {"tool": tool}),))
-
-    async def calls(self) -> list[str]:
-        async def query(tx: Tx) -> list[str]:
-            rows = await tx.fetch("SELECT key FROM meta WHERE key LIKE 'call-%' ORDER BY key")
-            return [key for (key,) in rows]
-
-        return await self.store.read(query)
+        return tool
 
 
 class Plain:
@@ -119,38 +109,18 @@ class Blocks(Plain):
         return Block(BlockedByInterceptor("Not today."))
 
 
-async def opened(
-    tmp_path: Path, *interceptors: Interceptor, event: Any = None
-) -> tuple[Pipeline, Ledger, MemoryBus]:
+async def opened(tmp_path: Path, *interceptors: Interceptor) -> tuple[Pipeline, Ledger]:
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
-    bus = MemoryBus()
-    ledger = Ledger(store, event)
-    return Pipeline(ledger, bus, SystemClock(), interceptors), ledger, bus
-
-
-@pytest.mark.requirement("pipeline.commit-then-publish")
-def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
-    async def script() -> None:
-        pipeline, ledger, bus = await opened(tmp_path)
-        heard = aiter(await bus.subscribe("calls"))
-        outcome = await pipeline.run(calling("read"), ALICE, READER)
-        assert outcome.answer == "read"
-        event = await anext(heard)
-        assert isinstance(event, Event)
-        assert await ledger.calls() == [f"call-{event.data['tool']}"]
-        await bus.close()
-        await ledger.store.close()
-
-    run(script())
+    ledger = Ledger(store)
+    return Pipeline(ledger, SystemClock(), interceptors), ledger
 
 
 def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
     async def script() -> None:
-        pipeline, ledger, bus = await opened(tmp_path, Renames("read"))
+        pipeline, ledger = await opened(tmp_path, Renames("read"))
         await pipeline.run(calling("read"), ALICE, READER)
         timing = ledger.performed[0].context.timing
         assert timing.processing_started is not None
-        await bus.close()
         await ledger.store.close()
 
     run(script())
@@ -159,14 +129,13 @@ def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Pa
 @pytest.mark.requirement("pipeline.policy-after-interceptors")
 def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
     async def script() -> None:
-        pipeline, ledger, bus = await opened(tmp_path, Renames("remove"))
+        pipeline, ledger = await opened(tmp_path, Renames("remove"))
         with pytest.raises(ProposalRequired, match="tools/call:remove"):
             await pipeline.run(calling("read"), ALICE, READER)
         assert not ledger.performed
         with pytest.raises(CapabilityDenied):
             await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
         await ledger.store.close()
-        assert not bus.subscriptions
 
     run(script())
 
@@ -177,7 +146,7 @@ def test_what_policy_judged_is_what_is_passed_on(tmp_path: Path, interceptor: In
     """A careless interceptor must not get the bytes of one call past policy as another."""
 
     async def script() -> None:
-        pipeline, ledger, _ = await opened(tmp_path, interceptor)
+        pipeline, ledger = await opened(tmp_path, interceptor)
         raw = encode_message(calling("remove").message)
         await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
         passed_on = encode_message(ledger.performed[0].message)
@@ -189,7 +158,7 @@ def test_what_policy_judged_is_what_is_passed_on(tmp_path: Path, interceptor: In
 
 def test_an_unchanged_message_keeps_its_bytes(tmp_path: Path) -> None:
     async def script() -> None:
-        pipeline, ledger, _ = await opened(tmp_path, Edits("read"))
+        pipeline, ledger = await opened(tmp_path, Edits("read"))
         raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
         await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
         assert ledger.performed[0].message.raw == raw
@@ -203,7 +172,7 @@ def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
     tmp_path: Path, interceptor: Interceptor | None
 ) -> None:
     async def script() -> None:
-        pipeline, ledger, _ = await opened(tmp_path, interceptor or Edits("read"))
+        pipeline, ledger = await opened(tmp_path, interceptor or Edits("read"))
         sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
         raw = encode({**sent, "payload": members(calling("read").message)})
         envelope = calling("read").with_message(decode_mcpx(raw))
@@ -211,7 +180,7 @@ def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
             with pytest.raises(RewriteRefused):
                 await pipeline.run(envelope, ALICE, READER)
         else:
-            assert (await pipeline.run(envelope, ALICE, READER)).answer == "read"
+            assert await pipeline.run(envelope, ALICE, READER) == "read"
         await ledger.store.close()
 
     run(script())
@@ -219,30 +188,12 @@ def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
 
 def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) -> None:
     async def script() -> None:
-        pipeline, ledger, _ = await opened(tmp_path, Renames("other"), Renames("read"))
-        assert (await pipeline.run(calling("remove"), ALICE, READER)).answer == "read"
-        blocked = Pipeline(ledger, MemoryBus(), SystemClock(), [Blocks(), Renames("read")])
+        pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
+        assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
+        blocked = Pipeline(ledger, SystemClock(), [Blocks(), Renames("read")])
         with pytest.raises(BlockedByInterceptor):
             await blocked.run(calling("read"), ALICE, READER)
         assert len(ledger.performed) == 1
-        await ledger.store.close()
-
-    run(script())
-
-
-@pytest.mark.parametrize("trouble", ["closed", "unencodable"])
-def test_what_the_bus_cannot_carry_does_not_undo_what_was_done(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str
-) -> None:
-    async def script() -> None:
-        event = {"thing": object()} if trouble == "unencodable" else None
-        pipeline, ledger, bus = await opened(tmp_path, event=event)
-        if trouble == "closed":
-            await bus.close()
-        with caplog.at_level(logging.WARNING):
-            assert (await pipeline.run(calling("read"), ALICE, READER)).answer == "read"
-        assert await ledger.calls() == ["call-read"]
-        assert "was not published" in caplog.text
         await ledger.store.close()
 
     run(script())

@@ -409,7 +409,7 @@ class Hub:
         dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         service = HubService(dispatcher.catalogue, own, self.behind.service)
-        self._pipeline = Pipeline(service, self.bus, self.clock, self._interceptors)
+        self._pipeline = Pipeline(service, self.clock, self._interceptors)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,

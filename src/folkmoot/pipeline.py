@@ -1,15 +1,12 @@
 """The path of every message, and the only place where the order of its steps is defined.
 
-    envelope → interceptors → policy → service, which commits → bus → delivery
+    envelope → interceptors → policy → service, which commits, then publishes
 
 Policy comes after the interceptors and judges what will be passed on, so no rewrite slips past it.
-Only what is committed is published; what the bus loses then is repaired by cursors, so it never
-fails the sender.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -18,29 +15,26 @@ from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnve
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal, decide
-from folkmoot.core.ports import Admitted, Bus, Clock, Holding, Interceptor, Outcome, Service
+from folkmoot.core.ports import Admitted, Clock, Holding, Interceptor, Service
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain, settled
-
-logger = logging.getLogger(__name__)
 
 VISITOR = "folkmoot/visitor"
 """The extension of an envelope's context that holds who speaks in a room."""
 
 
 class Pipeline:
-    """Takes a message from its transport to its service, and what came of it to the bus.
+    """Takes a message from its transport to its service.
 
     The cost of a message is that of its own steps; nothing here grows with what is stored.
     """
 
     def __init__(
-        self, service: Service, bus: Bus, clock: Clock, interceptors: Sequence[Interceptor] = ()
+        self, service: Service, clock: Clock, interceptors: Sequence[Interceptor] = ()
     ) -> None:
         self._service = service
-        self._bus = bus
         self._clock = clock
         self._chain = Chain(interceptors)
 
@@ -51,7 +45,7 @@ class Pipeline:
 
     async def run(
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
-    ) -> Outcome:
+    ) -> Any:
         """Carry one message through; a refusal at any step is raised as its error."""
         if self._chain:
             timing = envelope.context.timing.start_processing(self._clock.monotonic())
@@ -59,21 +53,7 @@ class Pipeline:
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
             raise verdict.error
-        admitted = Admitted(envelope, principal, rights, verdict.kind)
-        outcome = await self._service.perform(admitted)
-        if outcome.events:
-            await self._publish(outcome)
-        return outcome
-
-    async def _publish(self, outcome: Outcome) -> None:
-        for event in outcome.events:
-            try:
-                await self._bus.publish(event.subject, event.data)
-            except Exception as error:  # noqa: BLE001 - it is done and committed; nobody is to be told no
-                logger.warning(
-                    "an event was not published; readers will find it in the store",
-                    extra={"subject": event.subject, "error": repr(error)},
-                )
+        return await self._service.perform(Admitted(envelope, principal, rights, verdict.kind))
 
 
 async def intercept(chain: Chain, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:

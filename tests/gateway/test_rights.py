@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import MAX_CAPABILITIES, Rights
 from folkmoot.core.envelope import MessageEnvelope
@@ -17,7 +16,7 @@ from folkmoot.core.errors import HandleTaken, InviteRequired, PolicyError, Setti
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Principal, PrincipalType, judge
-from folkmoot.core.ports import Admitted, Outcome
+from folkmoot.core.ports import Admitted
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway import rights as rights_module
 from folkmoot.gateway.rights import NOBODY
@@ -285,8 +284,8 @@ def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None
 class Performed:
     """A service that only says that it was asked."""
 
-    async def perform(self, admitted: Admitted) -> Outcome:
-        return Outcome(str(admitted.kind))
+    async def perform(self, admitted: Admitted) -> str:
+        return str(admitted.kind)
 
 
 SAME = [
@@ -313,8 +312,7 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
     in_room = told["payload"] if told["kind"] == "system.error" else {}
 
     async def main() -> dict[str, Any]:
-        bus = MemoryBus()
-        pipeline = Pipeline(Performed(), bus, SystemClock())
+        pipeline = Pipeline(Performed(), SystemClock())
         request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
         rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
@@ -322,8 +320,6 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
             await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
         except PolicyError as error:
             return {"error": error.code, "message": error.message, **error.data}
-        finally:
-            await bus.close()
         return {}
 
     at_hub = run(main())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,5 +248,25 @@ def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
                 await office.mail.send(alice, other.handle, body=f"to {other.handle}")
         for handle, page in pages.items():
             assert [message.body for message in page.result().messages] == [f"to {handle}"]
+
+    in_office(tmp_path, body)
+
+
+@pytest.mark.requirement("pipeline.commit-then-publish")
+def test_what_is_published_is_committed_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(office: PostOffice) -> None:
+        alice, bob = await office.people("alice", "bob")
+        publish, stored = office.bus.publish, []
+
+        async def looked_up(subject: str, event: Any) -> None:
+            page = await office.mail.inbox(bob, peek=True)
+            stored.extend(message.body for message in page.messages)
+            await publish(subject, event)
+
+        monkeypatch.setattr(office.bus, "publish", looked_up)
+        await office.mail.send(alice, "bob", body="news")
+        assert stored == ["news"]
 
     in_office(tmp_path, body)

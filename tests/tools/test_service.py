@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
@@ -106,14 +105,13 @@ def ask(
     principal: Principal = ANN,
 ) -> ToolResult:
     async def main() -> ToolResult:
-        bus = MemoryBus()
-        pipeline = Pipeline(ToolService(tools.dispatcher), bus, SystemClock(), interceptors)
+        pipeline = Pipeline(ToolService(tools.dispatcher), SystemClock(), interceptors)
         request = Request(id=1, method="tools/call", params={"name": name})
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
         caller = Caller()
-        outcome = await pipeline.run(envelope.with_extension(CALLER, caller), principal, rights)
-        await bus.close()
-        answer: ToolResult = outcome.answer
+        answer: ToolResult = await pipeline.run(
+            envelope.with_extension(CALLER, caller), principal, rights
+        )
         return answer
 
     return run(main())

@@ -154,13 +154,6 @@ class Admitted(msgspec.Struct, frozen=True, gc=False):
     """The effective kind; a plain MCP response has none."""
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What a service did: the answer for the sender, and the events for everyone else."""
-
-    answer: Any = None
-    events: tuple[Event, ...] = ()
-
-
 class Interceptor(Protocol):
     """Sees every envelope before policy does, in the order the interceptors are listed."""
 
@@ -191,8 +184,11 @@ class Holding(Protocol):
 
 
 class Service(Protocol):
-    """Does what a message asks, and says what is to be told as data; it writes to no socket."""
+    """Does what a message asks, and answers with data; it writes to no socket.
 
-    async def perform(self, admitted: Admitted) -> Outcome:
-        """Do it, and return once it is committed."""
+    What it tells others is published by itself, after the commit.
+    """
+
+    async def perform(self, admitted: Admitted) -> Any:
+        """Do it, and return the answer once it is committed."""
         ...

@@ -15,14 +15,13 @@ from folkmoot.core.errors import (
     ToolQuarantined,
 )
 from folkmoot.core.message import ErrorObject, Request, Response
-from folkmoot.core.ports import Admitted, Outcome
 from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, Asked, CallExtras
 from folkmoot.gateway.ports import Wanted
 from folkmoot.gateway.results import fault_of, map_result, outcome_of
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.ports import Admitted, Clock
     from folkmoot.core.session import Era
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.inputs import Inputs
@@ -49,7 +48,7 @@ class GatewayService:
         self._clock = clock
         self._inputs = inputs
 
-    async def perform(self, admitted: Admitted) -> Outcome:
+    async def perform(self, admitted: Admitted) -> Response:
         """Have a request answered; its `Response` is the answer, whatever the backend did.
 
         What keeps a tool from being called is told as the tool's result, so that a model reads it.
@@ -81,7 +80,7 @@ class GatewayService:
             raise
         finally:
             self._note(admitted, params, outcome, self._clock.monotonic() - begun)
-        return Outcome(response)
+        return response
 
     def _note(
         self, admitted: Admitted, params: dict[str, Any], outcome: str, seconds: float

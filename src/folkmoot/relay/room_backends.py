@@ -115,8 +115,7 @@ class RoomBackends:
         kind = self._judged(asked, principal, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
         envelope = MessageEnvelope(plain, self._context(asked, tell))
-        outcome = await self._service.perform(Admitted(envelope, principal, rights, kind))
-        response: Response = outcome.answer
+        response = await self._service.perform(Admitted(envelope, principal, rights, kind))
         check_complete(response, shown(kind.context))
         return response
 

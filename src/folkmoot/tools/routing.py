@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.message import Request
 from folkmoot.tools.service import METHOD
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Admitted, Outcome, Service
+    from folkmoot.core.ports import Admitted, Service
     from folkmoot.tools.catalogue import Catalogue
 
 
@@ -20,7 +20,7 @@ class HubService:
         self._tools = tools
         self._gateway = gateway
 
-    async def perform(self, admitted: Admitted) -> Outcome:
+    async def perform(self, admitted: Admitted) -> Any:
         """Have it done by whoever's it is."""
         request = admitted.envelope.message
         if type(request) is Request and request.method == METHOD:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import RewriteRefused, UnknownTool
 from folkmoot.core.message import Request
-from folkmoot.core.ports import Admitted, Outcome
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Admitted
     from folkmoot.tools.dispatch import Dispatcher
-    from folkmoot.tools.model import Caller
+    from folkmoot.tools.model import Caller, ToolResult
 
 METHOD = TOOLS_CALL
 CALLER = "folkmoot/caller"
@@ -25,7 +25,7 @@ class ToolService:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, admitted: Admitted) -> Outcome:
+    async def perform(self, admitted: Admitted) -> ToolResult:
         """Call the tool; its `ToolResult` is the answer."""
         envelope = admitted.envelope
         request = envelope.message
@@ -37,4 +37,4 @@ class ToolService:
             raise UnknownTool(f"Unknown tool: {shown(name)}.")
         caller: Caller = envelope.context.extensions[CALLER]
         arguments = params.get("arguments") if isinstance(params, dict) else None
-        return Outcome(await self._dispatcher.call(name, arguments, caller))
+        return await self._dispatcher.call(name, arguments, caller)

@@ -53,10 +53,10 @@ class Joining:
         )
         principal, rights = self._rights.of(None)
         try:
-            outcome = await self._pipeline.run(MessageEnvelope(message, context), principal, rights)
+            result = await self._pipeline.run(MessageEnvelope(message, context), principal, rights)
         except FolkmootError as error:
             return joined(failure(error))
-        return joined(outcome.answer)
+        return joined(result)
 
 
 def joined(result: ToolResult) -> Joined:

@@ -93,12 +93,11 @@ class Calls:
             {CALLER: caller} if extras is None else extensions_of(exchange, extras),
         )
         try:
-            outcome = await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
+            return await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
         except CapabilityDenied:
             if caller.account is None:
                 raise AuthenticationRequired from None
             raise
-        return outcome.answer
 
 
 def extensions_of(exchange: Exchange, extras: CallExtras) -> dict[str, Any]:
