@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import folkmoot
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     BlockedByInterceptor,
     CapabilityDenied,
+    PolicyError,
     ProposalRequired,
     RewriteRefused,
 )
@@ -44,6 +47,7 @@ class Ledger:
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
         self.performed: list[MessageEnvelope[Any]] = []
+        self.turned_away: list[str] = []
 
     async def perform(self, admitted: Admitted) -> str:
         envelope, principal = admitted.envelope, admitted.principal
@@ -57,6 +61,12 @@ class Ledger:
 
         await self.store.write(unit)
         return tool
+
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> PolicyError:
+        self.turned_away.append(principal.name)
+        return error
 
 
 class Plain:
@@ -135,6 +145,7 @@ def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
         assert not ledger.performed
         with pytest.raises(CapabilityDenied):
             await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
+        assert ledger.turned_away == ["alice", "alice"]
         await ledger.store.close()
 
     run(script())
@@ -197,3 +208,11 @@ def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) 
         await ledger.store.close()
 
     run(script())
+
+
+def test_nothing_is_admitted_but_by_the_pipeline() -> None:
+    """Whoever made an `Admitted` of its own would pass policy by."""
+    source = Path(folkmoot.__file__).parent
+    making = re.compile(r"(?<!class )\bAdmitted\(")
+    found = [path for path in source.rglob("*.py") if making.search(path.read_text("utf-8"))]
+    assert [path.relative_to(source).as_posix() for path in found] == ["pipeline.py"]

@@ -13,6 +13,7 @@ from typing import Any
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal, decide
 from folkmoot.core.ports import Admitted, Clock, Holding, Interceptor, Service
@@ -50,10 +51,17 @@ class Pipeline:
         if self._chain:
             timing = envelope.context.timing.start_processing(self._clock.monotonic())
             envelope = await intercept(self._chain, envelope.with_timing(timing))
+        kind = self.judge(envelope, principal, rights)
+        return await self._service.perform(Admitted(envelope, principal, rights, kind))
+
+    def judge(
+        self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
+    ) -> Kind | None:
+        """The effective kind of a message that policy allows; a refusal is noted and raised."""
         verdict = decide(principal, rights, envelope.message)
         if verdict.error is not None:
-            raise verdict.error
-        return await self._service.perform(Admitted(envelope, principal, rights, verdict.kind))
+            raise self._service.refused(envelope, principal, verdict.error)
+        return verdict.kind
 
 
 async def intercept(chain: Chain, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:

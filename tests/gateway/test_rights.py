@@ -287,6 +287,11 @@ class Performed:
     async def perform(self, admitted: Admitted) -> str:
         return str(admitted.kind)
 
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> PolicyError:
+        return error
+
 
 SAME = [
     [f"{CALL}:github:*"],

@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.errors import FolkmootError, PolicyError
     from folkmoot.core.kinds import Kind
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
@@ -191,4 +192,10 @@ class Service(Protocol):
 
     async def perform(self, admitted: Admitted) -> Any:
         """Do it, and return the answer once it is committed."""
+        ...
+
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> FolkmootError:
+        """Note what policy refused, where it is to be noted; what its sender is told."""
         ...

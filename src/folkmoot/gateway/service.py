@@ -21,6 +21,9 @@ from folkmoot.gateway.results import fault_of, map_result, outcome_of
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.errors import PolicyError
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.core.session import Era
     from folkmoot.gateway.gateway import Gateway
@@ -81,6 +84,14 @@ class GatewayService:
         finally:
             self._note(admitted, params, outcome, self._clock.monotonic() - begun)
         return response
+
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> PolicyError:
+        """Have the refusal of a request in the audit log."""
+        extras: CallExtras = envelope.context.extensions.get(GATEWAY_CALL, NO_EXTRAS)
+        self._gateway.audit.refused(principal, envelope.message, error, extras.room)
+        return error
 
     def _note(
         self, admitted: Admitted, params: dict[str, Any], outcome: str, seconds: float

@@ -1,7 +1,7 @@
 """Backends in rooms: whoever asks one there needs the room's right, and their own at the hub.
 
-The room has judged its own right before anything comes here. The hub's is judged as everywhere, by
-the effective kind and the account of whoever asked; owning a room opens nothing.
+The room has judged its own right before anything comes here. The hub's is judged as everywhere, in
+the pipeline, by the effective kind and the account of whoever asked; owning a room opens nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from folkmoot.core.errors import (
     CapabilityDenied,
     MethodUnknown,
 )
+from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Notification, Request, Response, members
-from folkmoot.core.policy import Principal, decide, judge
-from folkmoot.core.ports import Admitted
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import (
     ASKS,
@@ -34,6 +33,7 @@ from folkmoot.gateway.asking import (
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import may_use
 from folkmoot.mcp.wire import PING, PROGRESS, PROTOCOL_KEYS
+from folkmoot.pipeline import Pipeline
 from folkmoot.relay.room_lists import LISTS, listed
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Rights
+    from folkmoot.core.errors import PolicyError
     from folkmoot.core.kinds import Kind
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.policy import Principal
+    from folkmoot.core.ports import Admitted, Clock
     from folkmoot.gateway.catalogue import Catalogue
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
@@ -76,6 +78,8 @@ class RoomBackends:
         self._service = service
         self._accounts = accounts
         self._clock = clock
+        # The interceptors saw it already, as a message of the room.
+        self._pipeline = Pipeline(self, clock)
 
     def known(self) -> Collection[str]:
         """The namespaces that the settings have, reachable or not."""
@@ -112,37 +116,49 @@ class RoomBackends:
             return Response(id=request.id, result=page)
         if request.method not in ASKS:
             raise MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
-        kind = self._judged(asked, principal, rights)
+        kind = self._named(asked, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
         envelope = MessageEnvelope(plain, self._context(asked, tell))
-        response = await self._service.perform(Admitted(envelope, principal, rights, kind))
+        response: Response = await self._pipeline.run(envelope, principal, rights)
         check_complete(response, shown(kind.context))
         return response
 
-    def _judged(self, asked: Asked, principal: Principal, rights: Rights) -> Kind:
-        """The effective kind of a request, if its name is canonical and the hub allows it."""
+    async def perform(self, admitted: Admitted) -> Response:
+        """Have a request answered that the hub allows; where nothing has its name, say why."""
+        kind = admitted.kind
+        method, name = admitted.envelope.message.method, str(kind.context if kind else "")
+        if canonical(self._gateway.catalogue, method, name) is None:
+            self._gateway.catalogue.check_there(name.partition(":")[0])
+        return await self._service.perform(admitted)
+
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> CapabilityDenied:
+        """Have a refusal in the audit log; everyone in the room is told less than one alone is."""
+        self._service.refused(envelope, principal, error)
+        attempted = str(error.data["attempted_kind"])
+        named = shown(attempted.partition(":")[2])
+        return CapabilityDenied(f"{named} {NEEDS}", attempted_kind=attempted)
+
+    def _named(self, asked: Asked, rights: Rights) -> Kind:
+        """The effective kind of a request, if it has its canonical name."""
         request, namespace, catalogue = asked.request, asked.namespace, self._gateway.catalogue
-        method = request.method
-        verdict = decide(principal, rights, request)
-        kind = verdict.kind
+        method, kind = request.method, kind_of(request)
         if kind is None or kind.context is None:
             raise MethodUnknown("A backend is asked for something by its name.")
         named = canonical(catalogue, method, kind.context)
-        if named != kind.context and is_of(named, namespace):
-            right = parse(f"{kind.base}:{named}")
+        if (
+            named != kind.context
+            and is_of(named, namespace)
             # Only whoever may use it learns how it is called.
-            if judge(principal, rights, right, members(request)).error is None:
-                raise ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
+            and rights.allows(parse(f"{kind.base}:{named}"), members(request))
+        ):
+            raise ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
         if not is_of(kind.context, namespace):
             raise ArgumentInvalid(
                 f"In a room, what {namespace} has begins with {namespace}: or {namespace}://.",
                 field=FIELDS[method],
             )
-        if verdict.error is not None:
-            self._gateway.audit.refused(principal, request, verdict.error, asked.room)
-            raise CapabilityDenied(f"{shown(kind.context)} {NEEDS}", attempted_kind=str(kind))
-        if named is None:
-            catalogue.check_there(namespace)
         return kind
 
     def _context(self, asked: Asked, tell: TellProgress | None) -> MessageContext:

@@ -8,6 +8,9 @@ from folkmoot.core.message import Request
 from folkmoot.tools.service import METHOD
 
 if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.errors import FolkmootError, PolicyError
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Service
     from folkmoot.tools.catalogue import Catalogue
 
@@ -22,9 +25,17 @@ class HubService:
 
     async def perform(self, admitted: Admitted) -> Any:
         """Have it done by whoever's it is."""
-        request = admitted.envelope.message
+        return await self._of(admitted.envelope.message).perform(admitted)
+
+    def refused(
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
+    ) -> FolkmootError:
+        """Have a refusal noted by whoever's it is."""
+        return self._of(envelope.message).refused(envelope, principal, error)
+
+    def _of(self, request: Any) -> Service:
         if type(request) is Request and request.method == METHOD:
             params = request.params
             if isinstance(params, dict) and params.get("name") in self._catalogue:
-                return await self._tools.perform(admitted)
-        return await self._gateway.perform(admitted)
+                return self._tools
+        return self._gateway

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from folkmoot.core.errors import RewriteRefused, UnknownTool
+from folkmoot.audit import note_refusal
+from folkmoot.core.errors import PolicyError, RewriteRefused, UnknownTool
 from folkmoot.core.message import Request
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted
     from folkmoot.tools.dispatch import Dispatcher
     from folkmoot.tools.model import Caller, ToolResult
@@ -38,3 +41,13 @@ class ToolService:
         caller: Caller = envelope.context.extensions[CALLER]
         arguments = params.get("arguments") if isinstance(params, dict) else None
         return await self._dispatcher.call(name, arguments, caller)
+
+    def refused(
+        self,
+        envelope: MessageEnvelope[Any],  # noqa: ARG002 - the error says what was attempted
+        principal: Principal,
+        error: PolicyError,
+    ) -> PolicyError:
+        """Have the refusal of a call in the audit log."""
+        note_refusal(principal, str(error.data["attempted_kind"]), error)
+        return error

@@ -85,12 +85,8 @@ class Backends:
             progress=asked.token is not None,
         )
         request = Request(id=asked.request.id, method=asked.request.method, params=settled)
-        try:
-            with self._open.open(asked):
-                response = await self._calls.ask(request, exchange, asked.version, extras)
-        except PolicyError as error:
-            self._audit(exchange, request, error)
-            raise
+        with self._open.open(asked):
+            response = await self._calls.ask(request, exchange, asked.version, extras)
         return Answer(response.result, response.error)
 
     def _check_repeated(self, asked: Asked, params: dict[str, Any]) -> None:
@@ -112,10 +108,6 @@ class Backends:
             marked = dict(marked_in(entry.schema))
             check_marked(marked, params.get("arguments"), asked.repeated or ())
 
-    def _audit(self, exchange: Exchange, request: Request, error: PolicyError) -> None:
-        principal, _ = self._rights.of(exchange.caller.account)
-        self.gateway.audit.refused(principal, request, error)
-
     def check(self, method: str, params: dict[str, Any], exchange: Exchange) -> None:
         """Raise what policy says against a request, if it says anything."""
         account = exchange.caller.account
@@ -127,7 +119,7 @@ class Backends:
                 raise verdict.error
             self._catalogue.check_meaning(rights, verdict.kind)
         except PolicyError as error:
-            self._audit(exchange, request, error)
+            self.gateway.audit.refused(principal, request, error)
             if account is None:
                 raise AuthenticationRequired from None
             raise

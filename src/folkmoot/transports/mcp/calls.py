@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from folkmoot.audit import note_refusal
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
     FolkmootError,
-    PolicyError,
 )
 from folkmoot.core.message import MessageId, Request, Response
-from folkmoot.core.policy import decide
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
@@ -54,23 +51,14 @@ class Calls:
             if tool.is_waiting(arguments):
                 self._judge_again(request, exchange)
         except FolkmootError as error:
-            if isinstance(error, PolicyError):
-                self._note(tool, request, exchange, error)
             return failure(error)
         return answer
-
-    def _note(self, tool: Tool, request: Request, exchange: Exchange, error: PolicyError) -> None:
-        """Have in the audit log what the hub refused; what a room did is there already."""
-        principal, rights = self._rights.of(exchange.caller.account)
-        if decide(principal, rights, request).error is not None:
-            note_refusal(principal, f"mcp.request.{METHOD}:{tool.name}", error)
 
     def _judge_again(self, request: Request, exchange: Exchange) -> None:
         """Refuse the answer of a call that waited, if it was denied meanwhile."""
         principal, rights = self._rights.of(exchange.caller.account)
-        error = decide(principal, rights, request).error
-        if error is not None:
-            raise error
+        timing = TimingContext(self._clock.monotonic(), self._clock.now())
+        self._pipeline.judge(MessageEnvelope.new(request, timing), principal, rights)
 
     async def ask(
         self, request: Request, exchange: Exchange, version: str, extras: CallExtras
