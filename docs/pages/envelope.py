@@ -20,6 +20,10 @@ CONTEXT: Final = {
         "Anything else that was said about it, by name. Shared, so never changed in place.",
         "none",
     ),
+    "caller": (
+        "Who asks, once authenticated; also beside what goes to them. Not written on tapes.",
+        "not known",
+    ),
 }
 
 DIRECTIONS: Final = {

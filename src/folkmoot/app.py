@@ -133,7 +133,6 @@ class Hub:
         loaded: Loaded | None = None,
     ) -> None:
         self.settings = settings
-        self._interceptors = interceptors
         self.clock = clock or SystemClock()
         self.started = self.clock.monotonic()
         self.bus = MemoryBus()
@@ -145,7 +144,7 @@ class Hub:
             settings.http.allowed_origins,
         )
         self._limits = RateLimits(self.clock, rate_limits(settings))
-        self._passing = Passing(settings, self.clock)
+        self._passing = Passing(settings, self.clock, interceptors)
         given = GatewaySpec() if loaded is None else loaded.gateway
         self.behind = Behind(settings, self.clock, gateway or given, loaded)
         self._users = 0
@@ -369,11 +368,11 @@ class Hub:
             entry = self.behind.gateway.catalogue.tool(name)
             return name if entry is None else entry.canonical
 
-        self._passing.load(canonical)
+        self._passing.load(canonical, self.behind.rights.groups_of)
 
     def _open_rooms(self) -> None:
         tally = Tally()
-        shown = (*self._passing.interceptors, *self._interceptors)
+        shown = self._passing.interceptors
         self.rooms = Rooms(
             self.store,
             self.clock,
@@ -409,12 +408,15 @@ class Hub:
         dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         service = HubService(dispatcher.catalogue, own, self.behind.service)
-        self._pipeline = Pipeline(service, self.clock, self._interceptors)
+        # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
+        pipeline = Pipeline(service, self.clock)
+        passing = self._passing
+        self._forms = Pipeline(service, self.clock, passing.interceptors, passing.held)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
             catalogue=dispatcher.catalogue,
-            pipeline=self._pipeline,
+            pipeline=pipeline,
             rights=self.behind.rights,
             gateway=self.behind.gateway,
             accounts=self.accounts,
@@ -441,7 +443,7 @@ class Hub:
             shows_metrics=self._shows_metrics,
             invitations=self.accounts.invitation,
             join=Joining(
-                self._pipeline,
+                self._forms,
                 self.behind.rights,
                 self.clock,
                 Addresses(settings.http.trusted_proxies).of,
@@ -513,11 +515,11 @@ class Hub:
     def _mcp_app(self) -> ASGIApp:
         """`/mcp`, which tells browsers of the pages that may use it."""
         origins = self.settings.http.allowed_origins
-        tapped = self._passing.tapped(self.mcp, self.mcp.stopped)
+        self.mcp.tap = self._passing.tap
         if not origins:
-            return tapped
+            return self.mcp
         return CORSMiddleware(
-            tapped,
+            self.mcp,
             allow_origins=origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("*",),

@@ -1,8 +1,11 @@
-"""The path of every message, and the only place where the order of its steps is defined.
+"""The path of every message, and the only place where something is admitted to a service.
 
-    envelope → interceptors → policy → service, which commits, then publishes
+    authenticate → envelope → interceptors → policy → service, which commits, then publishes
 
+Each way in makes out who asks first and puts it into the envelope, so that rules can name them.
 Policy comes after the interceptors and judges what will be passed on, so no rewrite slips past it.
+Messages at `/mcp` pass the interceptors in both directions as they enter and leave (`relay.tap`),
+those of rooms as they enter (`show_to`); what comes from either is judged and performed here.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain, settled
+from folkmoot.rooms.model import Visitor
 
 VISITOR = "folkmoot/visitor"
 """The extension of an envelope's context that holds who speaks in a room."""
@@ -33,16 +37,15 @@ class Pipeline:
     """
 
     def __init__(
-        self, service: Service, clock: Clock, interceptors: Sequence[Interceptor] = ()
+        self,
+        service: Service,
+        clock: Clock,
+        interceptors: Sequence[Interceptor] = (),
+        holding: Holding | None = None,
     ) -> None:
         self._service = service
         self._clock = clock
-        self._chain = Chain(interceptors)
-
-    @property
-    def intercepts(self) -> bool:
-        """Whether anyone looks at messages on their way."""
-        return bool(self._chain)
+        self._chain = Chain(interceptors, holding)
 
     async def run(
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights
@@ -78,19 +81,20 @@ async def intercept(chain: Chain, envelope: MessageEnvelope[Any]) -> MessageEnve
 
 def show_to(
     interceptors: Sequence[Interceptor], clock: Clock, holding: Holding | None = None
-) -> Callable[[McpxMessage, object, TransportContext], Awaitable[None]]:
+) -> Callable[[McpxMessage, Visitor, TransportContext], Awaitable[None]]:
     """The first step alone, for rooms: they judge a message when its turn comes in their order.
 
     Who sent it is in the envelope's extensions, under `VISITOR`.
     """
     chain = Chain(interceptors, holding)
 
-    async def show(message: McpxMessage, visitor: object, transport: TransportContext) -> None:
+    async def show(message: McpxMessage, visitor: Visitor, transport: TransportContext) -> None:
         context = MessageContext(
             TimingContext(clock.monotonic(), clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
             transport=transport,
             extensions={VISITOR: visitor},
+            caller=visitor.principal,
         )
         await intercept(chain, MessageEnvelope(message, context))
 

@@ -46,7 +46,7 @@ def check_interceptors(settings: Settings) -> Finding:
 
     try:
         if chosen.rules:
-            Rules.load(Path(chosen.rules).expanduser(), clock=SystemClock())
+            Rules.load(Path(chosen.rules).expanduser(), clock=SystemClock(), groups=lambda _: ())
         load_plugins(chosen.plugins)
     except FolkmootError as error:
         advice = "Fix it: a hub does not start with it, and a running one keeps the old rules."

@@ -11,9 +11,11 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from folkmoot.core.errors import InvalidResponse
 from folkmoot.core.message import Request, Response, same_id
+from folkmoot.core.policy import Principal
 from folkmoot.core.session import ANONYMOUS, Era, SessionContext
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, TransportContext
@@ -65,6 +67,8 @@ class MessageContext(msgspec.Struct, frozen=True, gc=False):
     transport: TransportContext = UNKNOWN
     extensions: dict[str, Any] = msgspec.field(default_factory=dict)
     """Shared like the rest, so never changed in place: see `MessageEnvelope.with_extension`."""
+    caller: Principal | None = None
+    """Who asks: the authenticated sender of a request, also beside the answers to it."""
 
     @classmethod
     def minimal(cls, timing: TimingContext) -> MessageContext:
@@ -95,34 +99,24 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
 
     def with_direction(self, direction: MessageDirection) -> MessageEnvelope[M]:
         """The same message, flowing another way."""
-        c = self.context
-        context = MessageContext(c.timing, direction, c.session, c.transport, c.extensions)
-        return MessageEnvelope(self.message, context)
+        return MessageEnvelope(self.message, replace(self.context, direction=direction))
 
     def with_session(self, session: SessionContext) -> MessageEnvelope[M]:
         """The same message, in a session."""
-        c = self.context
-        context = MessageContext(c.timing, c.direction, session, c.transport, c.extensions)
-        return MessageEnvelope(self.message, context)
+        return MessageEnvelope(self.message, replace(self.context, session=session))
 
     def with_transport(self, transport: TransportContext) -> MessageEnvelope[M]:
         """The same message, on a transport."""
-        c = self.context
-        context = MessageContext(c.timing, c.direction, c.session, transport, c.extensions)
-        return MessageEnvelope(self.message, context)
+        return MessageEnvelope(self.message, replace(self.context, transport=transport))
 
     def with_timing(self, timing: TimingContext) -> MessageEnvelope[M]:
         """The same message, at another stage of its way."""
-        c = self.context
-        context = MessageContext(timing, c.direction, c.session, c.transport, c.extensions)
-        return MessageEnvelope(self.message, context)
+        return MessageEnvelope(self.message, replace(self.context, timing=timing))
 
     def with_extension(self, name: str, value: Any) -> MessageEnvelope[M]:
         """The same message, with one more thing said about it; the original map stays as it is."""
-        c = self.context
-        extensions = {**c.extensions, name: value}
-        context = MessageContext(c.timing, c.direction, c.session, c.transport, extensions)
-        return MessageEnvelope(self.message, context)
+        extensions = {**self.context.extensions, name: value}
+        return MessageEnvelope(self.message, replace(self.context, extensions=extensions))
 
     def answered_by(
         self,
@@ -139,5 +133,5 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
             raise InvalidResponse("The response does not carry the id of this request.")
         c = self.context
         direction, carried = c.direction.reverse(), transport or c.transport
-        context = MessageContext(timing, direction, c.session, carried, c.extensions)
+        context = MessageContext(timing, direction, c.session, carried, c.extensions, c.caller)
         return MessageEnvelope(response, context)

@@ -111,6 +111,12 @@ class HubRights:
         known = self._ready(principal.account_id, principal.name)
         return (self._make(principal) if known is None else known.answer)[1]
 
+    def groups_of(self, principal: Principal) -> frozenset[str]:
+        """The groups of the settings that someone is in, by a former handle too."""
+        known = self._settled.groups_of
+        former = self._leading_to(principal.account_id)
+        return frozenset(name for it in (principal.name, *former) for name in known(it))
+
     def held(self, account: Account) -> list[Held]:
         """Everything an account holds, and where each of it is from."""
         return self._held(account.id, account.handle)

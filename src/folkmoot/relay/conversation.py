@@ -48,7 +48,12 @@ class Conversation:
         return MessageEnvelope(
             message,
             MessageContext(
-                context.timing, context.direction, session, context.transport, context.extensions
+                context.timing,
+                context.direction,
+                session,
+                context.transport,
+                context.extensions,
+                context.caller,
             ),
         )
 

@@ -24,11 +24,9 @@ from folkmoot.relay.tap import Tap
 from folkmoot.tools.finder import taken_out
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from folkmoot.control.wire import Command
     from folkmoot.core.ports import Clock, Interceptor
-    from folkmoot.relay.tap import Stopped
+    from folkmoot.proxy.interceptors.base import Groups
     from folkmoot.settings import Settings
 
 NESTING = 256
@@ -37,30 +35,38 @@ NESTING = 256
 class Passing:
     """The recorder and the interceptors of one hub, as its settings have them."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, interceptors: Sequence[Interceptor] = ()
+    ) -> None:
         self._settings = settings
+        self._given = interceptors
         self._clock = clock
         self._rules: Rules | None = None
         self.held = HeldMessages(clock)
         self.interceptors: Sequence[Interceptor] = ()
         self._canonical: Callable[[str], str] = str
-        self._tap: Callable[[ASGIApp, Stopped], ASGIApp] | None = None
+        self.tap: Tap | None = None
+        """What everything said at `/mcp` passes, if there is anything to do."""
 
     @property
     def commands(self) -> Mapping[str, Command]:
         """What an operator can ask about held messages."""
         return held_commands(self.held)
 
-    def load(self, canonical: Callable[[str], str]) -> None:
-        """Read the rules and load the plugins; `canonical` is the one name of a tool."""
+    def load(self, canonical: Callable[[str], str], groups: Groups) -> None:
+        """Read the rules and load the plugins.
+
+        `canonical` is the one name of a tool, and `groups` has the groups that someone is in.
+        """
         self._canonical = canonical
         chosen = self._settings.interceptors
         found: list[Interceptor] = []
         if chosen.rules:
             path = Path(chosen.rules).expanduser()
-            self._rules = Rules.load(path, clock=self._clock, canonical=canonical)
+            self._rules = Rules.load(path, clock=self._clock, canonical=canonical, groups=groups)
             found += self._rules.interceptors
         found += load_plugins(chosen.plugins)
+        found += self._given
         self.interceptors = tuple(found)
 
     @asynccontextmanager
@@ -82,15 +88,8 @@ class Passing:
                 talks = Talks(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)
-                self._tap = lambda app, stopped: Tap(app, steps, talks, limits, meant, stopped)
+                self.tap = Tap(steps, talks, limits, meant)
             yield
-
-    def tapped(self, app: ASGIApp, stopped: Stopped) -> ASGIApp:
-        """The endpoint, with a tap on it if there is anything to do.
-
-        `stopped` is told of calls that an interceptor stopped.
-        """
-        return app if self._tap is None else self._tap(app, stopped)
 
     def _recording(self) -> Recording:
         chosen = self._settings.record

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.policy import Principal
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import ConnectionInfo, Headers, HttpMetadata
     from folkmoot.relay.contexts import Contexts
@@ -55,6 +56,8 @@ class Replies:
         self._contexts = contexts
         self.connection: ConnectionInfo | None = None
         """What the answer came over, once it begins."""
+        self.caller: Principal | None = None
+        """Who asked, where that is known."""
         self._tell_server = tell_server
         self._answered = answered
         """Told of each response, and whether it passed."""
@@ -119,7 +122,7 @@ class Replies:
     async def _through(self, message: ProtocolMessage, transport: TransportContext) -> bytes:
         """What is left of a message of the server's; nothing, if it was stopped."""
         talk = self._talk
-        envelope = talk.envelope(message, TO_CLIENT, transport)
+        envelope = talk.envelope(message, TO_CLIENT, transport, self.caller)
         passed = await self._steps.carry(envelope, talk.conversation)
         self._steps.commit()
         if self._answered is not None and type(message) is Response:

@@ -64,7 +64,12 @@ class Steps(msgspec.Struct, frozen=True):
         came = context.timing
         timing = TimingContext(came.created_at, came.system_time, came.created_at, now, now)
         context = MessageContext(
-            timing, context.direction, context.session, context.transport, context.extensions
+            timing,
+            context.direction,
+            context.session,
+            context.transport,
+            context.extensions,
+            context.caller,
         )
         sent = envelope.message if ruling is None else ruling.envelope.message
         passed = MessageEnvelope(sent, context)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock
     from folkmoot.core.transport import Headers, TransportContext
 
@@ -39,13 +40,18 @@ class Talk:
         return self.conversation.session
 
     def envelope(
-        self, message: ProtocolMessage, direction: MessageDirection, transport: TransportContext
+        self,
+        message: ProtocolMessage,
+        direction: MessageDirection,
+        transport: TransportContext,
+        caller: Principal | None = None,
     ) -> MessageEnvelope[Any]:
         """The envelope of a message that comes in now."""
         clock = self._clock
         timing = TimingContext(clock.monotonic(), clock.now())
+        session = self.session.context
         return MessageEnvelope(
-            message, MessageContext(timing, direction, self.session.context, transport)
+            message, MessageContext(timing, direction, session, transport, caller=caller)
         )
 
 

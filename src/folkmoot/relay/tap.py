@@ -1,13 +1,13 @@
-"""A tap on an MCP endpoint of our own: its messages pass the same steps as a proxy's.
+"""The interceptors and the tape of `/mcp`: its messages pass the same steps as a proxy's.
 
-It stands before the endpoint, so whatever an interceptor makes of a message is authenticated and
-judged by policy afterwards. A hub that neither records nor intercepts has none.
+Who asks is made out before, so that rules can name them; whatever an interceptor makes of a message
+is judged by policy afterwards. A hub that neither records nor intercepts has none of this.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 from folkmoot.core.errors import MessageError
 from folkmoot.core.message import Request, decode_message, encode_message
@@ -22,19 +22,21 @@ from folkmoot.relay.mirroring import mirrored
 from folkmoot.relay.replies import Replies
 from folkmoot.relay.steps import TO_SERVER, answer_of
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
-from folkmoot.transports.bodies import read_body, replaying
+from folkmoot.transports.bodies import replaying
 from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.sealed_ids import shown_header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
+    from folkmoot.core.policy import Principal
     from folkmoot.core.strict import Limits
     from folkmoot.relay.steps import Envelope, Steps
     from folkmoot.relay.talks import Talk, Talks
+    from folkmoot.transports.mcp.exchange import Exchange
 
 LENGTH: Final = b"content-length"
 OUR_HEADERS: Final = (
@@ -56,45 +58,55 @@ SAID_ANEW: Final = frozenset(
 MOCKED: Final = "mocked"
 """The outcome of a call that a rule answered in the server's place."""
 
-Stopped: TypeAlias = "Callable[[Scope, Request, str], Awaitable[None]]"
-"""Told of a call that an interceptor stopped, or whose answer it kept back, and in a word how."""
+
+class Endpoint(Protocol):
+    """What stands behind the tap."""
+
+    def principal(self, exchange: Exchange) -> Principal:
+        """Who asks, as policy knows them."""
+
+    def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
+        """Told of a call that was stopped, or whose answer was kept back, and in a word how."""
+
+    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that has not to pass the tap."""
 
 
 class Tap:
-    """The endpoint, with everything said at it passing the steps.
+    """Has everything said at an endpoint pass the steps.
 
     `meant` answers the message that one stands for: a call inside another is taken out of it first,
-    so that no rule is passed by in there, and no tape keeps what it should not. `stopped` is told
-    of calls that an interceptor stopped.
+    so that no rule is passed by in there, and no tape keeps what it should not.
     """
 
     def __init__(
         self,
-        app: ASGIApp,
         steps: Steps,
         talks: Talks,
         limits: Limits,
         meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message,
-        stopped: Stopped | None = None,
     ) -> None:
-        self._app = app
         self._steps = steps
         self._talks = talks
         self._limits = limits
         self._meant = meant
-        self._stopped = stopped
         self._contexts = Contexts()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take one request through, and its answer."""
+    async def __call__(
+        self,
+        exchange: Exchange,
+        body: bytes | None,
+        send: Send,
+        serve: Callable[[Scope, bytes | None, Send], Awaitable[None]],
+        endpoint: Endpoint,
+    ) -> None:
+        """Take one request through, and what `serve` answers to it."""
+        scope, caller = exchange.scope, endpoint.principal(exchange)
         headers = allowed(_shown(scope["headers"]), REQUEST_HEADERS)
         talk = self._talks.of(headers)
         request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
-        if scope["method"] == "POST":
-            body = await read_body(receive)
-            if body is None:
-                return
+        if body is not None:
             try:
                 message = decode_message(body, self._limits)
             except MessageError as error:
@@ -103,46 +115,42 @@ class Tap:
             meant = self._meant(message)
             request = meant if isinstance(meant, Request) else None
             passed = await self._steps.carry(
-                talk.envelope(meant, TO_SERVER, asked), talk.conversation
+                talk.envelope(meant, TO_SERVER, asked, caller), talk.conversation
             )
             self._steps.commit()
             if passed.onward is None:
-                if passed.stopped is not None:
-                    await self._tell_stopped(scope, request, outcome_of(passed.stopped))
+                if passed.stopped is not None and request is not None:
+                    endpoint.stopped(exchange, request, outcome_of(passed.stopped))
                 await settle(send, passed.back)
                 return
             if passed.onward.message is not message:
                 body = encode_message(passed.onward.message)
                 scope = _changed(scope, passed.onward.message, len(body))
-            receive = replaying(body, receive)
         trail = AuditTrail()
 
         async def answered(passed: bool) -> None:  # noqa: FBT001 - the one thing to tell
             if passed:
                 trail.deliver()
-            elif not trail.withhold():
-                await self._tell_stopped(scope, request, WITHHELD)
+            elif not trail.withhold() and request is not None:
+                endpoint.stopped(exchange, request, WITHHELD)
 
-        tell = partial(self._tell_endpoint, scope)
+        tell = partial(tell_endpoint, endpoint, scope)
         replies = Replies(talk, self._steps, self._limits, asked, self._contexts, tell, answered)
-        replies.connection = asked.connection
+        replies.connection, replies.caller = asked.connection, caller
         tapped = _Tapped(self._talks, talk, replies, scope["method"], send)
         try:
-            await self._app({**scope, AUDIT_TRAIL: trail}, receive, tapped)
+            await serve({**scope, AUDIT_TRAIL: trail}, body, tapped)
         finally:
             trail.end()
 
-    async def _tell_stopped(self, scope: Scope, request: Request | None, outcome: str) -> None:
-        if self._stopped is not None and request is not None:
-            await self._stopped(scope, request, outcome)
 
-    async def _tell_endpoint(self, scope: Scope, answer: Envelope) -> None:
-        """Answer a request of the hub's in the client's place."""
-        body = encode_message(answer.message)
-        said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
-        told = {**scope, "method": "POST", "headers": [*said, *OUR_HEADERS]}
-        asked = _with_length(told, len(body))
-        await self._app(asked, replaying(body, _gone), _say_nothing)
+async def tell_endpoint(endpoint: Endpoint, scope: Scope, answer: Envelope) -> None:
+    """Answer a request of the hub's in the client's place."""
+    body = encode_message(answer.message)
+    said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
+    told = {**scope, "method": "POST", "headers": [*said, *OUR_HEADERS]}
+    asked = _with_length(told, len(body))
+    await endpoint.enter(asked, replaying(body, _gone), _say_nothing)
 
 
 class _Tapped:

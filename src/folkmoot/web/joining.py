@@ -46,12 +46,13 @@ class Joining:
             id=1, method=METHOD, params={"name": "msg/register", "arguments": arguments}
         )
         caller = Caller(address=self._locate(request.scope), base_url=base)
+        principal, rights = self._rights.of(None)
         context = MessageContext(
             TimingContext(self._clock.monotonic(), self._clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
             extensions={CALLER: caller},
+            caller=principal,
         )
-        principal, rights = self._rights.of(None)
         try:
             result = await self._pipeline.run(MessageEnvelope(message, context), principal, rights)
         except FolkmootError as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.errors import RulesInvalid
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Request
+from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import encode
 from folkmoot.core.verdict import Block
 from tests.proxy.rules.support import (
@@ -16,8 +19,11 @@ from tests.proxy.rules.support import (
     TO_SERVER,
     Way,
     answer,
+    at_once,
     blocked,
     call,
+    envelope,
+    loaded,
     notice,
     request,
 )
@@ -207,3 +213,51 @@ def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expecte
         encode({"protocol": "mcpx/v1", "kind": "mcp.proposal.tools/call", "payload": payload})
     )
     assert is_about(when, message) is expected
+
+
+@pytest.mark.requirement("rules.callers")
+@pytest.mark.parametrize(
+    ("when", "who"),
+    [
+        ('caller = "ann"', {"ann"}),
+        ('caller = "@Ann"', {"ann"}),
+        ('caller = "b*"', {"bot"}),
+        ('group = "staff"', {"ann"}),
+        ('group = ["@staff", "others"]', {"ann"}),
+        ('account = "person"', {"ann"}),
+        ('account = ["agent", "guest"]', {"bot", "guest"}),
+        ('account = "backend"', {"backend"}),
+        ('account = "nobody"', {"nobody"}),
+        ('not = { group = "staff" }', {"bot", "guest", "backend", "nobody", "unknown"}),
+    ],
+)
+def test_who_asks(when: str, who: set[str]) -> None:
+    """A guest with the name of someone is not that one, and in none of their groups."""
+    callers = {
+        "ann": Principal("1", "ann"),
+        "bot": Principal("2", "bot", PrincipalType.AGENT),
+        "guest": Principal("guest:3", "ann", PrincipalType.GUEST),
+        "backend": Principal("4", "ann", PrincipalType.BACKEND),
+        "nobody": Principal("", "", PrincipalType.GUEST),
+        "unknown": None,
+    }
+    groups = {"ann": ("staff",)}
+    way = Way(blocked(when), groups=lambda caller: groups.get(caller.name, ()))
+    stopped = set()
+    for name, caller in callers.items():
+        held = envelope(call("it"))
+        shown = MessageEnvelope(held.message, replace(held.context, caller=caller))
+        if isinstance(at_once(way.chain.judge(shown)).verdict, Block):
+            stopped.add(name)
+    assert stopped == who
+
+
+@pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])
+def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when: str) -> None:
+    with pytest.raises(RulesInvalid, match="a proxy does not know who asks"):
+        loaded(blocked(when))
+
+
+def test_an_account_of_no_kind_is_refused() -> None:
+    with pytest.raises(RulesInvalid, match="'persn' is not known; did you mean 'person'"):
+        loaded(blocked('account = "persn"'), groups=lambda _: ())

@@ -12,13 +12,24 @@ from hypothesis import strategies as st
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action
+from folkmoot.proxy.interceptors.base import Action, Means
 from folkmoot.proxy.interceptors.view import View
 from folkmoot.proxy.rules.rule import Plugin, Rule
 from folkmoot.proxy.rules.ruleset import MOST_KEYS, RuleSet
 from folkmoot.proxy.rules.when import compiled
 from tests.harness import run
-from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Way, answer, call, envelope, notice
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    TO_SERVER,
+    Clock,
+    Way,
+    answer,
+    call,
+    envelope,
+    notice,
+)
+
+MEANS = Means(Clock(), str)
 
 
 class Counts(Action):
@@ -33,7 +44,7 @@ class Counts(Action):
 
 
 def rule(name: str, when: dict[str, Any], action: Action) -> Rule:
-    return Rule(name, {"name": name}, compiled(when, str), action)
+    return Rule(name, {"name": name}, compiled(when, MEANS), action)
 
 
 METHODS = ("tools/call", "tools/list", "ping", "notifications/x")
@@ -78,7 +89,7 @@ def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens: list[Any
         for message, way in MESSAGES:
             await together.judge(envelope(message, way))
         for when, action in zip(whens, actions, strict=True):
-            condition, asked = compiled(when, str), []
+            condition, asked = compiled(when, MEANS), []
             alone = RuleSet([rule("all", {}, Asks(condition, asked))], str)
             for message, way in MESSAGES:
                 await alone.judge(envelope(message, way))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias
 
 import msgspec
 
+from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.proxy.interceptors.view import Canonical, Key, View
+
+Groups: TypeAlias = Callable[[Principal], Collection[str]]
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,6 +29,8 @@ class Means(msgspec.Struct, frozen=True):
 
     clock: Clock
     canonical: Canonical
+    groups: Groups | None = None
+    """The groups someone is in; None where nobody knows who asks, as in a proxy."""
 
 
 class Action(ABC):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from folkmoot.core.capability import Capability
 from folkmoot.core.glob import Glob
+from folkmoot.core.policy import Principal
 from folkmoot.proxy.interceptors.jsonpath import Path
 from folkmoot.proxy.interceptors.tools import Names
 from folkmoot.proxy.interceptors.view import CALL, Key, View
@@ -110,6 +111,22 @@ class OfSession(Condition):
     def holds(self, view: View) -> bool:
         """Whether the id fits one of the patterns."""
         return any(each.matches(view.session) for each in self._globs)
+
+
+class OfCaller(Condition):
+    """Who asks; it never holds where nobody knows."""
+
+    def __init__(self, test: Callable[[Principal], bool]) -> None:
+        self._test = test
+
+    def for_key(self, _key: Key) -> Condition:
+        """It is never known."""
+        return self
+
+    def holds(self, view: View) -> bool:
+        """Whether it is someone who is meant."""
+        caller = view.envelope.context.caller
+        return caller is not None and self._test(caller)
 
 
 class OfValue(Condition):

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from folkmoot.core.errors import RulesInvalid
 from folkmoot.core.ports import Clock, Interceptor
-from folkmoot.proxy.interceptors.base import Means
+from folkmoot.proxy.interceptors.base import Groups, Means
 from folkmoot.proxy.interceptors.view import Canonical
 from folkmoot.proxy.rules.reading import read_rules
 from folkmoot.proxy.rules.ruleset import RuleSet
@@ -36,12 +36,20 @@ class Rules:
         self.ruleset = RuleSet(read_rules(path, means), means.canonical)
 
     @classmethod
-    def load(cls, path: Path, *, clock: Clock, canonical: Canonical = _as_it_is) -> Rules:
+    def load(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        canonical: Canonical = _as_it_is,
+        groups: Groups | None = None,
+    ) -> Rules:
         """The rules of a file; `RulesInvalid` says what is wrong with it, and where.
 
-        `canonical` answers the one name of a tool that may be spelled in several ways.
+        `canonical` answers the one name of a tool that may be spelled in several ways, and `groups`
+        the groups that someone is in. Without it no rule can name who asks.
         """
-        return cls(path, Means(clock, canonical))
+        return cls(path, Means(clock, canonical, groups))
 
     @property
     def interceptors(self) -> tuple[Interceptor, ...]:

@@ -85,7 +85,7 @@ class _Reader:
         if kept is not None and same(kept.source, source):
             return kept
         try:
-            condition = compiled(source.get("when", {}), self._means.canonical)
+            condition = compiled(source.get("when", {}), self._means)
             return Rule(name, source, condition, self._action(source, name))
         except OptionInvalid as error:
             raise Wrong(str(error)) from None

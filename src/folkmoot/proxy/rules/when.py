@@ -9,15 +9,18 @@ from folkmoot.core.capability import capability
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import CapabilityError
 from folkmoot.core.glob import glob
+from folkmoot.core.policy import PrincipalType
+from folkmoot.proxy.interceptors.base import Groups, Means
 from folkmoot.proxy.interceptors.jsonpath import Path, PathSyntax
 from folkmoot.proxy.interceptors.tools import Names
-from folkmoot.proxy.interceptors.view import TYPES, Canonical
+from folkmoot.proxy.interceptors.view import TYPES
 from folkmoot.proxy.rules.comparisons import COMPARISONS, alike
 from folkmoot.proxy.rules.conditions import (
     All,
     AnyOf,
     Condition,
     Not,
+    OfCaller,
     OfKey,
     OfKind,
     OfSession,
@@ -36,15 +39,23 @@ DIRECTIONS: Final = {
     if direction is not MessageDirection.UNKNOWN
 }
 
+ACCOUNTS: Final = frozenset({PrincipalType.PERSON, PrincipalType.AGENT})
+"""Whose names are handles: a guest may call itself what it likes."""
+NOBODY: Final = "nobody"
+ACCOUNT_KINDS: Final = {
+    kind: kind
+    for kind in (*(it.value for it in PrincipalType if it is not PrincipalType.GATEWAY), NOBODY)
+}
 
-def compiled(source: Any, canonical: Canonical) -> Condition:
+
+def compiled(source: Any, means: Means) -> Condition:
     """The condition that a table of the file says."""
-    return _Compiler(canonical).table(source, 1)
+    return _Compiler(means).table(source, 1)
 
 
 class _Compiler:
-    def __init__(self, canonical: Canonical) -> None:
-        self._canonical = canonical
+    def __init__(self, means: Means) -> None:
+        self._means = means
         self._count = 0
 
     def table(self, source: Any, depth: int) -> Condition:
@@ -62,7 +73,7 @@ class _Compiler:
             elif name in ("all", "any"):
                 parts.append(self._several(name, given, depth))
             elif name in SIMPLE:
-                parts.append(SIMPLE[name](_texts(name, given), self._canonical))
+                parts.append(SIMPLE[name](_texts(name, given), self._means))
             elif name not in ABOUT_VALUES:
                 raise Wrong(f"condition {name!r} is not known{nearest(name, NAMES)}")
             elif "path" not in source:
@@ -96,22 +107,22 @@ class _Compiler:
         return OfValue(path, tests, is_not=is_not, exists=exists)
 
 
-def _direction(names: tuple[str, ...], _canonical: Canonical) -> Condition:
+def _direction(names: tuple[str, ...], _means: Means) -> Condition:
     wanted = frozenset(_one_of("direction", name, DIRECTIONS) for name in names)
     return OfKey(lambda key: key.direction in wanted)
 
 
-def _type(names: tuple[str, ...], _canonical: Canonical) -> Condition:
+def _type(names: tuple[str, ...], _means: Means) -> Condition:
     wanted = frozenset(_one_of("type", name, TYPES) for name in names)
     return OfKey(lambda key: key.root in wanted)
 
 
-def _method(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+def _method(patterns: tuple[str, ...], _means: Means) -> Condition:
     globs = tuple(map(glob, patterns))
     return OfKey(lambda key: any(each.matches(key.method) for each in globs), literals(globs))
 
 
-def _kind(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+def _kind(patterns: tuple[str, ...], _means: Means) -> Condition:
     try:
         kinds = [OfKind(capability(pattern)) for pattern in patterns]
     except CapabilityError as error:
@@ -121,21 +132,50 @@ def _kind(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
     return kinds[0] if len(kinds) == 1 else AnyOf(kinds)
 
 
-def _tool(patterns: tuple[str, ...], canonical: Canonical) -> Condition:
-    return OfTool(Names(patterns, canonical))
+def _tool(patterns: tuple[str, ...], means: Means) -> Condition:
+    return OfTool(Names(patterns, means.canonical))
 
 
-def _session(patterns: tuple[str, ...], _canonical: Canonical) -> Condition:
+def _session(patterns: tuple[str, ...], _means: Means) -> Condition:
     return OfSession(tuple(map(glob, patterns)))
 
 
-SIMPLE: Final[dict[str, Callable[[tuple[str, ...], Canonical], Condition]]] = {
+def _caller(patterns: tuple[str, ...], means: Means) -> Condition:
+    _check_known("caller", means)
+    globs = tuple(glob(pattern.removeprefix("@").lower()) for pattern in patterns)
+    return OfCaller(
+        lambda who: who.type in ACCOUNTS and any(each.matches(who.name) for each in globs)
+    )
+
+
+def _group(names: tuple[str, ...], means: Means) -> Condition:
+    groups_of = _check_known("group", means)
+    wanted = frozenset(name.removeprefix("@") for name in names)
+    return OfCaller(lambda who: who.type in ACCOUNTS and not wanted.isdisjoint(groups_of(who)))
+
+
+def _account(names: tuple[str, ...], means: Means) -> Condition:
+    _check_known("account", means)
+    wanted = frozenset(_one_of("account", name, ACCOUNT_KINDS) for name in names)
+    return OfCaller(lambda who: (who.type.value if who.account_id else NOBODY) in wanted)
+
+
+def _check_known(name: str, means: Means) -> Groups:
+    if means.groups is None:
+        raise Wrong(f"condition {name!r} is for the rules of a hub; a proxy does not know who asks")
+    return means.groups
+
+
+SIMPLE: Final[dict[str, Callable[[tuple[str, ...], Means], Condition]]] = {
     "direction": _direction,
     "type": _type,
     "method": _method,
     "kind": _kind,
     "tool": _tool,
     "session": _session,
+    "caller": _caller,
+    "group": _group,
+    "account": _account,
 }
 """Conditions that take a text, or a list of texts of which one must fit."""
 ABOUT_VALUES: Final = frozenset({*COMPARISONS, "is_not", "exists"})

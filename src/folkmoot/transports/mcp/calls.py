@@ -13,16 +13,12 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
-from folkmoot.core.transport import UNKNOWN, Headers, TransportContext
 from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.telemetry.records import AUDIT_TRAIL
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.service import CALLER, METHOD
-from folkmoot.transports.mcp.sealed_ids import shown_header
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
-
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.asking import CallExtras
     from folkmoot.gateway.rights import HubRights
@@ -76,9 +72,8 @@ class Calls:
             TimingContext(self._clock.monotonic(), self._clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
             session_of(exchange, version),
-            # Nobody else looks at what the transport says.
-            transport_of(exchange.scope) if self._pipeline.intercepts else UNKNOWN,
-            {CALLER: caller} if extras is None else extensions_of(exchange, extras),
+            extensions={CALLER: caller} if extras is None else extensions_of(exchange, extras),
+            caller=principal,
         )
         try:
             return await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
@@ -102,16 +97,3 @@ def session_of(exchange: Exchange, version: str) -> SessionContext:
         return SessionContext(protocol_version=spoken)
     session_id = SessionId(exchange.session.shown)
     return SessionContext(session_id, spoken, state=SessionState.ACTIVE)
-
-
-def transport_of(scope: Scope) -> TransportContext:
-    """What HTTP says of a request."""
-    headers = Headers(
-        tuple(
-            shown_header(name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in scope["headers"]
-        )
-    )
-    query = scope["query_string"].decode("latin-1")
-    uri = f"{scope['path']}?{query}" if query else scope["path"]
-    return TransportContext.http(headers, scope["method"], uri)

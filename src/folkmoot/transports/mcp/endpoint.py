@@ -1,11 +1,12 @@
-"""The ASGI application at `/mcp`: who asks is made out, then the request is served."""
+"""The ASGI application at `/mcp`: who asks is made out, interceptors see it, then it is served."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from folkmoot.core.errors import (
     FolkmootError,
@@ -17,20 +18,24 @@ from folkmoot.core.errors import (
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.transports.answers import JsonResponse, retry_after
-from folkmoot.transports.bodies import read_body
+from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
+from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.invalid_token import answer_invalid
 from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
     from folkmoot.accounts.ports import Sealer
     from folkmoot.core.message import Request
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Clock, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
@@ -42,6 +47,10 @@ if TYPE_CHECKING:
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.exchange import Exchange
+
+Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], Awaitable[None]]"
+"""Takes an authenticated request past the interceptors, and has what is left of it served."""
+Serve: TypeAlias = "Callable[[Scope, bytes | None, Send], Awaitable[None]]"
 
 DRAINED = 0.8
 """How much of the time that a hub takes to stop calls to backends have."""
@@ -75,6 +84,9 @@ class McpEndpoint:
         options: McpSettings,
         sessions_per_account: int = 0,
     ) -> None:
+        self.tap: Tap | None = None
+        """What every request and answer passes, where there are interceptors or a tape."""
+        self._rights = rights
         self._drain_seconds = drain_seconds
         self._catalogue = catalogue
         self._changes = 0
@@ -181,6 +193,12 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        await self.enter(scope, receive, send, self.tap)
+
+    async def enter(
+        self, scope: Scope, receive: Receive, send: Send, tap: Tap | None = None
+    ) -> None:
+        """Make out who sends a request, have it pass the tap, and serve what is left of it."""
         body = None
         try:
             if scope["method"] == "POST":
@@ -193,6 +211,40 @@ class McpEndpoint:
         except RequestError as error:
             await refused(error)(scope, receive, send)
             return
+        try:
+            if tap is None:
+                await self._serve(exchange, changes, body, receive, send)
+            else:
+                serve = partial(self._serve_rest, exchange, changes, receive)
+                await tap(exchange, body, send, serve, self)
+        finally:
+            if exchange.session is not None:
+                self._sessions.leave(exchange.session)
+
+    async def _serve_rest(
+        self,
+        exchange: Exchange,
+        changes: int,
+        receive: Receive,
+        scope: Scope,
+        body: bytes | None,
+        send: Send,
+    ) -> None:
+        """Serve what interceptors left of a request, however long they held it.
+
+        If an account was changed meanwhile, the session has ended or the request is another one,
+        who asks is made out again.
+        """
+        ended = exchange.session is not None and exchange.session.ended
+        if ended or self._changes != changes or REWRITTEN_KEY in scope:
+            await self.enter(scope, receive if body is None else replaying(body, receive), send)
+            return
+        exchange.scope = scope
+        await self._serve(exchange, changes, body, receive, send)
+
+    async def _serve(
+        self, exchange: Exchange, changes: int, body: bytes | None, receive: Receive, send: Send
+    ) -> None:
         if self._stopping:
             exchange.caller.leaving.set()
         self._exchanges.add(exchange)
@@ -211,7 +263,7 @@ class McpEndpoint:
                 except MessageError as error:
                     refusal = refused(error)
             if refusal is not None:
-                await refusal(scope, receive, send)
+                await refusal(exchange.scope, receive, send)
             else:
                 self.answered["handshake" if exchange.handshake else "stateless"] += 1
                 if exchange.subscribed:
@@ -221,8 +273,6 @@ class McpEndpoint:
             exchange.caller.leaving.set()
             self._exchanges.discard(exchange)
             self._let_listeners_go()
-            if exchange.session is not None:
-                self._sessions.leave(exchange.session)
 
     async def _recheck(self, account_id: str) -> None:
         """End the streams and the waiting of an account whose token is valid no more."""
@@ -262,14 +312,12 @@ class McpEndpoint:
         if account is not None:
             self._parts.deliveries.start(account.id, after)
 
-    async def stopped(self, scope: Scope, request: Request, outcome: str) -> None:
-        """Have a call that was stopped before it came here in the audit log, if it is someone's."""
-        try:
-            exchange = await self._arrivals.exchange(scope)
-        except FolkmootError:
-            return
-        if exchange.session is not None:
-            self._sessions.leave(exchange.session)
+    def principal(self, exchange: Exchange) -> Principal:
+        """Who asks, as policy knows them."""
+        return self._rights.of(exchange.caller.account)[0]
+
+    def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
+        """Have a call that an interceptor stopped in the audit log, if it is someone's."""
         self._parts.note_stopped(exchange.caller.account, request, outcome)
 
     async def _end_idle_sessions(self) -> None:

@@ -1,0 +1,177 @@
+"""Rules that name who asks: the caller, a group they are in, or what kind of account they have."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.settings import GatewaySpec
+from tests.harness import run
+from tests.interaction.room_client import chat, joined, rest
+from tests.mcp_harness import Meeting, both_eras, meeting
+from tests.transports.mcp.gateway_support import Wire, wired
+from tests.web.test_invites import Browser
+
+RULES = """
+[[rule]]
+name = "eve sends nothing"
+when = { tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"] }
+action = "block"
+message = "not eve"
+
+[[rule]]
+name = "interns send nothing"
+when = { tool = "msg/send", group = "interns" }
+action = "block"
+message = "not interns"
+
+[[rule]]
+name = "agents send nothing"
+when = { tool = "msg/send", type = "request", account = "agent" }
+action = "block"
+message = "not agents"
+
+[[rule]]
+name = "eve hears nothing"
+when = { tool = "msg/contacts", type = "response", caller = "eve" }
+action = "block"
+message = "not for eve"
+
+[[rule]]
+name = "nobody registers"
+when = { method = "tools/call", account = "nobody" }
+action = "block"
+message = "not nobody"
+
+[[rule]]
+name = "eve is quiet"
+when = { kind = "chat.message", caller = "eve" }
+action = "block"
+message = "eve is quiet"
+
+[[rule]]
+name = "ask first"
+when = { tool = "msg/send", type = "request", caller = "harry" }
+action = "hold"
+"""
+
+
+def with_rules(folder: Path, text: str = RULES) -> dict[str, Any]:
+    rules = folder / "rules.toml"
+    rules.write_text(text)
+    return {"rules": str(rules)}
+
+
+async def sent(wire: Wire) -> str:
+    """What someone is told who sends a message: nothing, or why not."""
+    call = {"name": "msg_send", "arguments": {"to": "bob", "body": "Hello"}}
+    answer = await wire.ask("tools/call", call)
+    return str(answer["error"]["message"]) if "error" in answer else ""
+
+
+async def held(there: Meeting) -> int:
+    """The number of the first message that is held."""
+    waiting = there.hub._passing.held
+    seen = asyncio.Event()
+    end = waiting.subscribe(lambda *_: seen.set())
+    if not len(waiting):
+        await asyncio.wait_for(seen.wait(), 10)
+    end()
+    return waiting.list()[0].id
+
+
+@pytest.mark.requirement("rules.callers")
+@both_eras
+def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+            register = there.hub.accounts.register
+            tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
+            await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
+            robot = await register("robot", account_type="agent")
+            wires = {name: await wired(there, token) for name, token in tokens.items()}
+            assert await sent(wires["bob"]) == ""
+            assert await sent(wires["eve"]) == "not eve"
+            assert await sent(wires["mallory_2"]) == "not eve"
+            assert await sent(wires["iris"]) == "not interns"
+            assert await sent(await wired(there, robot.token)) == "not agents"
+            contacts = {"name": "msg_contacts"}
+            assert "result" in await wires["bob"].ask("tools/call", contacts)
+            told = await wires["eve"].ask("tools/call", contacts)
+            assert told["error"]["message"] == "not for eve"
+            new = {"name": "msg_register", "arguments": {"handle": "newcomer"}}
+            for token in ("", "sk_of_nobody"):
+                stranger = await wired(there, token)
+                assert (await stranger.ask("tools/call", new))["error"]["message"] == "not nobody"
+            # Whoever is in a group stays in it under another name, as with rights.
+            iris = await there.hub.accounts.authenticate(tokens["iris"])
+            assert iris is not None
+            await there.hub.accounts.change_handle(iris, "ivy")
+            assert await sent(wires["iris"]) == "not interns"
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.callers")
+def test_rules_name_who_speaks_in_a_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        hub = tmp_path / "hub"
+        async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+            ann, eve = await there.people("ann", "eve")
+            await ann.call("room_create", name="plaza")
+            for each in (ann, eve):
+                posted = await rest(there.port, each.token, "POST", "/plaza/messages", chat())
+                assert posted.status == (201 if each is ann else 403), posted.text
+            async with joined(there.port, eve.token) as seat:
+                assert (await seat.refused(chat()))["message"] == "eve is quiet"
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.callers")
+@both_eras
+@pytest.mark.parametrize("change", ["suspended", "renamed", "left"])
+def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
+    era: str, change: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+            accounts = there.hub.accounts
+            bob = await accounts.register("bob")
+            made = await accounts.register("harry")
+            harry = await accounts.authenticate(made.token)
+            assert harry is not None
+            wire = await wired(there, made.token)
+            sending = asyncio.ensure_future(sent(wire))
+            number = await held(there)
+            if change == "suspended":
+                await accounts.suspend(harry, suspended=True)
+            elif change == "renamed":
+                await accounts.change_handle(harry, "harold")
+            else:
+                await accounts.delete(harry)
+            there.hub._passing.held.release(number)
+            await sending
+            reader = await accounts.authenticate(bob.token)
+            assert reader is not None
+            senders = [it.from_handle for it in (await there.hub.mail.inbox(reader)).messages]
+            assert senders == (["harold"] if change == "renamed" else [])
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.callers", "invite.page-form")
+def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
+    async def main() -> None:
+        hub = tmp_path / "hub"
+        async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+            ada = (await there.hub.accounts.register("ada")).account
+            code = await there.hub.accounts.create_invite(ada)
+            page = await Browser(there.port).submit(code, "handle=newcomer")
+            assert "not nobody" in page.text
+            assert await there.hub.accounts.count() == 1
+
+    run(main())
