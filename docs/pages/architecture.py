@@ -30,6 +30,7 @@ from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
 from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
+from folkmoot.transports.mcp import session_rows
 from folkmoot.transports.mcp.declared import MOST_BYTES as MOST_DECLARED
 from folkmoot.transports.mcp.sessions import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
@@ -119,6 +120,14 @@ def bounds() -> str:
                     f"1/{SESSIONS_SHARE} without an account"
                 ),
                 "one without an account is ended; then answered 503",
+            ],
+            [
+                "stored states of sessions",
+                (
+                    f"{session_rows.MOST_ROWS:,} of one account, and of all without an account; "
+                    f"{session_rows.MOST_BYTES // 1024} KiB each"
+                ),
+                "the oldest are forgotten",
             ],
             [
                 "what a client declares of itself",
