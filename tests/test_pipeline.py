@@ -210,9 +210,17 @@ def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) 
     run(script())
 
 
-def test_nothing_is_admitted_but_by_the_pipeline() -> None:
-    """Whoever made an `Admitted` of its own would pass policy by."""
+@pytest.mark.parametrize(
+    ("made", "where"),
+    [
+        (r"(?<!class )\bAdmitted\(", ["pipeline.py"]),
+        (r"(?<!def )\bdecide\(", ["gateway/operations.py", "pipeline.py"]),
+    ],
+    ids=["admitted", "decided"],
+)
+def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]) -> None:
+    """Whoever made an `Admitted` of its own, or decided for itself, could pass policy by."""
     source = Path(folkmoot.__file__).parent
-    making = re.compile(r"(?<!class )\bAdmitted\(")
-    found = [path for path in source.rglob("*.py") if making.search(path.read_text("utf-8"))]
-    assert [path.relative_to(source).as_posix() for path in found] == ["pipeline.py"]
+    texts = {path: path.read_text("utf-8") for path in source.rglob("*.py")}
+    found = [path for path, text in texts.items() if re.search(made, text)]
+    assert sorted(path.relative_to(source).as_posix() for path in found) == where

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import CapabilityDenied, KindError
-from folkmoot.core.message import Request
-from folkmoot.core.policy import Decision, decide
+from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.mcp.wire import SUBSCRIBE
@@ -168,9 +168,9 @@ class Parts:
         uri = None if self._gateway is None else self._gateway.catalogue.canonical_uri(what)
         if uri is None:
             return False
-        principal, rights = self._rights.of(account)
         request = Request(id=0, method=SUBSCRIBE, params={"uri": uri})
         try:
-            return decide(principal, rights, request).decision is Decision.ALLOW
+            kind = kind_of(request)
         except KindError:
             return False
+        return kind is not None and self._rights.of(account)[1].allows(kind, members(request))

@@ -12,7 +12,6 @@ from folkmoot.core.errors import (
     UnknownTool,
 )
 from folkmoot.core.message import Request
-from folkmoot.core.policy import decide
 from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ, CallExtras
 from folkmoot.mcp.client.mirror import marked_in
 from folkmoot.mcp.server.heads import check_marked
@@ -110,14 +109,12 @@ class Backends:
 
     def check(self, method: str, params: dict[str, Any], exchange: Exchange) -> None:
         """Raise what policy says against a request, if it says anything."""
+        request = Request(id=0, method=method, params=params)
+        kind = self._calls.judge(request, exchange)
         account = exchange.caller.account
         principal, rights = self._rights.of(account)
-        request = Request(id=0, method=method, params=params)
-        verdict = decide(principal, rights, request)
         try:
-            if verdict.error is not None:
-                raise verdict.error
-            self._catalogue.check_meaning(rights, verdict.kind)
+            self._catalogue.check_meaning(rights, kind)
         except PolicyError as error:
             self.gateway.audit.refused(principal, request, error)
             if account is None:

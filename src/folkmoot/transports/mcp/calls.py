@@ -19,6 +19,7 @@ from folkmoot.tools.dispatch import failure
 from folkmoot.tools.service import CALLER, METHOD
 
 if TYPE_CHECKING:
+    from folkmoot.core.kinds import Kind
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.asking import CallExtras
     from folkmoot.gateway.rights import HubRights
@@ -45,16 +46,24 @@ class Calls:
         try:
             answer: ToolResult = await self._run(request, exchange, version)
             if tool.is_waiting(arguments):
-                self._judge_again(request, exchange)
+                # It may have been denied meanwhile.
+                self.judge(request, exchange)
         except FolkmootError as error:
             return failure(error)
         return answer
 
-    def _judge_again(self, request: Request, exchange: Exchange) -> None:
-        """Refuse the answer of a call that waited, if it was denied meanwhile."""
-        principal, rights = self._rights.of(exchange.caller.account)
+    def judge(self, request: Request, exchange: Exchange) -> Kind | None:
+        """The effective kind of a request that policy allows; a refusal is noted and raised."""
+        account = exchange.caller.account
         timing = TimingContext(self._clock.monotonic(), self._clock.now())
-        self._pipeline.judge(MessageEnvelope.new(request, timing), principal, rights)
+        try:
+            return self._pipeline.judge(
+                MessageEnvelope.new(request, timing), *self._rights.of(account)
+            )
+        except CapabilityDenied:
+            if account is None:
+                raise AuthenticationRequired from None
+            raise
 
     async def ask(
         self, request: Request, exchange: Exchange, version: str, extras: CallExtras
