@@ -63,6 +63,9 @@ def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
     for secret in (*SECRETS, *opened):
         assert secret.encode() not in written
         assert secret.encode("unicode_escape") not in written
+    # Who asks is known to rules, and is nothing of a tape's.
+    assert b'"caller"' not in written
+    assert not any(each.envelope.context.extensions for each in tape.entries)
     calls = [
         each.envelope.message.params["name"]
         for each in tape.entries
