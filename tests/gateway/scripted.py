@@ -103,7 +103,7 @@ class Behind:
         )
         kind = decide(principal, ALL, request).kind
         admitted = Admitted(MessageEnvelope(request, context), principal, ALL, kind)
-        answer: Response = (await self.service.perform(admitted)).answer
+        answer: Response = await self.service.perform(admitted)
         return answer
 
     async def call(self, name: str, arguments: Any = None, **more: Any) -> dict[str, Any]:
