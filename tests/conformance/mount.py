@@ -21,12 +21,26 @@ from tests.conformance.fixtures import Fixtures
 from tests.conformance.fixtures.asked import Asked as FixtureAsked
 from tests.conformance.fixtures.asked import Refused
 
+OURS = "test://"
+"""How the addresses of the fixtures' resources begin."""
+
 
 def mount(hub: Hub) -> None:
     """Add the fixtures."""
     parts = hub.mcp._parts
     fixtures = Fixtures(parts.hearers.tell_all)
     hub.mcp._server._service = Mounted(parts.service, fixtures, parts.service.server_info)
+    let_listen(parts.service._methods["subscriptions/listen"].__self__)
+
+
+def let_listen(listener: Any) -> None:
+    """Agree to tell of the fixtures' resources too, of which the hub knows nothing."""
+    watch = listener._watch
+
+    async def watch_any(exchange: Any, hearer: Any, uri: str) -> bool:
+        return uri.startswith(OURS) or await watch(exchange, hearer, uri)
+
+    listener._watch = watch_any
 
 
 class Mounted:

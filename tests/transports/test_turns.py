@@ -48,6 +48,15 @@ async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
     assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
+async def test_the_more_wait_the_more_begin_in_a_turn() -> None:
+    begun: list[int] = []
+    waiting = Turns()
+    for number in range(400):
+        waiting.begin("ann", lambda number=number: begun.append(number))  # type: ignore[misc]
+    await turned(30)
+    assert begun == list(range(400))
+
+
 async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,8 +3,8 @@
 The hub answers everyone in one thread. While it has time, a request begins as soon as its head has
 come. Under load requests wait, and those begin first whose account, or whose address for strangers,
 used the least processor time in the last seconds: whoever sends much waits behind whoever asks a
-little, but for no longer than about a second. A few requests begin in each turn of the loop, so
-that others which arrive meanwhile are noticed soon.
+little, but for no longer than about a second. A part of those who wait begins in each turn of the
+loop, so that others which arrive meanwhile are noticed soon.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from types import TracebackType
 from typing import Any, Final
 
 BEGUN_AT_ONCE: Final = 2
-"""How many requests begin in one turn of the loop."""
+"""How many requests begin in one turn of the loop, at least."""
+PART: Final = 4
+"""One in so many of those that wait begins in a turn: the more wait, the faster they begin."""
 FORGET_SECONDS: Final = 1.0
 """After so long half of what was used is forgotten."""
 LITTLE: Final = 0.001
@@ -51,10 +53,10 @@ class Turns:
 
     def _turn(self) -> None:
         self._forget()
-        self._begun = 0
-        while self._waiting and self._begun < BEGUN_AT_ONCE:
-            self._begun += 1
-            heappop(self._waiting)[2]()
+        waiting = self._waiting
+        self._begun = min(len(waiting), max(BEGUN_AT_ONCE, len(waiting) // PART))
+        for _ in range(self._begun):
+            heappop(waiting)[2]()
         if self._begun:
             asyncio.get_running_loop().call_soon(self._turn)
         else:
