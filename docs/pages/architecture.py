@@ -124,8 +124,8 @@ def bounds() -> str:
             [
                 "stored states of sessions",
                 (
-                    f"{session_rows.MOST_ROWS:,} of one account, and of all without an account; "
-                    f"{session_rows.MOST_BYTES // 1024} KiB each"
+                    f"{session_rows.MOST_ROWS:,} of one account, and of those in which "
+                    f"accounts were made; {session_rows.MOST_BYTES // 1024} KiB each"
                 ),
                 "the oldest are forgotten",
             ],

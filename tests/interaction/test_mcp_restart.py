@@ -396,3 +396,23 @@ def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
         assert not in_files(session_id)
 
     run(main())
+
+
+def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path: Path) -> None:
+    """Anyone can open sessions, so a write for each would be anyone's to cause."""
+
+    async def main() -> None:
+        declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
+        long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
+        async with meeting(tmp_path) as there:
+            opened = await there.post(long)
+            session_id = opened.headers["mcp-session-id"]
+            set_level = rpc("logging/setLevel", {"level": "error"}, 3)
+            assert (await call(there, session_id, "", set_level)).status == 200
+            closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
+            assert closed.status == 200
+            assert not_found(await call(there, session_id))
+            rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
+            assert rows == []
+
+    run(main())

@@ -77,8 +77,11 @@ class Resumption:
         return session
 
     async def keep(self, session: Session) -> None:
-        """Store what has changed in a session since its id was made."""
-        said = self._ids.open(session.id)
+        """Store what has changed in a session since its id was made.
+
+        Nothing is stored of strangers' sessions: anyone can open them, as often as they like.
+        """
+        said = self._ids.open(session.id) if is_somebodys(session) else None
         if said is None or session.ended:
             return
         session.stored = True
@@ -105,7 +108,8 @@ class Resumption:
         self._closing.add(session.id)
         try:
             self._sessions.drop(session)
-            said = self._ids.open(session.id) if by_client or session.stored else None
+            needs_row = session.stored or (by_client and is_somebodys(session))
+            said = self._ids.open(session.id) if needs_row else None
             if said is not None:
                 now, until = int(self._clock.now()), said.born + LONGEST_LIFE
                 await self._rows.close(session.id, session.owner, now, until)
@@ -160,7 +164,8 @@ class Resumption:
         if holder and account is None:
             raise SessionNotFound(SESSION_ENDED)
         address = await make_room(account)
-        self._begin(session_id, credential_id, account, address, state).stored = True
+        session = self._begin(session_id, credential_id, account, address, state)
+        session.stored = is_somebodys(session)
         return self._sessions.enter(session_id, mark), state.uris
 
     def _begin(
@@ -178,3 +183,8 @@ class Resumption:
         session.owner = owner.get("user_id", "")
         self._begun(session, account)
         return session
+
+
+def is_somebodys(session: Session) -> bool:
+    """Whether a session belongs to an account: by the token it was opened with, or made in it."""
+    return bool(session.owner or session.bound)
