@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 
+import httpx2
+import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -91,6 +94,25 @@ def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
             async with serving(shutdown_seconds=60) as hub:
                 reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
             assert await reader.read() == b""
+            writer.close()
+
+    run(main())
+
+
+@pytest.mark.long
+def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again() -> None:
+    async def main() -> None:
+        expiry = httpx2.Limits().keepalive_expiry
+        assert expiry is not None
+        async with serving() as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            for pause in (0.0, expiry + 1.0):
+                await asyncio.sleep(pause)
+                writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert b" 200 OK" in head
+                (length,) = re.findall(rb"content-length: (\d+)", head)
+                await reader.readexactly(int(length))
             writer.close()
 
     run(main())

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     Protocols: TypeAlias = Callable[[], asyncio.Protocol]
 
 CANCEL_SECONDS = 2.0
+KEEP_ALIVE_SECONDS = 20
+"""How long a connection may be idle between requests. Clients drop theirs after 4 to 15 seconds; a
+hub that closes first, or in the same moment, breaks a request that is just being sent.
+"""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -105,6 +109,7 @@ class HttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=math.ceil(shutdown_seconds),
         )
         listener = partial(
