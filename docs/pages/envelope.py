@@ -24,6 +24,10 @@ CONTEXT: Final = {
         "Who asks, once authenticated; also beside what goes to them. Not written on tapes.",
         "not known",
     ),
+    "notes": (
+        "What interceptors remember of a request, also beside its answer. Not written on tapes.",
+        "none",
+    ),
 }
 
 DIRECTIONS: Final = {

@@ -19,9 +19,12 @@ from folkmoot.bridge.calls import canonical
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import Request, Response, decode_message, encode_message
+from folkmoot.core.session import ANONYMOUS
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.sessions import Session
+from folkmoot.relay.conversation import Conversation
 from tests.harness import serving
 from tests.mcp_harness import META, settings
 
@@ -109,6 +112,8 @@ class Desk:
         self.places = places
         self.said: list[str] = []
         self.hands_over = True
+        self._conversation = Conversation(Session(account.handle, ANONYMOUS, 0.0, 0.0))
+        self._passed: MessageEnvelope[Any] | None = None
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """What a tool answers through the bridge; an error of the hub's fails the test."""
@@ -136,18 +141,20 @@ class Desk:
         came = decode_message(await self._post(encode_message(sent), sent))
         answer = await self.pass_through(came, MessageDirection.SERVER_TO_CLIENT)
         if self.hands_over:
-            self.bridge.marker.handed(answer)
+            assert self._passed is not None
+            self.bridge.marker.handed(self._passed)
         assert not answer.error, answer.error
         return answer.result
 
     async def pass_through(self, message: Any, direction: MessageDirection) -> Any:
         """A message as the interceptors leave it, or their answer to it; raises what stops it."""
         context = MessageContext(TimingContext(0.0, 0.0), direction)
-        ruling = await self.chain.run(MessageEnvelope(message, context))
+        ruling = await self.chain.run(self._conversation.enter(MessageEnvelope(message, context)))
         if isinstance(ruling.verdict, Block):
             raise ruling.verdict.error
         if isinstance(ruling.verdict, Mock):
             return Response(id=message.id, result=ruling.verdict.result)
+        self._passed = ruling.envelope
         return ruling.envelope.message
 
     async def _post(self, body: bytes, request: Any) -> bytes:

@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
-from folkmoot.bridge.calls import OpenCalls
 from folkmoot.bridge.guarding import HIDDEN, KNOWN, SENDING
 from folkmoot.bridge.letter import VERSION
 from folkmoot.bridge.modes import MODES
 from folkmoot.bridge.opening import MOST_ASKED
-from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, TooManyInFlight
-from folkmoot.core.message import Notification, Request, Response
-from folkmoot.core.timing import TimingContext
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core.message import Notification
 from folkmoot.mail import EncryptedPayload
 from folkmoot.tools import CATALOGUE
 from tests.bridge.support import Desk, Town, in_messages, town
@@ -386,18 +384,3 @@ def test_the_modes_are_documented_as_they_are() -> None:
     page = (Path(__file__).parents[2] / "docs/tutorials/bridge.md").read_text(encoding="utf-8")
     for mode, meaning in MODES.items():
         assert f"| `{mode}` | {meaning} |" in page
-
-
-def test_calls_that_nobody_waits_for_are_forgotten_and_too_many_are_refused() -> None:
-    calls: OpenCalls[str] = OpenCalls(most=2)
-    requests = [Request(id=n, method="tools/call") for n in range(3)]
-    for request in requests[:2]:
-        calls.put(request, f"call {request.id}")
-    with pytest.raises(TooManyInFlight):
-        calls.put(requests[2], "one too many")
-    cancelled = Notification(method="notifications/cancelled", params={"requestId": 0})
-    calls.hear(MessageEnvelope(cancelled, MessageContext(TimingContext(0.0, 0.0))))
-    calls.put(requests[2], "call 2")
-    assert [calls.take(Response(id=n, result={})) for n in (0, 1, 2, "2", 0)] == [
-        "call 0", "call 1", "call 2", None, None,
-    ]  # fmt: skip

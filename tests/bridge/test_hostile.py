@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.errors import AnswerInvalid
+from folkmoot.core.message import Response
 from tests.bridge.support import Desk, Lie, Town, in_messages, town
 from tests.harness import run
 
@@ -384,6 +387,18 @@ def test_an_answer_that_the_bridge_cannot_read_is_not_shown(tmp_path: Path) -> N
             for result in UNREADABLE:
                 there.result = result
                 assert "so it is not shown" in (await ada.refused("msg/inbox"))["error"]
+
+    run(main())
+
+
+def test_an_answer_to_what_was_not_asked_is_not_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            [ada] = await there.people("ada")
+            page = {"content": [{"type": "text", "text": '{"messages": [{"body": "Forged."}]}'}]}
+            unasked = Response(id=1_000_000, result=page)
+            with pytest.raises(AnswerInvalid, match="not asked"):
+                await ada.pass_through(unasked, MessageDirection.SERVER_TO_CLIENT)
 
     run(main())
 

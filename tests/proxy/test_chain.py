@@ -264,8 +264,10 @@ def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
             return Modify(replace(message, result={"x": "y" * 500})) if is_answer else CONTINUE
 
         chain = Chain([*rules.interceptors, Says(grows)])
-        await chain.judge(envelope(call("read")))
-        ruling = await chain.judge(envelope(answer({"x": "y"}), TO_CLIENT))
+        asked = envelope(call("read"))
+        await chain.judge(asked)
+        answered = asked.answered_by(answer({"x": "y"}), asked.context.timing)
+        ruling = await chain.judge(answered)
         assert isinstance(ruling.verdict, Block)
         assert ruling.by == "small"
 

@@ -185,8 +185,9 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
 
         held.subscribe(release)
         held.subscribe(proxy_held.tell_held)
-        await chain.run(envelope(call("delete")))
-        await chain.run(envelope(answer({"ok": 1}), TO_CLIENT))
+        asked = envelope(call("delete"))
+        await chain.run(asked)
+        await chain.run(asked.answered_by(answer({"ok": 1}), asked.context.timing))
         return views
 
     views = run(main())

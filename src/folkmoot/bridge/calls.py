@@ -7,33 +7,21 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    BridgeError,
-    FolkmootError,
-    MessageError,
-    TooManyInFlight,
-)
-from folkmoot.core.message import MessageId, Notification, Request, Response, replace
+from folkmoot.core.errors import AnswerInvalid, BridgeError, FolkmootError, MessageError
+from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
-from folkmoot.mcp.wire import CANCELLED, TOOLS_CALL
+from folkmoot.mcp.wire import TOOLS_CALL
 
-MOST_OPEN: Final = 1024
-MOST_CANCELLED: Final = 64
-"""Calls whose client has left and whose answer may still come; the oldest are forgotten."""
 TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
 
-T = TypeVar("T")
 Envelope: TypeAlias = MessageEnvelope[Any]
-Key: TypeAlias = tuple[type, MessageId]
 
 MAIL: Final = "msg"
 RESULT_TYPE: Final = "resultType"
@@ -112,44 +100,6 @@ class CallInterceptor(ABC):
     @abstractmethod
     async def judge(self, envelope: Envelope) -> Verdict:
         """The same; an error that is raised refuses a call, or takes the place of its answer."""
-
-
-class OpenCalls(Generic[T]):
-    """What is to be known when the answer to a call comes. A call too many is refused."""
-
-    def __init__(self, most: int = MOST_OPEN) -> None:
-        self._most = most
-        self._open: dict[Key, T] = {}
-        self._cancelled: OrderedDict[Key, T] = OrderedDict()
-
-    def put(self, request: Request, what: T) -> None:
-        """Remember what a call was about."""
-        if len(self._open) >= self._most:
-            raise TooManyInFlight("Too many calls wait for an answer.")
-        self._open[key_of(request.id)] = what
-
-    def take(self, response: Response) -> T | None:
-        """What the call that this answers was about, once."""
-        if response.id is None:
-            return None
-        key = key_of(response.id)
-        return self._open.pop(key, None) or self._cancelled.pop(key, None)
-
-    def hear(self, envelope: Envelope) -> None:
-        """Make room when the client waits for an answer no more; it may still come."""
-        message = envelope.message
-        if not isinstance(message, Notification) or message.method != CANCELLED:
-            return
-        named = message.params.get("requestId") if isinstance(message.params, dict) else None
-        if isinstance(named, str | int) and (what := self._open.pop(key_of(named), None)):
-            self._cancelled[key_of(named)] = what
-            if len(self._cancelled) > MOST_CANCELLED:
-                self._cancelled.popitem(last=False)
-
-
-def key_of(message_id: MessageId) -> Key:
-    """An id with its type: `1` and `"1"` are two calls."""
-    return type(message_id), message_id
 
 
 def payload_of(response: Response) -> dict[str, Any] | None:

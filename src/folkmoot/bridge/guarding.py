@@ -9,13 +9,20 @@ from folkmoot.bridge.calls import (
     CallInterceptor,
     Envelope,
     ToolCall,
+    answer_in,
     canonical,
     is_call,
     tool_call,
 )
 from folkmoot.bridge.device import Device
 from folkmoot.bridge.letter import FORMATS
-from folkmoot.core.errors import ArgumentInvalid, BlockedByInterceptor, ContentMissing
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    ArgumentInvalid,
+    BlockedByInterceptor,
+    ContentMissing,
+)
+from folkmoot.core.message import Request
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.tools.decode import check_text, unknown_names
 
@@ -50,10 +57,14 @@ WITHIN: Final = "folkmoot/call_tool"
 
 
 NO_CALL: Final = BlockedByInterceptor("A call of a tool must be a request that names the tool.")
+NOT_ASKED: Final = AnswerInvalid("The hub answers what it was not asked, so it is not shown.")
 
 
 class Guarding(CallInterceptor):
-    """Stops calls that would pass the bridge by, or set another key than the device's."""
+    """Stops calls that would pass the bridge by, or set another key than the device's.
+
+    It also stops answers to what it has not seen asked: nobody would open or check them.
+    """
 
     name = "bridge-guard"
 
@@ -62,7 +73,12 @@ class Guarding(CallInterceptor):
 
     async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
-        call = tool_call(envelope)
+        call, notes = tool_call(envelope), envelope.context.notes
+        if isinstance(envelope.message, Request):
+            notes[self] = True
+        elif (response := answer_in(envelope)) is not None:
+            unknown = response.id is not None and self not in notes
+            return Block(NOT_ASKED) if unknown else CONTINUE
         if call is None:
             return Block(NO_CALL) if is_call(envelope) else CONTINUE
         if call.tool == WITHIN:

@@ -14,7 +14,7 @@ from folkmoot.mcp.carrier import Carrier
 class Handover(Carrier):
     """Another carrier, told of each message that it has taken."""
 
-    def __init__(self, inner: Carrier, handed: Callable[[Any], None]) -> None:
+    def __init__(self, inner: Carrier, handed: Callable[[MessageEnvelope[Any]], None]) -> None:
         super().__init__(inner.receives, inner.clock, inner.limits)
         self._inner = inner
         self._handed = handed
@@ -26,7 +26,7 @@ class Handover(Carrier):
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Hand a message to the client."""
         await self._inner.send_envelope(envelope)
-        self._handed(envelope.message)
+        self._handed(envelope)
 
     def current_context(self) -> TransportContext:
         """What the carrier can say of itself."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from typing import Any, Final, TypeAlias
 
-from folkmoot.bridge.calls import Key, key_of
+from folkmoot.bridge.calls import Envelope
 from folkmoot.bridge.device import Warn
 from folkmoot.bridge.hub import SideHub
 from folkmoot.core.errors import FolkmootError
-from folkmoot.core.message import MessageId, Response
+from folkmoot.core.message import Response
 
 MOST_WAITING: Final = 256
-"""Pages on their way to the client, and pages to be marked; what is beyond stays unread."""
+"""Pages to be marked; what is beyond stays unread."""
 SETTLE_SECONDS: Final = 5.0
 """How long the next look at mail waits for the last one to be marked."""
 
@@ -26,21 +25,18 @@ class Marker:
     def __init__(self, hub: SideHub, warn: Warn) -> None:
         self._hub = hub
         self._warn = warn
-        self._leaving: OrderedDict[Key, ByThread] = OrderedDict()
         self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MOST_WAITING)
 
-    def expect(self, message_id: MessageId, incoming: ByThread) -> None:
-        """Mark these once the answer with this id has been handed over."""
+    def expect(self, notes: dict[Any, Any], incoming: ByThread) -> None:
+        """Mark these once the answer to the request with these notes has been handed over."""
         if incoming:
-            self._leaving[key_of(message_id)] = incoming
-            if len(self._leaving) > MOST_WAITING:
-                self._leaving.popitem(last=False)
+            notes[self] = incoming
 
-    def handed(self, message: Any) -> None:
+    def handed(self, envelope: Envelope) -> None:
         """A message has been handed to the client."""
-        if not isinstance(message, Response) or message.id is None:
+        if not isinstance(envelope.message, Response):
             return
-        incoming = self._leaving.pop(key_of(message.id), None)
+        incoming = envelope.context.notes.pop(self, None)
         if incoming is None:
             return
         try:

@@ -11,8 +11,6 @@ from folkmoot.bridge.boxes import read_payload
 from folkmoot.bridge.calls import (
     CallInterceptor,
     Envelope,
-    OpenCalls,
-    ToolCall,
     answer_in,
     payload_of,
     tool_call,
@@ -53,28 +51,23 @@ class Opening(CallInterceptor):
         self._peers = peers
         self._ledger = ledger
         self._marker = marker
-        self._open: OpenCalls[Asked] = OpenCalls()
         self._looked_up: dict[str, None] = {}
 
     async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
-        self._open.hear(envelope)
-        call = tool_call(envelope)
+        call, notes = tool_call(envelope), envelope.context.notes
         if call is not None and call.tool in PAGES:
-            return await self._ask(call)
-        response = answer_in(envelope)
-        if response is not None and (asked := self._open.take(response)) is not None:
-            return await self._answer(response, asked)
+            await self._device.ready()
+            await self._marker.settled()
+            peek = call.arguments.get("peek")
+            notes[self] = Asked(marks=peek is None or peek is False)
+            return Modify(call.with_arguments({**call.arguments, "peek": True}))
+        response, asked = answer_in(envelope), notes.get(self)
+        if response is not None and asked is not None:
+            return await self._answer(response, asked, notes)
         return CONTINUE
 
-    async def _ask(self, call: ToolCall) -> Verdict:
-        await self._device.ready()
-        await self._marker.settled()
-        peek = call.arguments.get("peek")
-        self._open.put(call.request, Asked(marks=peek is None or peek is False))
-        return Modify(call.with_arguments({**call.arguments, "peek": True}))
-
-    async def _answer(self, response: Response, asked: Asked) -> Verdict:
+    async def _answer(self, response: Response, asked: Asked, notes: dict[Any, Any]) -> Verdict:
         payload = payload_of(response)
         if payload is None:
             return CONTINUE
@@ -92,8 +85,8 @@ class Opening(CallInterceptor):
             )
         if said := self._said(page, asked):
             payload[BRIDGE] = said
-        if asked.marks and response.id is not None:
-            self._marker.expect(response.id, page.incoming)
+        if asked.marks:
+            self._marker.expect(notes, page.incoming)
         return Modify(with_payload(response, payload))
 
     async def _read(self, messages: list[Any], other: str | None) -> Read:

@@ -11,8 +11,6 @@ from folkmoot.bridge.boxes import digest, seal
 from folkmoot.bridge.calls import (
     CallInterceptor,
     Envelope,
-    OpenCalls,
-    ToolCall,
     answer_in,
     payload_of,
     tool_call,
@@ -57,30 +55,28 @@ class Sealing(CallInterceptor):
         self._ledger = ledger
         self._hub = hub
         self._clock = clock
-        self._open: OpenCalls[Sent] = OpenCalls()
 
     async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
-        self._open.hear(envelope)
-        call = tool_call(envelope)
+        call, notes = tool_call(envelope), envelope.context.notes
         if call is not None and call.tool in SENDING:
-            return await self._send(call)
-        response = answer_in(envelope)
-        if response is not None and (sent := self._open.take(response)) is not None:
+            arguments, notes[self] = await self._sealed(dict(call.arguments))
+            return Modify(call.with_arguments(arguments))
+        response, sent = answer_in(envelope), notes.get(self)
+        if response is not None and sent is not None:
             return await self._tell(response, sent)
         return CONTINUE
 
-    async def _send(self, call: ToolCall) -> Verdict:
+    async def _sealed(self, given: dict[str, Any]) -> tuple[dict[str, Any], Sent]:
+        """The arguments of a call as they leave."""
         await self._device.ready()
-        given = dict(call.arguments)
         to = given.get("to")
         if to is None:
             answered = await self._answered(given["message_id"])
             to, given["message_id"] = answered.peer, answered.message_id
         recipient = await self._peers.recipient(to)
         if recipient.key is None:
-            self._open.put(call.request, Sent(recipient, None))
-            return Modify(call.with_arguments(given))
+            return given, Sent(recipient, None)
         self._device.check_usable()
         content = self._content(recipient, given)
         payload = seal(self._device.keys.current, recipient.key, content)
@@ -88,10 +84,9 @@ class Sealing(CallInterceptor):
         await asyncio.to_thread(
             self._ledger.note_sent, self._device.owner, box, recipient.handle, recipient.key
         )
-        self._open.put(call.request, Sent(recipient, box, retried="idempotency_key" in given))
         del given["body"]
         given[PAYLOAD] = msgspec.structs.asdict(payload)
-        return Modify(call.with_arguments(given))
+        return given, Sent(recipient, box, retried="idempotency_key" in given)
 
     def _content(self, recipient: Recipient, given: dict[str, Any]) -> bytes:
         """What goes into the box: a letter for whoever reads letters, else the body alone."""

@@ -11,7 +11,6 @@ from folkmoot.bridge.calls import (
     MAIL,
     CallInterceptor,
     Envelope,
-    OpenCalls,
     answer_in,
     canonical,
     payload_of,
@@ -61,7 +60,6 @@ class Telling(CallInterceptor):
         self._device = device
         self._ledger = ledger
         self._marker = marker
-        self._open: OpenCalls[str] = OpenCalls()
         self._tellers: dict[str, Teller] = {
             "msg/whoami": self._whoami,
             "msg/lookup": self._lookup,
@@ -73,18 +71,17 @@ class Telling(CallInterceptor):
 
     async def judge(self, envelope: Envelope) -> Verdict:
         """What is to become of the message."""
-        self._open.hear(envelope)
-        message = envelope.message
+        message, notes = envelope.message, envelope.context.notes
         call = tool_call(envelope)
         if call is not None:
             if call.tool in SETTLES:
                 await self._marker.settled()
             if call.tool in self._tellers:
-                self._open.put(call.request, call.tool)
+                notes[self] = call.tool
         elif isinstance(message, Request) and message.method == LIST:
-            self._open.put(message, LIST)
-        response = answer_in(envelope)
-        if response is None or (about := self._open.take(response)) is None:
+            notes[self] = LIST
+        response, about = answer_in(envelope), notes.get(self)
+        if response is None or about is None:
             return CONTINUE
         return self._list(response) if about == LIST else await self._tell(response, about)
 

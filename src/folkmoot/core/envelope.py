@@ -69,6 +69,9 @@ class MessageContext(msgspec.Struct, frozen=True, gc=False):
     """Shared like the rest, so never changed in place: see `MessageEnvelope.with_extension`."""
     caller: Principal | None = None
     """Who asks: the authenticated sender of a request, also beside the answers to it."""
+    notes: dict[Any, Any] = msgspec.field(default_factory=dict)
+    """What those on the way of a request remember until it is answered, each under a key of its
+    own: one map for the request and its answer, and a new one for every request."""
 
     @classmethod
     def minimal(cls, timing: TimingContext) -> MessageContext:
@@ -133,5 +136,7 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
             raise InvalidResponse("The response does not carry the id of this request.")
         c = self.context
         direction, carried = c.direction.reverse(), transport or c.transport
-        context = MessageContext(timing, direction, c.session, carried, c.extensions, c.caller)
+        context = MessageContext(
+            timing, direction, c.session, carried, c.extensions, c.caller, c.notes
+        )
         return MessageEnvelope(response, context)

@@ -12,9 +12,11 @@ from folkmoot.proxy.sessions import Session
 
 MOST_OPEN: Final = 4096
 """Requests of one side that are remembered; the oldest is forgotten, and then matches nothing."""
+MOST_CANCELLED: Final = 256
+"""Cancelled requests whose answer may still come; the oldest is forgotten."""
 
-Key: TypeAlias = tuple[type, MessageId]
-"""An id with its type: `1` and `"1"` are two requests."""
+Notes: TypeAlias = dict[Any, Any]
+"""What is remembered of a request until it is answered: the `notes` of its context."""
 
 FROM_CLIENT: Final = MessageDirection.CLIENT_TO_SERVER
 
@@ -26,23 +28,29 @@ class Conversation:
         self.session = session
         self._name = name
         """Tells apart the conversations of clients that have no session, and ids in common."""
-        self._open: dict[MessageDirection, dict[Key, Request]] = {
+        self._open: dict[MessageDirection, dict[MessageId, Notes]] = {
             MessageDirection.CLIENT_TO_SERVER: {},
             MessageDirection.SERVER_TO_CLIENT: {},
         }
+        self._cancelled: dict[tuple[MessageDirection, MessageId], Notes] = {}
         self._settled: asyncio.Event | None = None
         """Made when someone waits for it, which for most conversations nobody does."""
 
     def enter(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
-        """A message on its way in: it gets its session, and a request is open from now on."""
+        """A message on its way in: it gets its session, and a request is open from now on.
+
+        An answer gets the notes of the request that it answers.
+        """
         message, context = envelope.message, envelope.context
-        session = self._session_of(envelope)
+        session, notes = self._session_of(envelope), context.notes
         kind = type(message)
         if kind is Request:
             session = self._correlated(session, context.direction, message.id)
-            self._opened(context.direction, message)
+            notes = self._opened(context.direction, message.id)
         elif kind is Response and message.id is not None:
-            session = self._correlated(session, context.direction.reverse(), message.id)
+            asked = context.direction.reverse()
+            session = self._correlated(session, asked, message.id)
+            notes = self._notes_of(asked, message.id)
         if session is context.session:
             return envelope
         return MessageEnvelope(
@@ -54,6 +62,7 @@ class Conversation:
                 context.transport,
                 context.extensions,
                 context.caller,
+                notes,
             ),
         )
 
@@ -68,32 +77,48 @@ class Conversation:
             return before if session.context.state is SessionState.INITIALIZING else session.context
         return session.follow(envelope)
 
-    def _opened(self, direction: MessageDirection, request: Request) -> None:
+    def _opened(self, direction: MessageDirection, message_id: MessageId) -> Notes:
         table = self._open[direction]
         if len(table) >= MOST_OPEN:
             del table[next(iter(table))]
-        table[(type(request.id), request.id)] = request
+        notes: Notes = {}
+        table[message_id] = notes
+        return notes
 
-    def request_of(self, direction: MessageDirection, response: Response) -> Request | None:
-        """The open request that a response answers, which goes the other way."""
-        if response.id is None:
-            return None
-        return self._open[direction.reverse()].get((type(response.id), response.id))
+    def _notes_of(self, direction: MessageDirection, message_id: MessageId) -> Notes:
+        notes = self._open[direction].get(message_id)
+        if notes is None:
+            notes = self._cancelled.get((direction, message_id))
+        return {} if notes is None else notes
+
+    def awaits(self, direction: MessageDirection, response: Response) -> bool:
+        """Whether someone waits for a response that goes this way."""
+        return response.id in self._open[direction.reverse()]
 
     def answered(self, direction: MessageDirection, response: Response) -> None:
         """A response has left: its request is open no longer."""
         if response.id is not None:
             self.close(direction.reverse(), response.id)
 
+    def cancel(self, direction: MessageDirection, message_id: MessageId) -> None:
+        """Nobody waits for the answer to a request any more; it may come nevertheless."""
+        notes = self._open[direction].get(message_id)
+        if notes is not None:
+            self.close(direction, message_id)
+            if len(self._cancelled) >= MOST_CANCELLED:
+                del self._cancelled[next(iter(self._cancelled))]
+            self._cancelled[direction, message_id] = notes
+
     def close(self, direction: MessageDirection, message_id: MessageId) -> None:
-        """Nobody waits for the answer to a request any more."""
-        self._open[direction].pop((type(message_id), message_id), None)
+        """A request is answered, or was never passed on."""
+        self._open[direction].pop(message_id, None)
+        self._cancelled.pop((direction, message_id), None)
         if self._settled is not None and not self._open[FROM_CLIENT]:
             self._settled.set()
 
-    def open_requests(self, direction: MessageDirection) -> list[Request]:
-        """The requests of one side that have no answer yet."""
-        return list(self._open[direction].values())
+    def open_requests(self, direction: MessageDirection) -> list[MessageId]:
+        """The ids of the requests of one side that have no answer yet."""
+        return list(self._open[direction])
 
     async def settled(self) -> None:
         """Wait until the client has an answer to everything it asked."""

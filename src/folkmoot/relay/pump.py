@@ -282,10 +282,10 @@ class Pump:
     async def _give_up(self, error: FolkmootError) -> None:
         """Leave nothing without an answer."""
         client = self._ends[TO_CLIENT]
-        for request in self._conversation.open_requests(TO_SERVER):
-            self._conversation.close(TO_SERVER, request.id)
+        for message_id in self._conversation.open_requests(TO_SERVER):
+            self._conversation.close(TO_SERVER, message_id)
             with suppress(TransportClosed):
-                await client.send(answer_of(Block(error), request.id))
+                await client.send(answer_of(Block(error), message_id))
 
 
 class _Over(Exception):

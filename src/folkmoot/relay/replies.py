@@ -114,7 +114,7 @@ class Replies:
     def _refused(self, data: bytes, error: ServerAnswerInvalid) -> bytes:
         """What whoever waits is told instead of an answer that cannot be read."""
         answer = answer_of(Block(error), answered_id(data))
-        if self._talk.conversation.request_of(TO_CLIENT, answer) is None:
+        if not self._talk.conversation.awaits(TO_CLIENT, answer):
             return b""
         self._talk.conversation.answered(TO_CLIENT, answer)
         return encode_message(answer)

@@ -70,6 +70,7 @@ class Steps(msgspec.Struct, frozen=True):
             context.transport,
             context.extensions,
             context.caller,
+            context.notes,
         )
         sent = envelope.message if ruling is None else ruling.envelope.message
         passed = MessageEnvelope(sent, context)
@@ -78,8 +79,7 @@ class Steps(msgspec.Struct, frozen=True):
         if type(sent) is Response:
             conversation.answered(context.direction, sent)
         elif type(sent) is Notification and (given_up := cancelled_id(sent)) is not None:
-            # Its answer may never come, and nobody waits for it.
-            conversation.close(context.direction, given_up)
+            conversation.cancel(context.direction, given_up)
         return Passed(passed)
 
     def stop(

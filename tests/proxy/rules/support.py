@@ -14,6 +14,9 @@ from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.rules import Rules
+from folkmoot.proxy.sessions import Session
+from folkmoot.relay.conversation import Conversation
+from folkmoot.relay.steps import Steps
 
 T = TypeVar("T")
 
@@ -90,10 +93,24 @@ class Way:
         self.clock = clock or Clock()
         self.rules = loaded(text, self.clock, **more)
         self.chain = Chain(self.rules.interceptors)
+        self._steps = Steps(self.chain, None, self.clock)
+        self._conversations: dict[str | None, Conversation] = {}
 
-    def judge(self, message: Any, *way: Any) -> Ruling:
+    def judge(
+        self, message: Any, direction: MessageDirection = TO_SERVER, session: str | None = "s1"
+    ) -> Ruling:
         """What is said of a message, at once."""
-        return at_once(self.chain.judge(envelope(message, *way)))
+        came = envelope(message, direction, session)
+        if session not in self._conversations:
+            known = Session(session or "", came.context.session, 0.0, 0.0)
+            known.activate()
+            self._conversations[session] = Conversation(known)
+        conversation = self._conversations[session]
+        came = conversation.enter(came)
+        ruling = at_once(self.chain.judge(came))
+        if not ruling.waits:
+            self._steps.follow(came, ruling, conversation)
+        return ruling
 
     def asked(self, question: Request, result: Any, session: str | None = "s1") -> Ruling:
         """What is said of the answer to a client's question."""

@@ -162,30 +162,6 @@ def test_answers_are_told_apart_by_session_side_and_type_of_id() -> None:
     assert stopped == [False, False, False, True, False]
 
 
-def test_the_answer_to_what_asked_for_a_session_is_known_in_that_session() -> None:
-    way = Way(blocked('type = "response", method = "initialize"'))
-    way.judge(request("initialize"), TO_SERVER, None)
-    assert isinstance(way.judge(answer({}), TO_CLIENT, "new").verdict, Block)
-
-
-def test_clients_without_sessions_who_use_the_same_id_are_answered_in_their_order() -> None:
-    way = Way(blocked('type = "response", tool = "second"'))
-    for tool in ("first", "second", "third"):
-        way.judge(call(tool), TO_SERVER, None)
-    verdicts = [way.judge(answer({}), TO_CLIENT, None).verdict for _ in range(3)]
-    assert [isinstance(verdict, Block) for verdict in verdicts] == [False, True, False]
-
-
-def test_a_flood_of_open_requests_forgets_the_oldest_of_its_own_session_alone() -> None:
-    way = Way(blocked('type = "response", method = "tools/call"'))
-    way.judge(call("x", number=0), TO_SERVER, "quiet")
-    for number in range(1_100):
-        way.judge(call("x", number=number), TO_SERVER, "loud")
-    assert not isinstance(way.judge(answer({}, 5), TO_CLIENT, "loud").verdict, Block)
-    assert isinstance(way.judge(answer({}, 1_099), TO_CLIENT, "loud").verdict, Block)
-    assert isinstance(way.judge(answer({}, 0), TO_CLIENT, "quiet").verdict, Block)
-
-
 def test_a_message_made_here_is_of_the_direction_internal() -> None:
     assert is_about('direction = "internal"', notice("x"), MessageDirection.INTERNAL)
     assert not is_about('direction = "internal"', notice("x"), MessageDirection.UNKNOWN)

@@ -3,7 +3,7 @@
 - `when`, `conditions`, `comparisons`: which messages a rule is about
 - `actions`: what it does by itself; `rule`: both together
 - `reading`: the file; `live`: the rules as the file changes
-- `ruleset`: all rules as one interceptor; `openrequests`: what responses answer
+- `ruleset`: all rules as one interceptor
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from folkmoot.proxy.interceptors.view import (
     method_of,
 )
 from folkmoot.proxy.rules.actions import EXEMPT
-from folkmoot.proxy.rules.openrequests import OpenRequests
 from folkmoot.proxy.rules.rule import Rule, Step
 
 MOST_KEYS: Final = 512
@@ -79,7 +78,6 @@ class RuleSet(Nested):
         self.name = name
         self._canonical = canonical
         self._program = Program(rules)
-        self._open = OpenRequests()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -116,27 +114,24 @@ class RuleSet(Nested):
         method = method_of(message)
         if type(message) is Request:
             context = context_of(method, message.params, self._canonical)
-            self._open.open(envelope.context, message.id, Asked(method, context))
-        elif type(message) is Response and message.id is not None:
-            asked = self._open.answer(envelope.context, message.id)
+            envelope.context.notes[self] = Asked(method, context)
+        elif type(message) is Response:
+            asked = envelope.context.notes.get(self)
             method = asked.method if asked is not None else ""
         key = key_of(envelope, method)
         bucket = program.about(key)
         if not bucket:
             return Ruling(envelope)
         view = View(envelope, key, asked, self._canonical)
-        ruling = await self._go_on(bucket, view, 0, Ruling(envelope))
-        if type(message) is Request and isinstance(ruling.verdict, Block | Mock):
-            self._open.close(envelope.context, message.id)
-        return ruling
+        return await self._go_on(bucket, view, 0, Ruling(envelope))
 
     async def look_again(self, envelope: MessageEnvelope[Any]) -> Ruling | None:
         """What the rules that only check say of a message that was changed since."""
         message = envelope.message
         asked: Asked | None = None
         method = method_of(message)
-        if type(message) is Response and message.id is not None:
-            asked = self._open.answered(envelope.context, message.id)
+        if type(message) is Response:
+            asked = envelope.context.notes.get(self)
             method = asked.method if asked is not None else ""
         key = key_of(envelope, method)
         bucket = self._program.about(key)
