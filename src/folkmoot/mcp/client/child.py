@@ -7,11 +7,12 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Self, cast
 
 from folkmoot.core.errors import ServerUnreachable
+from folkmoot.mcp.pipes import given
 
 LEFT_BEHIND_SECONDS: Final = 0.5
 """How long what a process left behind may take to end, at each stage of asking for it."""
@@ -140,3 +141,42 @@ class Child(asyncio.SubprocessProtocol):
             os.killpg(self.process_id, number)
             return True
         return False
+
+
+class Ends:
+    """Pipes to a process that is about to start.
+
+    On leaving, the ends that are the process's are closed here, and those of ours that no loop has.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._given: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def pipe(self, *, we_read: bool = True) -> tuple[int, int]:
+        """A pipe: the end of the process, and ours."""
+        read, write = os.pipe()
+        mine, its = (read, write) if we_read else (write, read)
+        self._stack.callback(os.close, its)
+        self._stack.callback(self._close, mine)
+        return its, mine
+
+    async def read(self, fd: int, protocol: asyncio.BaseProtocol) -> None:
+        """Have the loop read one of our ends."""
+        self._given.add(fd)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, given(fd, "rb"))
+
+    async def write(self, fd: int, protocol: asyncio.BaseProtocol) -> None:
+        """Have the loop write to one of our ends."""
+        self._given.add(fd)
+        await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, given(fd, "wb"))
+
+    def _close(self, fd: int) -> None:
+        if fd not in self._given:
+            os.close(fd)

@@ -28,12 +28,11 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.transport import UNKNOWN, ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
-from folkmoot.mcp.client.child import Child
-from folkmoot.mcp.client.ends import Ends
+from folkmoot.mcp.client.child import Child, Ends
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Link, OpenRequests
-from folkmoot.mcp.client.pipes import LineReader, LineWriter, LogReader
 from folkmoot.mcp.client.salvage import answered_id, cancelled_id
 from folkmoot.mcp.lines import Lines, one_line
+from folkmoot.mcp.pipes import LineReader, LineWriter, LogReader
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope

@@ -15,7 +15,7 @@ from folkmoot.core.message import decode_message, encode_message
 from folkmoot.core.transport import ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 from folkmoot.mcp.lines import Lines, one_line
-from folkmoot.mcp.server.pipes import Incoming, Outgoing
+from folkmoot.mcp.pipes import LineReader, LineWriter, read_from, write_to
 from folkmoot.mcp.server.refusals import readable_id, refusal
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class StdioFront(Carrier):
         super().__init__(MessageDirection.CLIENT_TO_SERVER, clock, limits)
         self._fds = (stdin, stdout)
         self._lines = Lines(limits.message_bytes)
-        self._incoming = Incoming(self._lines)
-        self._outgoing: Outgoing | None = None
+        self._reader = LineReader(self._lines)
+        self._writer: LineWriter | None = None
         self._ahead: MessageEnvelope[Any] | None = None
         self._turn = 0
         self._closed = False
@@ -70,10 +70,10 @@ class StdioFront(Carrier):
             self._restore.callback(os.dup2, written, STDOUT)
             self._restore.callback(sys.stdout.flush)
             os.dup2(STDERR, STDOUT)
-        outgoing = Outgoing(on_lost=self._incoming.close)
-        await outgoing.open(written)
-        self._outgoing = outgoing
-        await self._incoming.open(stdin)
+        writer = LineWriter(on_lost=self._reader.close)
+        await write_to(written, writer)
+        self._writer = writer
+        await read_from(stdin, self._reader)
 
     @property
     def waiting(self) -> bool:
@@ -92,12 +92,12 @@ class StdioFront(Carrier):
             envelope, self._ahead = self._ahead or self._next(), None
             if envelope is not None:
                 return envelope
-            if self._lines.waiting and self._outgoing is not None:
-                await self._outgoing.drained()
-            elif self._incoming.ended:
+            if self._lines.waiting and self._writer is not None:
+                await self._writer.room()
+            elif self._reader.ended:
                 raise TransportClosed("The client closed its end.")
             else:
-                await self._incoming.more()
+                await self._reader.more()
 
     def _next(self) -> MessageEnvelope[Any] | None:
         """The next message of those that are there already, unless there is too much to refuse."""
@@ -105,29 +105,30 @@ class StdioFront(Carrier):
             line: bytes | None = b""
             try:
                 line = self._lines.take()
+                self._reader.go_on()
                 if line is None:
                     return None
                 return self.envelope_of(decode_message(line, self.limits), self._context)
             except MessageError as error:
-                outgoing = self._outgoing
-                if outgoing is not None and not outgoing.lost:
-                    outgoing.write(refusal(error, readable_id(line or b"")))
-                    if outgoing.full:
+                writer = self._writer
+                if writer is not None and not writer.closed:
+                    writer.write(refusal(error, readable_id(line or b"")))
+                    if not writer.free:
                         return None
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Write a message with the others of this turn of the loop."""
         self.check_way(envelope)
-        outgoing = self._outgoing
-        if outgoing is None or self._closed or outgoing.lost:
+        writer = self._writer
+        if writer is None or writer.closed:
             raise TransportClosed("Nobody reads standard output.")
-        outgoing.write(one_line(encode_message(envelope.message)))
-        if outgoing.full:
-            await outgoing.drained()
+        writer.write(one_line(encode_message(envelope.message)))
+        if not writer.free:
+            await writer.room()
 
     async def silent(self) -> None:
         """Wait until standard input has ended."""
-        await self._incoming.end.wait()
+        await self._reader.over.wait()
 
     def current_context(self) -> TransportContext:
         """Standard input and output of this process."""
@@ -138,10 +139,10 @@ class StdioFront(Carrier):
         if self._closed:
             return
         self._closed = True
-        self._incoming.close()
+        self._reader.close()
         try:
-            if self._outgoing is not None:
-                await self._outgoing.close(CLOSE_SECONDS)
+            if self._writer is not None:
+                await self._writer.finish(CLOSE_SECONDS)
         finally:
             self._restore.close()
 
