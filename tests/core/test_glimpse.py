@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.mcp.client.salvage import answered_id
-from folkmoot.mcp.server.refusals import readable_id
+from folkmoot.mcp.wire import answered_id, readable_id
 
 DEEP = b"[" * 5000 + b"]" * 5000
 LONE = rb'{"text":"\ud800"}'

@@ -10,7 +10,16 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.core.message import ErrorObject, MessageId, Notification, Request, Response
+from folkmoot.core.glimpse import Glimpse
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    is_message_id,
+)
 from folkmoot.core.session import FIRST_STATELESS, KNOWN_VERSIONS, Era, ProtocolVersion
 
 STATELESS_VERSION: Final = FIRST_STATELESS
@@ -129,6 +138,8 @@ VERSION_UNSUPPORTED: Final = -32022
 
 MOST_OPEN: Final = 1024
 """Requests of a conversation that may be open at once; more are refused."""
+READABLE: Final = 1024 * 1024
+"""A longer request that is not valid is not searched for its id."""
 
 
 def is_stateless(version: Any) -> bool:
@@ -165,7 +176,7 @@ def error_answer(
     return Response(id=message_id, error=ErrorObject(code, message, data))
 
 
-def refusal(message_id: MessageId, error: FolkmootError) -> Response:
+def refusal(message_id: MessageId | None, error: FolkmootError) -> Response:
     """The answer to a request that cannot be served."""
     told = error.as_jsonrpc()
     return error_answer(message_id, told["code"], told["message"], told["data"])
@@ -174,6 +185,45 @@ def refusal(message_id: MessageId, error: FolkmootError) -> Response:
 def cancellation(message_id: MessageId, reason: str) -> Notification:
     """The notice that the answer to a request is not wanted any more."""
     return Notification(method=CANCELLED, params={"requestId": message_id, "reason": reason})
+
+
+def cancelled_id(message: ProtocolMessage) -> MessageId | None:
+    """The id of the request that a notification cancels, if it is one that does."""
+    if type(message) is not Notification or message.method != CANCELLED:
+        return None
+    found = params_of(message).get("requestId")
+    return found if is_message_id(found) else None
+
+
+def readable_id(raw: bytes) -> MessageId | None:
+    """The id of the request that some bytes were meant to be, if that can be read."""
+    return _id_in(raw, _asked, asks=True) if len(raw) <= READABLE else None
+
+
+def answered_id(raw: bytes) -> MessageId | None:
+    """The id of the request that some bytes were meant to answer, if that can be read."""
+    return _id_in(raw, _answered, asks=False)
+
+
+def _id_in(raw: bytes, glimpse: Glimpse, *, asks: bool) -> MessageId | None:
+    try:
+        head = _decode_head(raw)
+    except (ValueError, RecursionError):
+        return glimpse.id_of(raw)
+    # What has no method may be an answer, whose id is one of the other side's.
+    if (head.method is not None) is not asks or not is_message_id(head.id):
+        return None
+    return head.id  # type: ignore[no-any-return]
+
+
+class _Head(msgspec.Struct):
+    id: Any = None
+    method: Any = None
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_asked: Final = Glimpse(b"method", b"params")
+_answered: Final = Glimpse(b"result", b"error")
 
 
 def covers(named: str, uri: str) -> bool:

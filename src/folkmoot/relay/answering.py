@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, allowed
+from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.sse import encode_event
 from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import aiohttp
     from starlette.types import Send
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 ACCEPTED: Final = 202
-JSON_HEADERS: Final = [(b"content-type", b"application/json")]
 
 
 class Answering:
@@ -89,21 +87,14 @@ class Answering:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def say(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-    """Answer with these bytes."""
-    told = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": told})
-    await send({"type": "http.response.body", "body": body})
-
-
 async def settle(send: Send, answer: Envelope | None) -> None:
     """End an exchange that nothing of goes to the server."""
     if answer is None:
-        await say(send, ACCEPTED, [], b"")
+        await say(send, ACCEPTED)
     else:
         await say_json(send, answer.message)
 
 
 async def say_json(send: Send, answer: Response, status: int = 200) -> None:
     """Answer with a message of our own."""
-    await say(send, status, JSON_HEADERS, encode_message(answer))
+    await say(send, status, encode_message(answer))

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from folkmoot.core.errors import HubStopping, MessageError, MethodNotAllowed, RequestError
 from folkmoot.core.message import decode_message
 from folkmoot.core.verdict import Block
-from folkmoot.mcp.server.refusals import readable_id
+from folkmoot.mcp.wire import readable_id
 from folkmoot.relay.answering import say_json
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.exchange import Exchange, Server

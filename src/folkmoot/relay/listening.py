@@ -80,7 +80,7 @@ async def _endpoints(
         proxy.steps.clock,
         limits=limits,
         headers=more,
-        most_sessions=proxy.options.sessions.most if target else MOST_PROCESSES,
+        most=proxy.options.sessions.most if target else MOST_PROCESSES,
         apart=(AUTHORIZATION, *(name.lower() for name in more)) if proxy.upstream.told else (),
     )
     old = OldSseFront(proxy.carry, proxy.steps.clock, limits=limits, most=MOST_PROCESSES)

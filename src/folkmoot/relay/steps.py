@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.message import ErrorObject, MessageId, Notification, Request, Response
+from folkmoot.core.message import MessageId, Notification, Request, Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.mirror import stateless_version
-from folkmoot.mcp.client.salvage import cancelled_id
+from folkmoot.mcp.wire import cancelled_id, refusal
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.ports import Carried, Recorder
 from folkmoot.relay.conversation import Conversation
@@ -133,8 +133,7 @@ def answer_of(verdict: Block | Mock, message_id: MessageId | None) -> Response:
     """What a request is answered with that is not passed on."""
     if isinstance(verdict, Mock):
         return Response(id=message_id, result=verdict.result, error=verdict.error)
-    told = verdict.error.as_jsonrpc()
-    return Response(id=message_id, error=ErrorObject(told["code"], told["message"], told["data"]))
+    return refusal(message_id, verdict.error)
 
 
 def seen_by_client(came: Envelope, passed: Envelope, ruling: Ruling | None) -> Carried:

@@ -14,8 +14,14 @@ from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
-from folkmoot.mcp.server.refusals import readable_id
-from folkmoot.mcp.wire import ACCEPT_BOTH, EVENT_ID_HEADER, EVENT_STREAM, METHOD_HEADER, NAME_HEADER
+from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
+    EVENT_ID_HEADER,
+    EVENT_STREAM,
+    METHOD_HEADER,
+    NAME_HEADER,
+    readable_id,
+)
 from folkmoot.relay.answering import JSON, say_json, settle
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.mirroring import mirrored

@@ -6,26 +6,19 @@ It is a carrier like any other, so whatever carries messages to a server carries
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final
 
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import FolkmootError, TapeExhausted, TooManyInFlight, TransportClosed
-from folkmoot.core.message import (
-    ErrorObject,
-    MessageId,
-    Notification,
-    ProtocolMessage,
-    Request,
-    Response,
-)
+from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
+from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.wire import CANCELLED, LISTEN, PING
+from folkmoot.mcp.client.inbox import Inbox
+from folkmoot.mcp.wire import LISTEN, PING, cancelled_id, refusal
 from folkmoot.proxy.replay.eras import other_era
 from folkmoot.proxy.replay.nearest import told
 from folkmoot.proxy.replay.prompter import Index, Prompter
@@ -36,10 +29,9 @@ from folkmoot.proxy.tape import Tape
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""
-MOST_UNREAD: Final = 1024
-"""Messages that nobody has taken yet; then the tape stands still."""
 MOST_MISSES: Final = 1000
 """Requests without an answer that are remembered; later ones are only refused."""
+ENDED: Final = "The tape is no longer played."
 LONGEST_PAUSE: Final = 300.0
 """How many seconds of silence are kept, however the tape's are scaled."""
 
@@ -122,9 +114,11 @@ class TapeServer(Carrier):
         self._tasks = tasks
         self._timing = timing
         self._on_miss = on_miss
-        self._out = _Unread()
+        self._closed = False
+        self._out = Inbox(ENDED)
+        """What was said and nobody has taken yet; when it is full, the tape stands still."""
         self._all: set[asyncio.Task[None]] = set()
-        self._answering: dict[tuple[type, MessageId], asyncio.Task[None]] = {}
+        self._answering: dict[MessageId, asyncio.Task[None]] = {}
         self._awaited: dict[MessageId, asyncio.Future[None]] = {}
         self._ids = count(1)
         self._context = TransportContext(None, ConnectionInfo("tape"))
@@ -134,7 +128,7 @@ class TapeServer(Carrier):
     @property
     def waiting(self) -> bool:
         """Whether a message is there already."""
-        return bool(self._out)
+        return len(self._out) > 0
 
     def current_context(self) -> TransportContext:
         """A tape knows no more of itself than that it is one."""
@@ -142,42 +136,43 @@ class TapeServer(Carrier):
 
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next thing the recorded server says."""
-        return self.envelope_of(await self._out.take())
+        return await self._out.get()
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Say something to the recorded server."""
         self.check_way(envelope)
-        if self._out.closed:
-            raise TransportClosed("The tape is no longer played.")
+        if self._closed:
+            raise TransportClosed(ENDED)
         message = envelope.message
         if isinstance(message, Request):
             await self._asked(message)
         elif isinstance(message, Response):
             self._heard_answer(message)
-        elif message.method == CANCELLED:
-            self._cancelled(message)
+        elif (cancelled := cancelled_id(message)) is not None:
+            if (task := self._answering.pop(cancelled, None)) is not None:
+                task.cancel()
         elif cue := self._prompter.cue_for(message):
             self._start(self._play, cue.beats, Voice())
 
     async def close(self) -> None:
         """Say nothing more."""
-        self._out.close()
+        self._closed = True
+        self._out.end()
         for task in self._all:
             task.cancel()
 
     async def _asked(self, request: Request) -> None:
         if request.method == PING:
-            await self._out.put(Response(id=request.id, result={}))
+            await self._say(Response(id=request.id, result={}))
         elif len(self._all) >= MOST_PLAYING:
             refused = TooManyInFlight("The tape has too many requests to answer at once.")
-            await self._out.put(refusal(request, refused))
+            await self._say(refusal(request.id, refused))
         else:
             found = self._find(request)
             if isinstance(found, Response):
-                await self._out.put(found)
+                await self._say(found)
             else:
-                key = type(request.id), request.id
-                self._answering[key] = self._start(self._answer, found, request, key)
+                self._answering[request.id] = self._start(self._answer, found, request)
 
     def _find(self, request: Request) -> Call | Response:
         """The recorded call, or what to say in its place."""
@@ -194,21 +189,21 @@ class TapeServer(Carrier):
     def _miss(self, request: Request, error: TapeExhausted) -> Response:
         if self._on_miss is not None:
             self._on_miss(error)
-        return refusal(request, error)
+        return refusal(request.id, error)
 
-    async def _answer(self, call: Call, request: Request, key: tuple[type, MessageId]) -> None:
+    async def _answer(self, call: Call, request: Request) -> None:
         try:
-            await self._play(call.beats, Voice(request), key)
+            await self._play(call.beats, Voice(request), request.id)
             if not (call.answered or call.cancelled or request.method == LISTEN):
                 error = TapeExhausted(
                     f"The tape ends before {told(request)} is answered.", method=request.method
                 )
-                await self._out.put(self._miss(request, error))
+                await self._say(self._miss(request, error))
         finally:
-            self._answering.pop(key, None)
+            self._answering.pop(request.id, None)
 
     async def _play(
-        self, beats: tuple[Beat, ...], voice: Voice, key: tuple[type, MessageId] | None = None
+        self, beats: tuple[Beat, ...], voice: Voice, answering: MessageId | None = None
     ) -> None:
         for beat in beats:
             if self._timing:
@@ -217,20 +212,20 @@ class TapeServer(Carrier):
             message = voice.say(beat.message, fresh)
             if message is None:
                 continue
-            if isinstance(message, Response) and key is not None:
+            if isinstance(message, Response) and answering is not None:
                 # From here on the client has its answer, and can take back nothing.
-                self._answering.pop(key, None)
+                self._answering.pop(answering, None)
             if beat.answered:
                 await self._ask(message, fresh)
             else:
-                await self._out.put(message)
+                await self._say(message)
 
     async def _ask(self, request: ProtocolMessage, fresh: MessageId) -> None:
         """Ask the live client, and go on when it has answered."""
         answered = asyncio.get_running_loop().create_future()
         self._awaited[fresh] = answered
         try:
-            await self._out.put(request)
+            await self._say(request)
             await answered
         finally:
             self._awaited.pop(fresh, None)
@@ -240,63 +235,13 @@ class TapeServer(Carrier):
         if answered is not None and not answered.done():
             answered.set_result(None)
 
-    def _cancelled(self, notification: Notification) -> None:
-        params = notification.params if isinstance(notification.params, dict) else {}
-        identity = params.get("requestId")
-        if isinstance(identity, str | int):
-            task = self._answering.pop((type(identity), identity), None)
-            if task is not None:
-                task.cancel()
+    async def _say(self, message: ProtocolMessage) -> None:
+        await self._out.put(self.envelope_of(message), 0)
 
-    def _start(self, play: Callable[..., Awaitable[None]], *what: Any) -> asyncio.Task[None]:
-        async def until_closed() -> None:
-            with suppress(TransportClosed):
-                await play(*what)
-
-        task = self._tasks.create_task(until_closed())
+    def _start(
+        self, play: Callable[..., Coroutine[Any, Any, None]], *what: Any
+    ) -> asyncio.Task[None]:
+        task = self._tasks.create_task(play(*what))
         self._all.add(task)
         task.add_done_callback(self._all.discard)
         return task
-
-
-class _Unread:
-    """What was said and not taken yet; whoever says more than fits waits."""
-
-    def __init__(self) -> None:
-        self._messages: deque[ProtocolMessage] = deque()
-        self._changed = asyncio.Event()
-        self.closed = False
-
-    def __bool__(self) -> bool:
-        return bool(self._messages)
-
-    async def put(self, message: ProtocolMessage) -> None:
-        while len(self._messages) >= MOST_UNREAD and not self.closed:
-            await self._change()
-        if self.closed:
-            raise TransportClosed("The tape is no longer played.")
-        self._messages.append(message)
-        self._changed.set()
-
-    async def take(self) -> ProtocolMessage:
-        while not self._messages:
-            if self.closed:
-                raise TransportClosed("The tape is no longer played.")
-            await self._change()
-        message = self._messages.popleft()
-        self._changed.set()
-        return message
-
-    def close(self) -> None:
-        self.closed = True
-        self._changed.set()
-
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
-
-def refusal(request: Request, error: FolkmootError) -> Response:
-    """The answer to a request that fails."""
-    said = error.as_jsonrpc()
-    return Response(id=request.id, error=ErrorObject(said["code"], said["message"], said["data"]))

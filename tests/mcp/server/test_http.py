@@ -287,7 +287,7 @@ def test_a_server_that_cannot_be_had_is_told_to_the_client() -> None:
 
 def test_no_more_sessions_are_opened_than_there_may_be() -> None:
     async def main() -> None:
-        async with fronted(most_sessions=1) as (_, _, http):
+        async with fronted(most=1) as (_, _, http):
             await http.open()
             http.session = ""
             assert (await http.ask("POST", initialize())).status_code == 503

@@ -33,11 +33,18 @@ from folkmoot.mcp.client.exchange import Exchange
 from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.listening import Listening
 from folkmoot.mcp.client.mirror import VERSION, Mirror, as_value, stateless_version
-from folkmoot.mcp.client.salvage import answered_id, cancelled_id
 from folkmoot.mcp.client.slots import Slots
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
-from folkmoot.mcp.wire import CANCELLED, INITIALIZE, INITIALIZED, SESSION_HEADER, TOOLS_LIST
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    INITIALIZE,
+    INITIALIZED,
+    SESSION_HEADER,
+    TOOLS_LIST,
+    answered_id,
+    cancelled_id,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,9 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 class Inbox:
     """Envelopes in the order they came, from many streams to one taker; nothing is dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: str = "The link to the server is closed.") -> None:
+        self._ending = ending
+        """What whoever takes is told once there is nothing more."""
         self._held: deque[tuple[MessageEnvelope[Any], int, Tag]] = deque()
         self._bytes = 0
         self._ended = False
@@ -66,7 +68,7 @@ class Inbox:
         """The next message, and the request on whose stream it came."""
         while not self._held:
             if self._ended:
-                raise TransportClosed("The link to the server is closed.")
+                raise TransportClosed(self._ending)
             self._came.clear()
             await self._came.wait()
         envelope, size, tag = self._held.popleft()

@@ -11,7 +11,7 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.server.refusals import refused
+from folkmoot.mcp.wire import refusal
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -55,7 +55,7 @@ class Link(Carrier):
         """The answer to a request whose server gives none."""
         if self.failing is not None:
             self.failing(message_id, error)
-        return refused(error, message_id)
+        return refusal(message_id, error)
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -25,7 +25,6 @@ from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.failures import refusal_of
 from folkmoot.mcp.client.link import OpenRequests
-from folkmoot.mcp.client.salvage import answered_id, cancelled_id
 from folkmoot.mcp.client.streams import Stream
 from folkmoot.mcp.client.weblink import (
     EVENTS,
@@ -36,7 +35,7 @@ from folkmoot.mcp.client.weblink import (
     as_carry_error,
     as_headers,
 )
-from folkmoot.mcp.wire import INITIALIZE
+from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -39,7 +39,6 @@ from folkmoot.mcp.server.heads import (
     claimed,
     read_plain,
 )
-from folkmoot.mcp.server.refusals import readable_id, refusal
 from folkmoot.mcp.server.reply import OK, Reply
 from folkmoot.mcp.server.responses import refuse, say
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
@@ -53,6 +52,7 @@ from folkmoot.mcp.wire import (
     REQUEST_KEYS,
     STATELESS_VERSION,
     TOKEN_KEY,
+    readable_id,
 )
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class DirectServer:
             except ParamsInvalid as error:
                 # In the handshake era the status speaks of sessions, and not of messages.
                 status = OK if visit.handshake else error.http
-                await say(send, status, refusal(error, message.id))
+                await refuse(send, error, message.id, status)
             except FolkmootError as error:
                 await refuse(send, error, message.id)
         elif visit.handshake:

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import MethodNotAllowed, RequestError
-from folkmoot.mcp.server.refusals import refusal
-from folkmoot.mcp.wire import EVENT_STREAM
+from folkmoot.core.message import encode_message
+from folkmoot.mcp.wire import EVENT_STREAM, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,12 +49,17 @@ async def say(
     await send({"type": "http.response.body", "body": body[left:]})
 
 
-async def refuse(send: Send, error: FolkmootError, message_id: MessageId | None = None) -> None:
-    """Answer that a request cannot be served."""
+async def refuse(
+    send: Send,
+    error: FolkmootError,
+    message_id: MessageId | None = None,
+    status: int | None = None,
+) -> None:
+    """Answer that a request cannot be served, with the status of the error or another."""
     headers = []
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.data["allow"].encode()))
-    await say(send, error.http, refusal(error, message_id), headers)
+    await say(send, status or error.http, encode_message(refusal(message_id, error)), headers)
 
 
 async def answer(

@@ -22,6 +22,7 @@ from folkmoot.mcp.wire import (
     STATELESS_VERSION,
     TOKEN_KEY,
     members_of,
+    refusal,
 )
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ class Service(Protocol):
 
 def error_of(error: FolkmootError) -> Answer:
     """An error of ours as the answer to a request."""
-    told = error.as_jsonrpc()
-    return Answer(error=ErrorObject(told["code"], told["message"], told["data"]))
+    return Answer(error=refusal(None, error).error)
 
 
 def method_unknown(method: str) -> Answer:

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
     EventUnknown,
     InvalidId,
     RequestCancelled,
-    ServerUnreachable,
     TooManyInFlight,
     TransportClosed,
 )
 from folkmoot.core.message import Notification, Request, Response, encode_message, is_message_id
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.mcp.carrier import ABOUT
-from folkmoot.mcp.server.carriers import FrontCarrier
-from folkmoot.mcp.server.refusals import refusal
-from folkmoot.mcp.server.renaming import ASKED_TOKEN, CANCELLED_ID, TOLD_TOKEN, found
+from folkmoot.mcp.server.fronts import (
+    ASKED_TOKEN,
+    CANCELLED_ID,
+    TOLD_TOKEN,
+    Asked,
+    FrontCarrier,
+    found,
+)
 from folkmoot.mcp.server.streams import UNSENT, Reader, Stream
-from folkmoot.mcp.server.unheard import Unheard
-from folkmoot.mcp.wire import CANCELLED, PROGRESS
+from folkmoot.mcp.wire import CANCELLED, PROGRESS, refusal
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId, ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
+
+logger = logging.getLogger("folkmoot.proxy")
 
 MOST_OPEN: Final = 1024
 """Requests of one session that may be open at once."""
@@ -39,15 +45,11 @@ DONE_SECONDS: Final = 60.0
 """So many streams that are done are kept for so long, in case their end did not arrive."""
 CANCEL_SECONDS: Final = 1.0
 """How long a server may still answer what was cancelled; then its stream is ended for it."""
+MOST_UNHEARD: Final = 256
+UNHEARD_BYTES: Final = 1024 * 1024
+"""What may wait for a stream."""
 GENERAL: Final = "0"
 """The name of the stream that answers nothing: the one a client opens with GET."""
-
-
-class Asked(NamedTuple):
-    """A request without an answer: its stream, and what its progress is told by."""
-
-    stream: Stream
-    token: MessageId | None
 
 
 class SessionCarrier(FrontCarrier):
@@ -60,8 +62,6 @@ class SessionCarrier(FrontCarrier):
         self.id = session_id
         self.session = SessionContext(SessionId(session_id))
         self._general = Stream(GENERAL)
-        self._open: dict[MessageId, Asked] = {}
-        """The requests without an answer, the newest last."""
         self._tokens: dict[MessageId, MessageId] = {}
         """Which request a progress token belongs to."""
         self._done: dict[str, Stream] = {}
@@ -92,7 +92,8 @@ class SessionCarrier(FrontCarrier):
         token = found(request, ASKED_TOKEN)
         if is_message_id(token):
             self._tokens[token] = request.id
-        self._open[request.id] = Asked(stream, token if is_message_id(token) else None)
+        known = token if is_message_id(token) else None
+        self._open[request.id] = Asked(request.id, stream, known)
         if events and self._general.reader is None:
             self._tell_unheard(stream)
         return stream, reader
@@ -127,7 +128,7 @@ class SessionCarrier(FrontCarrier):
             asked = self._open.get(request_id) if is_message_id(request_id) else None
             if asked is not None:
                 loop = asyncio.get_running_loop()
-                loop.call_later(CANCEL_SECONDS, partial(self._give_up, request_id, asked))
+                loop.call_later(CANCEL_SECONDS, partial(self._give_up, asked))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Say a message in the stream it belongs to, or keep it until there is one."""
@@ -184,21 +185,62 @@ class SessionCarrier(FrontCarrier):
         self._done[stream.name] = stream
         asyncio.get_running_loop().call_later(DONE_SECONDS, self._done.pop, stream.name, None)
 
-    def _give_up(self, request_id: MessageId, asked: Asked) -> None:
-        if self._open.get(request_id) is asked:
-            error = RequestCancelled("The request was cancelled.")
-            self._answer(request_id, refusal(error, request_id), None)
+    def _give_up(self, asked: Asked) -> None:
+        if self._open.get(asked.id) is asked:
+            refused = refusal(asked.id, RequestCancelled("The request was cancelled."))
+            self._answer(asked.id, encode_message(refused), None)
 
     def _tell_unheard(self, stream: Stream) -> None:
         for envelope in self._unheard.take():
             stream.put(encode_message(envelope.message), envelope.context.transport)
 
-    def _ended(self, error: FolkmootError | None) -> None:
-        why = error or ServerUnreachable("The conversation with the server has ended.")
-        for request_id, asked in self._open.items():
-            asked.stream.put(refusal(why, request_id), None, last=True, status=why.http)
+    def _ended(self) -> None:
         self._general.end()
-        self._open.clear()
         self._tokens.clear()
         self._done.clear()
         self._unheard.take()
+
+
+class Unheard:
+    """What the server says while no stream of its client is open, kept until one is.
+
+    When there are too many messages, the oldest notification goes.
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[MessageEnvelope[Any]] = deque()
+        self._bytes = 0
+        self._told = False
+
+    def keep(self, envelope: MessageEnvelope[Any]) -> Response | None:
+        """Keep a message; a request that there is no room for is answered with what comes back."""
+        size = len(encode_message(envelope.message))
+        while self._kept and (
+            len(self._kept) >= MOST_UNHEARD or self._bytes + size > UNHEARD_BYTES
+        ):
+            if not self._drop_notification():
+                if isinstance(envelope.message, Request):
+                    error = TooManyInFlight("The client listens to none of its streams.")
+                    return refusal(envelope.message.id, error)
+                return None
+        self._kept.append(envelope)
+        self._bytes += size
+        return None
+
+    def take(self) -> list[MessageEnvelope[Any]]:
+        """All of them, in their order; nothing is kept any more."""
+        kept = list(self._kept)
+        self._kept.clear()
+        self._bytes = 0
+        return kept
+
+    def _drop_notification(self) -> bool:
+        for place, envelope in enumerate(self._kept):
+            if isinstance(envelope.message, Notification):
+                del self._kept[place]
+                self._bytes -= len(encode_message(envelope.message))
+                if not self._told:
+                    self._told = True
+                    logger.warning("notifications are dropped: a client listens to no stream")
+                return True
+        return False

@@ -11,14 +11,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Struct
-
 from folkmoot.core.errors import (
     FolkmootError,
     InvalidResponse,
     Misrouted,
     NotAcceptable,
-    ServerUnreachable,
     TooManyInFlight,
     VersionUnsupported,
 )
@@ -33,22 +30,23 @@ from folkmoot.core.message import (
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
 from folkmoot.mcp.carrier import ABOUT
 from folkmoot.mcp.client.mirror import Mirror
-from folkmoot.mcp.server.carriers import FrontCarrier
-from folkmoot.mcp.server.heads import EVENTS, check_mirrored, check_params
-from folkmoot.mcp.server.refusals import refusal, refused
-from folkmoot.mcp.server.renaming import (
+from folkmoot.mcp.server.fronts import (
     ANSWERED_SUBSCRIPTION,
     ASKED_TOKEN,
     ID,
     SUBSCRIPTION,
     TOLD_TOKEN,
+    Asked,
+    Front,
+    FrontCarrier,
     Path,
     found,
     renamed,
 )
+from folkmoot.mcp.server.heads import EVENTS, check_mirrored, check_params
 from folkmoot.mcp.server.responses import answer, refuse, say
 from folkmoot.mcp.server.streams import OK, Stream
-from folkmoot.mcp.wire import CANCELLED, INITIALIZE, LISTEN, TOOLS_LIST
+from folkmoot.mcp.wire import CANCELLED, INITIALIZE, LISTEN, TOOLS_LIST, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.server.conversations import Conversations
     from folkmoot.mcp.server.heads import Head
 
 logger = logging.getLogger("folkmoot.proxy")
@@ -86,16 +83,6 @@ Who: TypeAlias = tuple[tuple[str, str], ...]
 """What clients say that share a conversation."""
 
 
-class Call(Struct, frozen=True, eq=False):
-    """A request without an answer: whose it is, and by which names its client knows it."""
-
-    stream: Stream
-    id: MessageId
-    token: MessageId | None
-    lists: bool = False
-    """Whether its answer tells of tools."""
-
-
 class StatelessCarrier(FrontCarrier):
     """Every client of the stateless era as the relay sees them: one client with many requests."""
 
@@ -104,7 +91,6 @@ class StatelessCarrier(FrontCarrier):
     def __init__(self, clock: Clock, limits: Limits, context: TransportContext) -> None:
         super().__init__(clock, limits, context)
         self.session = SessionContext(protocol_version=ProtocolVersion(FIRST_STATELESS))
-        self._open: dict[MessageId, Call] = {}
         self._last = 0
         self._unplaced = False
         self.mirror = Mirror()
@@ -126,7 +112,7 @@ class StatelessCarrier(FrontCarrier):
         if is_message_id(token):
             changes[ASKED_TOKEN] = named
         told = token if ASKED_TOKEN in changes else None
-        self._open[named] = Call(stream, request.id, told, request.method == TOOLS_LIST)
+        self._open[named] = Asked(request.id, stream, told, request.method == TOOLS_LIST)
         return renamed(request, changes)
 
     def forget(self, named: MessageId) -> None:
@@ -143,7 +129,7 @@ class StatelessCarrier(FrontCarrier):
             self._answer(message, envelope.context.transport)
         elif isinstance(message, Request):
             error = Misrouted("Clients of the stateless era cannot be asked anything.")
-            self.say(refused(error, message.id))
+            self.say(refusal(message.id, error))
         else:
             about = envelope.context.extensions.get(ABOUT)
             self._tell(message, envelope.context.transport, about)
@@ -182,7 +168,7 @@ class StatelessCarrier(FrontCarrier):
             logger.warning("a notification belongs to no request, and was dropped")
 
     def _put(
-        self, named: MessageId, call: Call, message: Notification, said: TransportContext
+        self, named: MessageId, call: Asked, message: Notification, said: TransportContext
     ) -> None:
         stream = call.stream
         if stream.unsent > MOST_UNSENT and stream.reader is not None:
@@ -192,12 +178,6 @@ class StatelessCarrier(FrontCarrier):
             self.forget(named)
         elif stream.events:
             stream.put(encode_message(message), said)
-
-    def _ended(self, error: FolkmootError | None) -> None:
-        why = error or ServerUnreachable("The conversation with the server has ended.")
-        for call in self._open.values():
-            call.stream.put(refusal(why, call.id), None, last=True, status=why.http)
-        self._open.clear()
 
 
 class StatelessFront:
@@ -210,12 +190,12 @@ class StatelessFront:
 
     def __init__(
         self,
-        conversations: Conversations,
+        front: Front[Any],
         clock: Clock,
         limits: Limits,
         apart: Sequence[str] = (),
     ) -> None:
-        self._conversations = conversations
+        self._front = front
         self._clock = clock
         self._limits = limits
         self._apart = frozenset(apart)
@@ -257,7 +237,7 @@ class StatelessFront:
         reader = stream.attach()
         asked = carrier.ask(request, stream)
         try:
-            async with self._conversations.watching(receive, reader):
+            async with self._front.watching(receive, reader):
                 await carrier.take(asked, head.transport)
                 await answer(send, stream, reader)
         finally:
@@ -271,7 +251,7 @@ class StatelessFront:
             return known
         self._make_room()
         carrier = StatelessCarrier(self._clock, self._limits, head.transport)
-        self._conversations.begin(carrier, lambda: self._forget(who, carrier))
+        self._front.begin(carrier, lambda: self._forget(who, carrier))
         self._carriers[who] = carrier
         return carrier
 

@@ -16,7 +16,7 @@ from folkmoot.core.transport import ConnectionInfo, StdioMetadata, TransportCont
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 from folkmoot.mcp.lines import Lines, one_line
 from folkmoot.mcp.pipes import LineReader, LineWriter, read_from, write_to
-from folkmoot.mcp.server.refusals import readable_id, refusal
+from folkmoot.mcp.wire import readable_id, refusal
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -112,7 +112,7 @@ class StdioFront(Carrier):
             except MessageError as error:
                 writer = self._writer
                 if writer is not None and not writer.closed:
-                    writer.write(refusal(error, readable_id(line or b"")))
+                    writer.write(encode_message(refusal(readable_id(line or b""), error)))
                     if not writer.free:
                         return None
 
