@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.mcp.lines import KEPT, Lines, one_line
+from folkmoot.mcp.framing import KEPT, Lines, one_line
 
 LINE = st.binary(min_size=1, max_size=40).filter(
     lambda line: not set(b"\n\r") & set(line) and not line.isspace()

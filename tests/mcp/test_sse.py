@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.mcp.sse import Event, EventReader, encode_event
+from folkmoot.mcp.framing import Event, EventReader, encode_event
 
 LIMIT = 1024 * 1024
 

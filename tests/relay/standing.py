@@ -13,7 +13,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.ports import Interceptor
 from folkmoot.mcp.client.connect import connect_http
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.sse import Event, EventReader
+from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.ports import Carried
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream

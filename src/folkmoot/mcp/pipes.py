@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import IO, Any, Final, TypeVar, cast
 
 from folkmoot.core.errors import TransportClosed
-from folkmoot.mcp.lines import Lines
+from folkmoot.mcp.framing import Lines
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, allowed
+from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.responses import say
-from folkmoot.mcp.sse import encode_event
 from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.transport import HttpMetadata, TransportContext
 from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
-from folkmoot.mcp.httpcontext import connection_of, request_of
-from folkmoot.mcp.server.heads import check_once
+from folkmoot.mcp.server.heads import check_once, connection_of, request_of
 
 if TYPE_CHECKING:
     from starlette.types import Scope

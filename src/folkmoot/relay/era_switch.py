@@ -20,7 +20,7 @@ from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
 from folkmoot.mcp.client.connect import end_session
 from folkmoot.mcp.client.weblink import EVENTS, SAYS
 from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
-from folkmoot.mcp.sse import EventReader
+from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import (
     ACCEPT_BOTH,
     CAPABILITIES_KEY,
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.mcp.client.connection import Answer
-    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.target import Answer, HttpTarget
 
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import PlainTextResponse
 
 from folkmoot import __version__
-from folkmoot.mcp.server.http import HttpFront
-from folkmoot.mcp.server.oldsse import OldSseFront
+from folkmoot.mcp.server.http import HttpFront, OldSseFront
 from folkmoot.relay.aside import group
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder

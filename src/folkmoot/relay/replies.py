@@ -10,7 +10,7 @@ from folkmoot.core.errors import MessageError, ServerAnswerInvalid
 from folkmoot.core.message import Response, decode_message, encode_message
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
-from folkmoot.mcp.sse import Event, EventReader, encode_event
+from folkmoot.mcp.framing import Event, EventReader, encode_event
 from folkmoot.mcp.wire import EVENT_ID_HEADER, answered_id
 from folkmoot.relay.steps import TO_CLIENT, answer_of
 

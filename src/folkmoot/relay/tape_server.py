@@ -16,8 +16,7 @@ from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
 from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.client.inbox import Inbox
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
 from folkmoot.mcp.wire import LISTEN, PING, cancelled_id, refusal
 from folkmoot.proxy.replay.eras import other_era
 from folkmoot.proxy.replay.nearest import told

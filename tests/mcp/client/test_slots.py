@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from folkmoot.mcp.client.slots import Slots
+from folkmoot.mcp.client.link import Slots
 from tests.harness import run
 
 

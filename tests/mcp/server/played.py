@@ -16,8 +16,8 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import TransportClosed
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.mcp.carrier import Carrier
+from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.mcp.server.http import HttpFront
-from folkmoot.mcp.sse import Event, EventReader
 from tests.harness import serving
 
 BOTH = "application/json, text/event-stream"

@@ -16,7 +16,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.message import Notification
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import HttpMetadata
-from folkmoot.mcp.server.oldsse import OldSseFront
+from folkmoot.mcp.server.http import OldSseFront
 from tests.harness import run
 from tests.mcp.server.played import Http, Played, initialize, served, until
 

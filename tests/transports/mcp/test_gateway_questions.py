@@ -10,7 +10,7 @@ import mcp_types as types
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.server import rounds, sessions
+from folkmoot.mcp.server import service, sessions
 from tests.harness import run
 from tests.transports.mcp.gateway_support import Demo, Wire, fronted, payload, text, wired
 
@@ -132,7 +132,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     async def endless(wanted: Wanted) -> Any:
         return wish("again")
 
-    monkeypatch.setattr(rounds, "FIRST_PAUSE", 0)
+    monkeypatch.setattr(service, "FIRST_PAUSE", 0)
 
     async def main() -> None:
         demo = Demo(asking=asking, strange=strange, endless=endless, modern=modern)

@@ -25,7 +25,7 @@ from folkmoot.mcp.client.weblink import (
     as_headers,
     read_whole,
 )
-from folkmoot.mcp.sse import EventReader
+from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.carrier import Connect
-    from folkmoot.mcp.client.connection import Answer
-    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.target import Answer, HttpTarget
 
 Kind: TypeAlias = Literal["streamable", "oldsse"]
 

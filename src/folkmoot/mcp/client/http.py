@@ -29,11 +29,9 @@ from folkmoot.core.message import (
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
-from folkmoot.mcp.client.exchange import Exchange
-from folkmoot.mcp.client.link import JUNK_A_SECOND
-from folkmoot.mcp.client.listening import Listening
+from folkmoot.mcp.client.exchange import Exchange, Listening
+from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
 from folkmoot.mcp.client.mirror import VERSION, Mirror, as_value, stateless_version
-from folkmoot.mcp.client.slots import Slots
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
 from folkmoot.mcp.wire import (
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
     from folkmoot.core.errors import MessageError
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.connection import Answer
+    from folkmoot.mcp.client.target import Answer
 
 __all__ = ["HttpLink", "HttpTarget"]
 

@@ -23,9 +23,9 @@ from folkmoot.core.message import Notification, ProtocolMessage, Request, Respon
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
-from folkmoot.mcp.client.failures import refusal_of
+from folkmoot.mcp.client.exchange import Stream
 from folkmoot.mcp.client.link import OpenRequests
-from folkmoot.mcp.client.streams import Stream
+from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.client.weblink import (
     EVENTS,
     LISTENS,
@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.connection import Answer
-    from folkmoot.mcp.client.target import HttpTarget
-    from folkmoot.mcp.sse import Event
+    from folkmoot.mcp.client.target import Answer, HttpTarget
+    from folkmoot.mcp.framing import Event
 
 ENDPOINT: Final = "endpoint"
 ENDPOINT_SECONDS: Final = 10.0

@@ -30,7 +30,7 @@ from folkmoot.core.transport import UNKNOWN, ConnectionInfo, StdioMetadata, Tran
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.child import Child, Ends
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Link, OpenRequests
-from folkmoot.mcp.lines import Lines, one_line
+from folkmoot.mcp.framing import Lines, one_line
 from folkmoot.mcp.pipes import LineReader, LineWriter, LogReader
 from folkmoot.mcp.wire import answered_id, cancelled_id
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, TransportClosed
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS
-from folkmoot.mcp.client.failures import refusal_of
+from folkmoot.mcp.carrier import PROXY_LIMITS, Inbox
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
-from folkmoot.mcp.client.inbox import Inbox
 from folkmoot.mcp.client.link import Link
+from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.connection import Answer
-    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.target import Answer, HttpTarget
     from folkmoot.mcp.peer import Tag
 
 TELL_SECONDS: Final = 30.0

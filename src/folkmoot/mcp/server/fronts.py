@@ -37,8 +37,7 @@ from folkmoot.core.message import (
     message_from,
 )
 from folkmoot.core.session import ANONYMOUS
-from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.client.inbox import Inbox
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
 from folkmoot.mcp.server.heads import read_head, read_limited
 from folkmoot.mcp.server.responses import refuse, until_gone
 from folkmoot.mcp.wire import SUBSCRIPTION_KEY, readable_id, refusal

@@ -20,7 +20,14 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import is_message_id
 from folkmoot.core.session import KNOWN_VERSIONS, Era, ProtocolVersion
-from folkmoot.core.transport import HttpMetadata, TransportContext
+from folkmoot.core.transport import (
+    ConnectionInfo,
+    Headers,
+    HttpMetadata,
+    SocketAddress,
+    TlsInfo,
+    TransportContext,
+)
 from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
 from folkmoot.mcp.client.mirror import (
     METHOD,
@@ -32,7 +39,6 @@ from folkmoot.mcp.client.mirror import (
     as_text,
     value_at,
 )
-from folkmoot.mcp.httpcontext import connection_of
 from folkmoot.mcp.wire import (
     ACCEPT_BOTH,
     CAPABILITIES_KEY,
@@ -49,7 +55,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
     from folkmoot.core.message import Request
-    from folkmoot.core.transport import Headers
     from folkmoot.mcp.client.mirror import Mirror, Path
 
 ASSUMED: Final = "2025-03-26"
@@ -346,3 +351,21 @@ async def read_limited(receive: Receive, most: int) -> bytes | None:
             raise BodyTooLarge(f"A message may have at most {most:,} bytes.", limit=most)
         if not message.get("more_body", False):
             return bytes(body)
+
+
+def request_of(scope: Scope, headers: Headers) -> HttpMetadata:
+    """What a request says of itself, with its headers as far as they are kept."""
+    query = scope["query_string"].decode("latin-1")
+    uri = f"{scope['path']}?{query}" if query else scope["path"]
+    return HttpMetadata(headers, scope["method"], uri)
+
+
+def connection_of(scope: Scope) -> ConnectionInfo:
+    """Both ends of the connection; the one of the client tells connections apart."""
+    remote, local = _address(scope.get("client")), _address(scope.get("server"))
+    tls = TlsInfo("TLS") if scope.get("scheme") == "https" else None
+    return ConnectionInfo(str(remote or "unknown"), remote, local, tls)
+
+
+def _address(pair: tuple[str, int] | None) -> SocketAddress | None:
+    return None if pair is None else SocketAddress(pair[0], pair[1] or 0)

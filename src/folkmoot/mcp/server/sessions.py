@@ -28,18 +28,32 @@ from folkmoot.core.errors import (
     StreamExists,
     TooManyInFlight,
 )
-from folkmoot.core.message import ErrorObject, Notification, Request, Response, is_message_id
+from folkmoot.core.message import (
+    ErrorObject,
+    Notification,
+    Request,
+    Response,
+    is_message_id,
+    members,
+)
+from folkmoot.mcp.eras.questions import QUESTION_SECONDS
+from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_listening, check_wishes, claimed, read_plain
 from folkmoot.mcp.server.reply import Reply, Weight
 from folkmoot.mcp.server.responses import say
-from folkmoot.mcp.server.rounds import QUESTION_SECONDS, Question, in_rounds
-from folkmoot.mcp.server.service import Answer, Asked, kept_meta, method_unknown, written
+from folkmoot.mcp.server.service import (
+    Answer,
+    Asked,
+    in_rounds,
+    kept_meta,
+    method_unknown,
+    written,
+)
 from folkmoot.mcp.server.watching import until_gone
 from folkmoot.mcp.wire import (
     CANCELLED,
     DISCOVER,
-    ELICIT,
     HANDSHAKE_VERSION,
     HANDSHAKE_VERSIONS,
     INITIALIZE,
@@ -227,7 +241,7 @@ class SessionServer:
             for question in questions:
                 question_id, answer = stack.enter_context(asking(session))
                 waiting[question_id] = answer
-                reply.say(put_as(question_id, question), Weight.QUESTION)
+                reply.say(members(question.request(question_id)), Weight.QUESTION)
             leaving = asyncio.ensure_future(visit.leaving.wait())
             answering = asyncio.ensure_future(all_of(waiting.values()))
             try:
@@ -312,14 +326,6 @@ def asking(session: HandshakeSession) -> Iterator[tuple[str, asyncio.Future[Resp
         yield question_id, answer
     finally:
         del session.questions[question_id]
-
-
-def put_as(question_id: str, question: Question) -> dict[str, Any]:
-    """A question as it is written; one that leads to a page is known by an id there too."""
-    params = question.params
-    if question.method == ELICIT and params.get("mode") == "url":
-        params = {"elicitationId": question_id, **params}
-    return {"jsonrpc": "2.0", "id": question_id, "method": question.method, "params": params}
 
 
 async def all_of(waiting: Iterable[Awaitable[Response]]) -> list[Response]:

@@ -14,7 +14,7 @@ from folkmoot.core.errors import MessageError, TransportClosed
 from folkmoot.core.message import decode_message, encode_message
 from folkmoot.core.transport import ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.lines import Lines, one_line
+from folkmoot.mcp.framing import Lines, one_line
 from folkmoot.mcp.pipes import LineReader, LineWriter, read_from, write_to
 from folkmoot.mcp.wire import readable_id, refusal
 

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from folkmoot.core.transport import SseMetadata, TransportContext
-from folkmoot.mcp.sse import encode_event
+from folkmoot.mcp.framing import encode_event
 
 MOST_EVENTS: Final = 256
 MOST_BYTES: Final = 1024 * 1024

@@ -12,8 +12,7 @@ from folkmoot.mcp.client.mirror import stateless_version
 if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
-    from folkmoot.mcp.client.connection import Answer
-    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.target import Answer, HttpTarget
 
 NO_HEADERS: Final = Headers()
 
