@@ -47,7 +47,7 @@ from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
 from folkmoot.relay.passing import Passing
 from folkmoot.relay.room_backends import RoomBackends
-from folkmoot.relay.upstream.tally import BOUNDS as BACKEND_BOUNDS
+from folkmoot.relay.upstream.health import BOUNDS as BACKEND_BOUNDS
 from folkmoot.rooms import Rooms
 from folkmoot.settings import GatewaySpec
 from folkmoot.store import SqliteStore

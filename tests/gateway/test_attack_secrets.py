@@ -7,8 +7,8 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.health import for_callers, given_up
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
-from folkmoot.relay.upstream.sentences import for_callers, given_up
 from folkmoot.relay.upstream.waiting import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.telemetry import clean as cleaning

@@ -19,8 +19,8 @@ from folkmoot.core.errors import (
 )
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
-from folkmoot.relay.upstream import line, pace, pool, taking
-from folkmoot.relay.upstream.tally import BOUNDS
+from folkmoot.relay.upstream import line, pool, waiting, watching
+from folkmoot.relay.upstream.health import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
 from tests.relay.upstream.scripted import (
@@ -266,7 +266,7 @@ def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle
 def test_changed_lists_are_read_again_once_it_is_quiet(
     era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taking, "AT_MOST_EVERY", 0.5)
+    monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
 
     async def test() -> None:
         async with running(spec("demo", era)) as there:
@@ -325,7 +325,7 @@ def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> Non
                 await calm.backend.request(call("echo"))
                 slowest = max(slowest, time.monotonic() - began)
             assert slowest < 5
-            most = pace.BURST + pace.A_SECOND * (time.monotonic() - flooded) + 1000
+            most = waiting.BURST + waiting.A_SECOND * (time.monotonic() - flooded) + 1000
             assert 0 < noisy.backend.view().dropped <= most
 
     run(test())

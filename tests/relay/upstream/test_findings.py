@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from folkmoot.relay.upstream import findings
-from folkmoot.relay.upstream.findings import Looking
-from folkmoot.relay.upstream.inventory import Drained, Inventory, drain, kept
+from folkmoot.relay.upstream import inventory
+from folkmoot.relay.upstream.inventory import Drained, Inventory, Looking, drain, kept
 from tests.harness import run
 from tests.relay.upstream.scripted import talking
 
@@ -30,7 +29,7 @@ def test_every_list_is_looked_at_and_what_was_looked_at_before_is_known() -> Non
         found = ({"tools": {"bad": ("secrecy",)}, "resources": {"x://y": ("secrecy",)}}, 0)
         assert await looking.found_in(lists, 100) == found
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(findings, "poisons_of", None)
+            patch.setattr(inventory, "poisons_of", None)
             assert await looking.found_in(lists, 100) == found
 
     run(main())
@@ -51,8 +50,8 @@ def test_what_instructions_hold_that_they_should_not_is_told_of_their_server() -
 def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(findings, "MOST_BYTES", 500)
-    monkeypatch.setattr(findings, "MOST_NEW_BYTES", 700)
+    monkeypatch.setattr(inventory, "SEARCHED_BYTES", 500)
+    monkeypatch.setattr(inventory, "MOST_NEW_BYTES", 700)
 
     async def main() -> None:
         looking = Looking()

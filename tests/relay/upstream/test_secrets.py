@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import BackendUnavailable
-from folkmoot.relay.upstream import childlog
-from folkmoot.relay.upstream.childlog import ChildLog
-from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream import connecting
+from folkmoot.relay.upstream.connecting import ChildLog, Connecting
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
 from folkmoot.settings.backends import Secret
 from folkmoot.telemetry.clean import clean
@@ -78,7 +77,7 @@ def test_the_log_of_a_child_is_ours_line_by_line_but_never_a_flood_of_it(
     for n in range(1000):
         log(f"line {n}\r".encode())
     log(b"  ")
-    assert len(caplog.records) == childlog.BURST
+    assert len(caplog.records) == connecting.LINES_AT_ONCE
     assert caplog.records[0].getMessage() == "line 0"
     assert caplog.records[0].backend == "demo"
     assert log.telling() == "line 999"

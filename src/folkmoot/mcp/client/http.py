@@ -27,7 +27,7 @@ from folkmoot.core.message import (
     encode_message,
 )
 from folkmoot.core.session import ANONYMOUS, SessionContext
-from folkmoot.core.transport import Headers, TransportContext
+from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.exchange import Exchange, Listening
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
@@ -67,6 +67,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 LISTEN_SECONDS: Final = 0.5
 """How long the stream for what the server says by itself is waited for before it is used."""
 GOODBYE_SECONDS: Final = 2.0
+NO_HEADERS: Final = Headers()
 
 
 class HttpLink(WebLink):
@@ -307,6 +308,29 @@ class HttpLink(WebLink):
                 logger.debug("ended a session", extra={"status": answer.status})
         except (CarryError, TimeoutError):
             logger.debug("a session could not be ended")
+
+
+class BackendLink(HttpLink):
+    """Passes on nothing of a caller's, and wants to know nothing of an answer but its status."""
+
+    def __init__(self, target: HttpTarget, clock: Clock, **options: Any) -> None:
+        super().__init__(target, clock, pass_on=False, lets_go=True, **options)
+        self._contexts: dict[int, TransportContext] = {}
+
+    async def send(self, message: ProtocolMessage) -> None:
+        """Send a message; a request goes straight on, since nothing of a caller's goes with it."""
+        if type(message) is Request and not self.closed:
+            await self._ask(message, dict(self._own), stateless_version(message))
+        else:
+            await super().send(message)
+
+    def answer_context(self, method: str, answer: Answer) -> TransportContext:
+        """The status of an answer; one object for all that have the same."""
+        context = self._contexts.get(answer.status)
+        if context is None:
+            metadata = HttpMetadata(NO_HEADERS, method, self.target.shown, answer.status)
+            context = self._contexts[answer.status] = TransportContext(metadata)
+        return context
 
 
 async def waited_for(event: asyncio.Event, seconds: float) -> None:

@@ -22,15 +22,11 @@ from folkmoot.relay.upstream.affinity import Affinity
 from folkmoot.relay.upstream.asking import EVERYTHING, offer_of
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.health import Health
+from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
 from folkmoot.relay.upstream.pool import Key, Pool
-from folkmoot.relay.upstream.sentences import given_up, named
-from folkmoot.relay.upstream.taking import Taking
-from folkmoot.relay.upstream.tally import Tally
-from folkmoot.relay.upstream.viewing import retry_after, view_of
 from folkmoot.relay.upstream.waiting import Late, Unanswered
-from folkmoot.relay.upstream.watching import Watching
+from folkmoot.relay.upstream.watching import Taking, Watching
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response

@@ -1,18 +1,37 @@
-"""Health: how it is with a server, since when, and who waits for it to change."""
+"""How it is with a server: whether it is reached, what is counted of it, and how both are told."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.core.errors import (
+    BackendBusy,
+    BackendFailed,
+    BackendTimeout,
+    BackendUnavailable,
+    FolkmootError,
+    GatewayError,
+    ServerTimeout,
+    TooManyInFlight,
+)
+from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import BackendState
-from folkmoot.relay.upstream.sentences import for_callers
+from folkmoot.relay.upstream.model import BackendView
+from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.telemetry.clean import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.relay.upstream.backend import LiveBackend
+    from folkmoot.relay.upstream.conversation import Conversation
 
 logger = logging.getLogger("folkmoot.backend")
 
@@ -107,3 +126,155 @@ class Health:
             self._on_lost(self._namespace, for_callers(self.why))
         except Exception:
             logger.exception("the loss of a backend could not be announced")
+
+
+TOO_MANY_REQUESTS: Final = 429
+_OUR_ADDRESS: Final = re.compile(r" at https?://\S+")
+_ADDRESS: Final = re.compile(r"https?://[^\s,]+")
+IN_DOUBT: Final = "What was asked may or may not have been done."
+
+
+def named(namespace: str, what: str) -> str:
+    """A sentence about a backend."""
+    return for_callers(f"The backend {namespace} {what}")
+
+
+def for_callers(why: str) -> str:
+    """A reason without addresses: where a server is, and what is secret in that, is not theirs."""
+    return _ADDRESS.sub("another address", _OUR_ADDRESS.sub("", why))
+
+
+def given_up(namespace: str, error: Exception, *, repeatable: bool) -> GatewayError:
+    """What a caller is told; `repeatable` says that it does not matter whether it was done."""
+    if isinstance(error, Late):
+        return BackendTimeout(
+            named(namespace, f"did not answer within {error.seconds:.3g} seconds. {IN_DOUBT}")
+        )
+    if isinstance(error, Unanswered):
+        return _unanswered(namespace, error, repeatable=repeatable)
+    if isinstance(error, GatewayError):
+        if error.message.startswith(named(namespace, "")):
+            return error
+        verb = "is not available" if isinstance(error, BackendUnavailable) else "cannot do this"
+        return type(error)(named(namespace, f"{verb}: {error.message}"), **error.data)
+    message = error.message if isinstance(error, FolkmootError) else "Something went wrong."
+    return BackendUnavailable(named(namespace, f"is not available: {message}"))
+
+
+def _unanswered(namespace: str, error: Unanswered, *, repeatable: bool) -> GatewayError:
+    why = error.why
+    if isinstance(why, TooManyInFlight) or why.data.get("status") == TOO_MANY_REQUESTS:
+        return BackendBusy(named(namespace, f"has too much to do: {why.message}"))
+    if isinstance(why, ServerTimeout):
+        return BackendTimeout(named(namespace, f"did not answer: {why.message} {IN_DOUBT}"))
+    if not error.begun:
+        return BackendUnavailable(named(namespace, f"is not available: {why.message}"))
+    doubt = "" if repeatable else f" {IN_DOUBT}"
+    return BackendFailed(named(namespace, f"did not answer: {why.message}{doubt}"))
+
+
+LATEST: Final = 128
+"""How many answers the median is of."""
+BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Seconds: the buckets in which answers are counted by how long they took."""
+CANCELLED: Final = "cancelled"
+
+
+class Tally:
+    """Counts requests by what came of them, and answers by how long they took."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic = clock.monotonic
+        self._took: deque[float] = deque(maxlen=LATEST)
+        self.calls = 0
+        self.errors = 0
+        self.last_error = ""
+        self.outcomes: Counter[str] = Counter()
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        """Answers by how long they took; the last is for what took longer than any bound."""
+        self.seconds = 0.0
+
+    def begin(self) -> float:
+        """A request is made; when."""
+        self.calls += 1
+        return self._monotonic()
+
+    def answered(self, began: float, outcome: str) -> None:
+        """It has its answer."""
+        took = self._monotonic() - began
+        self._took.append(took)
+        self.seconds += took
+        self.buckets[bisect_left(BOUNDS, took)] += 1
+        self.outcomes[outcome] += 1
+
+    def failed(self, why: str, code: str) -> None:
+        """It has none."""
+        self.errors += 1
+        self.last_error = why
+        self.outcomes[code] += 1
+
+    def cancelled(self) -> None:
+        """Whoever asked waits no more."""
+        self.outcomes[CANCELLED] += 1
+
+    @property
+    def median_ms(self) -> float | None:
+        """How long the latest answers took."""
+        return round(median(self._took) * 1000, 3) if self._took else None
+
+
+EMPTY = Inventory()
+LONGEST = 200
+
+
+def view_of(backend: LiveBackend) -> BackendView:
+    """The view of one server."""
+    lists = backend.inventory or EMPTY
+    open_ = conversations(backend)
+    return BackendView(
+        namespace=backend.spec.namespace,
+        name=backend.spec.name,
+        transport=backend.connecting.transport,
+        target=backend.connecting.target,
+        state=backend.state.value,
+        why=clean(backend.connecting.told(backend.why) if backend.state in AWAY else backend.why),
+        since=backend.health.since,
+        server=_text(lists.server.get("name")),
+        version=_text(lists.server.get("version")),
+        era="" if backend.inventory is None else ("stateless" if lists.stateless else "handshake"),
+        tools=len(lists.tools),
+        resources=len(lists.resources),
+        templates=len(lists.templates),
+        prompts=len(lists.prompts),
+        faults=lists.faults,
+        connections=len(open_),
+        in_flight=backend.in_flight,
+        calls=backend.tally.calls,
+        errors=backend.tally.errors,
+        restarts=sum(line.losses for line in backend.lines),
+        dropped=sum(conversation.dropped for conversation in open_),
+        last_error=backend.tally.last_error,
+        median_ms=backend.tally.median_ms,
+        outcomes=dict(backend.tally.outcomes),
+        buckets=tuple(backend.tally.buckets),
+        seconds=backend.tally.seconds,
+        retry_after=retry_after(backend),
+    )
+
+
+def conversations(backend: LiveBackend) -> list[Conversation]:
+    """Everything that is open to a server."""
+    kept = [line.conversation for line in backend.lines if line.conversation is not None]
+    return kept if backend.pool is None else [*kept, *backend.pool.conversations]
+
+
+def retry_after(backend: LiveBackend) -> float | None:
+    """In how many seconds a server that is not reached is tried again."""
+    attempts = [line.next_attempt for line in backend.lines if line.next_attempt is not None]
+    if not attempts:
+        return None
+    return max(0.0, round(min(attempts) - asyncio.get_running_loop().time(), 1))
+
+
+def _text(value: Any) -> str:
+    return value[:LONGEST] if isinstance(value, str) else ""

@@ -39,10 +39,14 @@ from folkmoot.mcp.wire import (
     params_of,
     refusal,
 )
-from folkmoot.relay.upstream.outbox import Outbox
-from folkmoot.relay.upstream.pace import Pace
-from folkmoot.relay.upstream.sessions import session_is_gone
-from folkmoot.relay.upstream.waiting import Listen, Unanswered, Waiting
+from folkmoot.relay.upstream.waiting import (
+    Listen,
+    Outbox,
+    Pace,
+    Unanswered,
+    Waiting,
+    session_is_gone,
+)
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope

@@ -1,18 +1,27 @@
-"""Who waits for what a server says: `Waiting` for one answer, `Listen` for changes."""
+"""Who waits for what a server says: `Waiting` for one answer, `Listen` for changes.
+
+Beside them: what nobody waits for, which leaves from an `Outbox`; the `Pace` at which a server is
+heard; and how it says that it has forgotten a session, so that it did nothing of what was asked.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import CarryError, FolkmootError, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Response
+from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.wire import ACKNOWLEDGED, members_of, params_of
 
 if TYPE_CHECKING:
+    from folkmoot.core.envelope import MessageEnvelope
+    from folkmoot.core.message import ProtocolMessage
     from folkmoot.gateway.ports import Wanted
+    from folkmoot.mcp.carrier import Carrier
     from folkmoot.mcp.peer import Call
 
 logger = logging.getLogger("folkmoot.backend")
@@ -130,3 +139,89 @@ def passed_on(tell: Heard, notice: Notification) -> None:
         tell(notice)
     except Exception:
         logger.exception("what a server said could not be passed on")
+
+
+MOST_WAITING: Final = 256
+"""What a server that takes nothing may leave unsent; more is dropped."""
+
+
+class Outbox:
+    """Sends one after the other, so that a server that is slow to accept holds nobody up."""
+
+    def __init__(self, link: Carrier) -> None:
+        self._link = link
+        self._waiting: deque[ProtocolMessage] = deque()
+        self._more = asyncio.Event()
+        self.dropped = 0
+
+    def put(self, message: ProtocolMessage) -> None:
+        """Have something sent, unless too much waits already."""
+        if len(self._waiting) >= MOST_WAITING:
+            self.dropped += 1
+            return
+        self._waiting.append(message)
+        self._more.set()
+
+    async def run(self) -> None:
+        """Send what is put in, until the link is closed."""
+        while True:
+            while self._waiting:
+                try:
+                    await self._link.send(self._waiting.popleft())
+                except TransportClosed:
+                    return
+                except CarryError as error:
+                    logger.debug("a server did not take a message", extra={"error": error.message})
+            self._more.clear()
+            await self._more.wait()
+
+
+A_SECOND: Final = 4000.0
+BURST: Final = 8000.0
+"""Messages. For more than these the server waits, and nobody else does."""
+A_MESSAGE: Final = 4096
+VALUES: Final = 50
+"""Bytes, and values, that count as one message more."""
+TURN: Final = 64
+"""So many messages are taken before others have their turn."""
+PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 1.0
+
+
+class Pace:
+    """Counts messages, and pauses whoever reads them."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._room = BURST
+        self._since = self._loop.time()
+        self._taken = 0
+
+    def spend(self, raw: bytes) -> None:
+        """One more message; a long one, and one of many values, counts as several."""
+        self._room -= 1.0 + len(raw) / A_MESSAGE + raw.count(b",") / VALUES
+
+    async def keep(self) -> None:
+        """Let others have their turn now and then, and a server that floods wait."""
+        self._taken += 1
+        if self._taken < TURN and self._room > 0:
+            return
+        self._taken = 0
+        now = self._loop.time()
+        self._room = min(BURST, self._room + (now - self._since) * A_SECOND)
+        self._since = now
+        owed = max(PAUSE, min(LONGEST_PAUSE, -self._room / A_SECOND))
+        await asyncio.sleep(0 if self._room > 0 else owed)
+
+
+SAID_WITH: Final = frozenset({400, 404})
+"""The statuses it is said with: the second by the specification, the first by many servers."""
+WORD: Final = "session"
+
+
+def session_is_gone(answer: Response, envelope: MessageEnvelope[Any] | None) -> bool:
+    """Whether an error of a server that has sessions only says that it does not know this one."""
+    metadata = None if envelope is None else envelope.context.transport.metadata
+    if not isinstance(metadata, HttpMetadata) or metadata.status not in SAID_WITH:
+        return False
+    return isinstance(answer.error, ErrorObject) and WORD in answer.error.message.lower()
