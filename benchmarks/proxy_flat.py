@@ -31,8 +31,8 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.message import decode_message
 from folkmoot.core.transport import UNKNOWN, Headers
 from folkmoot.proxy.sessions import SessionManager
+from folkmoot.relay.conversation import Talks
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER
-from folkmoot.relay.talks import Talks
 
 MOST_ENVELOPE = 0.01
 MOST_BYTES = 100 * 1024

@@ -7,7 +7,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.transport import Headers
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
-from folkmoot.relay.talks import Talks
+from folkmoot.relay.conversation import Talks
 
 
 @pytest.mark.requirement("proxy.session-travels")

@@ -6,6 +6,6 @@
 - `server`: the side that clients reach: Streamable HTTP of both eras, HTTP+SSE, stdio
 - `client`: the side that reaches servers, over the same transports
 - `carrier`: what both sides are, ends of a conversation that envelopes travel between
+- `framing`: how messages are cut out of bytes; `pipes`: how they are read and written as lines
 - `begun`: what is awaited and has mostly happened already
-- `lines`, `sse`: how messages are cut out of bytes; `httpcontext`: what HTTP says of a request
 """

@@ -13,7 +13,6 @@ from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.conversation import Conversation
-from folkmoot.relay.nobridge import NoBridge
 from folkmoot.relay.pump import DRAIN_SECONDS, Pump
 from folkmoot.relay.steps import Steps, answer_of
 
@@ -45,10 +44,11 @@ async def carry(
                 Conversation(session),
                 steps,
                 eras=EraBridge(
-                    one_client=not client.shared, discoverable=discoverable, listening=False
-                )
-                if eras
-                else NoBridge(),
+                    one_client=not client.shared,
+                    discoverable=discoverable,
+                    listening=False,
+                    transparent=not eras,
+                ),
                 used=partial(sessions.use, session),
             )
             session.end = pump.end

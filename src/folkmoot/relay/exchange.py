@@ -14,13 +14,11 @@ from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.wire import ACCEPT_BOTH, SESSION_HEADER, VERSION_HEADER
-from folkmoot.relay.answering import Answering, settle
-from folkmoot.relay.contexts import Contexts
+from folkmoot.relay.contexts import Contexts, mirrored
+from folkmoot.relay.conversation import Talks
 from folkmoot.relay.era_switch import EraSwitch
-from folkmoot.relay.mirroring import mirrored
-from folkmoot.relay.replies import Replies
+from folkmoot.relay.replies import Answering, Replies, settle
 from folkmoot.relay.steps import TO_SERVER, Envelope, Steps, answer_of
-from folkmoot.relay.talks import Talks
 
 if TYPE_CHECKING:
     from starlette.types import Scope, Send

@@ -15,9 +15,9 @@ from folkmoot.core.errors import HubStopping, MessageError, MethodNotAllowed, Re
 from folkmoot.core.message import decode_message
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.wire import readable_id
-from folkmoot.relay.answering import say_json
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.exchange import Exchange, Server
+from folkmoot.relay.replies import say_json
 from folkmoot.relay.steps import Steps, answer_of
 from folkmoot.transports.bodies import read_body, replaying
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.relay.conversation import Talks
     from folkmoot.relay.era_switch import EraSwitch
-    from folkmoot.relay.talks import Talks
 
 AT_ONCE_SECONDS: Final = 0.05
 """How long an exchange may take before it matters whether the client is still there."""

@@ -7,20 +7,20 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from folkmoot import __version__
 from folkmoot.mcp.server.http import HttpFront, OldSseFront
 from folkmoot.relay.aside import group
+from folkmoot.relay.conversation import Talks
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
 from folkmoot.relay.signin import SignIn
-from folkmoot.relay.status import Status
-from folkmoot.relay.talks import Talks
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import proxy_families
 from folkmoot.transports import http
-from folkmoot.transports.answers import Answers
+from folkmoot.transports.answers import Answers, JsonResponse
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.guard import Hosts, OriginGuard
 from folkmoot.transports.listen import base_url, close, listen
@@ -29,9 +29,10 @@ from folkmoot.transports.server import HttpServer
 if TYPE_CHECKING:
     import socket
 
-    from starlette.responses import Response
+    from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from folkmoot.proxy.sessions import SessionManager
     from folkmoot.relay.proxy import Proxy
 
 AUTHORIZATION = "authorization"
@@ -145,3 +146,28 @@ def _server(
 def plain_page(status: int, name: str, sentence: str) -> Response:
     """An error, for a browser."""
     return PlainTextResponse(f"{status} {name}\n{sentence}\n", status)
+
+
+class Status:
+    """The answers about one proxy."""
+
+    def __init__(self, version: str, sessions: SessionManager, metrics: Metrics) -> None:
+        self._version = version
+        self._sessions = sessions
+        self._metrics = metrics
+
+    def routes(self) -> list[Route]:
+        """Where the answers are served."""
+        return [Route("/health", self.alive), Route("/metrics", self.metrics)]
+
+    async def alive(self, _: Request) -> Response:
+        """The process runs and answers."""
+        told = {"status": "ok", "version": self._version, "sessions": len(self._sessions)}
+        return JsonResponse(told)
+
+    async def metrics(self, request: Request) -> Response:
+        """The metrics, for Prometheus."""
+        content, content_type = self._metrics.exposition(request.headers.get("accept", ""))
+        return Response(
+            content, headers={"content-type": content_type, "cache-control": "no-store"}
+        )

@@ -17,9 +17,9 @@ from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
 from folkmoot.proxy.tape import Side
 from folkmoot.relay.aside import aside
+from folkmoot.relay.conversation import Talks
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
-from folkmoot.relay.talks import Talks
 from folkmoot.relay.tap import Tap
 from folkmoot.tools.finder import taken_out
 

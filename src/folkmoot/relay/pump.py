@@ -27,7 +27,6 @@ from folkmoot.mcp.carrier import ABOUT, Carrier
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from folkmoot.proxy.chain import Ruling
 from folkmoot.relay.conversation import Conversation
-from folkmoot.relay.nobridge import NoBridge
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
 
 logger = logging.getLogger("folkmoot.proxy")
@@ -52,7 +51,7 @@ class Pump:
         conversation: Conversation,
         steps: Steps,
         *,
-        eras: EraBridge | NoBridge,
+        eras: EraBridge,
         used: Callable[[], None],
     ) -> None:
         self._ends = {TO_SERVER: server, TO_CLIENT: client}

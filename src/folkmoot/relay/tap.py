@@ -22,10 +22,8 @@ from folkmoot.mcp.wire import (
     NAME_HEADER,
     readable_id,
 )
-from folkmoot.relay.answering import JSON, say_json, settle
-from folkmoot.relay.contexts import Contexts
-from folkmoot.relay.mirroring import mirrored
-from folkmoot.relay.replies import Replies
+from folkmoot.relay.contexts import Contexts, mirrored
+from folkmoot.relay.replies import JSON, Replies, say_json, settle
 from folkmoot.relay.steps import TO_SERVER, answer_of
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import replaying
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
     from folkmoot.core.strict import Limits
+    from folkmoot.relay.conversation import Talk, Talks
     from folkmoot.relay.steps import Envelope, Steps
-    from folkmoot.relay.talks import Talk, Talks
     from folkmoot.transports.mcp.exchange import Exchange
 
 LENGTH: Final = b"content-length"

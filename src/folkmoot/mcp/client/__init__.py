@@ -1,12 +1,12 @@
 """The client side of MCP: links to servers, for the proxy, the gateway and every other client.
 
 - `link`: what all of them are: carriers that receive what a server says
-- `stdio`: a server that is a child of this process, read and written through `pipes`;
-  `child` is the process with everything it starts
-- `http`: Streamable HTTP of both eras; `target` is the place that many links may share,
-  `exchange` one request and its answer, `listening` what the server says by itself,
-  `streams` what both read, and `mirror` the headers that repeat what a message says
+- `stdio`: a server that is a child of this process; `child` is the process with everything it
+  starts
+- `http`: Streamable HTTP of both eras; `target` is the place that many links may share, `exchange`
+  its streams, one for each request and one for what the server says by itself, and `mirror` the
+  headers that repeat what a message says
 - `oldsse`: HTTP with Server-Sent Events as it was in the protocol's first version
-- `headers`: which HTTP headers pass, as tables; `failures`: what goes wrong, as sentences
+- `weblink`: what both have in common; `headers`: which HTTP headers pass, as tables
 - `connect`: makes links, and finds out which one a server needs
 """

@@ -26,7 +26,7 @@ class EraBridge:
     is not `discoverable` answers `server/discover` itself, so that a client of both eras finds the
     one that the server speaks; other requests of the stateless era are bridged all the same. A
     client that is not `listening` from the start is told of changes once `listen` was called, or it
-    has subscribed to something.
+    has subscribed to something. One that is `transparent` from the start leaves both to their eras.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class EraBridge:
         one_client: bool = False,
         discoverable: bool = True,
         listening: bool = True,
+        transparent: bool = False,
         token: Callable[[], str] = _TOKEN,
     ) -> None:
         self._discoverable = discoverable
@@ -47,7 +48,7 @@ class EraBridge:
         ) = None
         self._client_version: str | None = None
         self._server_version: str | None = None
-        self._transparent = False
+        self._transparent = transparent
 
     @property
     def transparent(self) -> bool:

@@ -17,7 +17,7 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.mcp.eras.calls import Call, Calls
-from folkmoot.mcp.eras.listens import Listens
+from folkmoot.mcp.eras.listening import Listens
 from folkmoot.mcp.eras.questions import (
     MOST_ASKED,
     Parked,

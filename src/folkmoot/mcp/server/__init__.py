@@ -2,12 +2,11 @@
 
 Before a *service* of stateless requests (`service`), `direct` serves Streamable HTTP of both eras:
 it reads the head (`heads`) and the message, and writes the `reply`; `sessions` has what a session
-of the handshake era needs, `rounds` asks its client what the service wants to know, `shapes` gives
-results the form of an era, and `watching` notices clients that leave.
+of the handshake era needs, and `watching` notices clients that leave.
 
 For the proxy a client is a carrier: what it sends is handed on as envelopes from client to server,
 and what comes back leaves to the client it is meant for. `stdio` is one client and one carrier;
-`http` makes a carrier for each session and one for all clients of the stateless era; `oldsse` makes
-one for each connection. Each carrier is given to `serve`, which carries that conversation until it
-ends.
+`http` makes a carrier for each session of either transport (`session`), and one for all clients of
+the stateless era (`stateless`), whose `streams` wait for their readers. Each carrier is given to
+`serve` by its front (`fronts`), which carries that conversation until it ends.
 """
