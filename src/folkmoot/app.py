@@ -77,7 +77,7 @@ from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
-from folkmoot.transports.mcp.own import own_lists, server_info
+from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.memory import collecting_seldom, return_large_buffers
 from folkmoot.transports.operators import Operators, operators_token
 from folkmoot.transports.rest import RestApi

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.transports.mcp import changes, watches
+from folkmoot.transports.mcp import watches
 from tests.harness import run
 from tests.mcp_harness import Meeting, meeting, until
 from tests.transports.mcp.gateway_support import (
@@ -34,7 +34,7 @@ LISTED: dict[str, Any] = {"resources": ({"uri": "notes://a", "name": "a"},)}
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are told of sooner than people would want it."""
-    monkeypatch.setattr(changes, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(watches, "QUIET_SECONDS", 0.05)
 
 
 class Heard:

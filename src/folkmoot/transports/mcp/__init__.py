@@ -7,7 +7,7 @@ resources are in `resources`, and what is a backend's is asked for by `backends`
 knows the calls that are under way.
 
 `deliveries` marks as read what has arrived. The `hearers` are told of new mail by `notices`, of
-lists by `changes` and of resources by `watches`; `listening` serves their streams. `assembly` puts
+lists and resources by `watches`; `listening` serves their streams. `assembly` puts
 all of it together, and `endpoint` is the ASGI application.
 """
 

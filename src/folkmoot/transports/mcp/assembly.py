@@ -14,17 +14,15 @@ from folkmoot.gateway.operations import HubPolicy
 from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.transports.mcp.backends import Backends
 from folkmoot.transports.mcp.calls import Calls
-from folkmoot.transports.mcp.changes import Changes
 from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.hearers import RIGHTS, Hearers
 from folkmoot.transports.mcp.listening import Listener
-from folkmoot.transports.mcp.lists import Lists
+from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.opencalls import OpenCalls
-from folkmoot.transports.mcp.own import server_info
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import HubService
-from folkmoot.transports.mcp.watches import Watches
+from folkmoot.transports.mcp.watches import Changes, Watches
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts

@@ -2,18 +2,21 @@
 
 Both eras ask for the resource `mmp://mailboxes/inbox`: in the handshake era with
 `resources/subscribe`, in the stateless one with `subscriptions/listen`, whose answer is a stream.
-The notice of urgent mail has `"folkmoot/urgent": true` in `_meta`.
+The notice of urgent mail has `"folkmoot/urgent": true` in `_meta`. `Resubscriptions` has what
+sessions had subscribed to before a restart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from folkmoot.core.errors import FolkmootError
+from msgspec import UNSET
+
+from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.core.ports import Missed
 from folkmoot.gateway.operations import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
@@ -22,6 +25,8 @@ from folkmoot.tools.patience import unless
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.ports import Bus, Event, Subscription
+    from folkmoot.mcp.server.service import Answer
+    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -43,7 +48,48 @@ Notify: TypeAlias = Callable[[Notice], Awaitable[None]]
 """Sends one change notice to a client."""
 
 
-class Notices:
+class SessionTasks:
+    """A task for each of some sessions, until it ends or the session does."""
+
+    def __init__(self) -> None:
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._running
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the tasks; on leaving, end them."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                yield
+            finally:
+                for task in tuple(self._running.values()):
+                    task.cancel()
+
+    def start(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin the task of a session."""
+        if self._tasks is None:
+            work.close()
+            raise HubStopping("The hub is stopping.")
+        task = self._running[session_id] = self._tasks.create_task(work)
+
+        def done(ended: asyncio.Task[None]) -> None:
+            if self._running.get(session_id) is ended:
+                del self._running[session_id]
+
+        task.add_done_callback(done)
+        return task
+
+    def cancel(self, session_id: str) -> None:
+        """End the task of a session, if there is one."""
+        if (task := self._running.pop(session_id, None)) is not None:
+            task.cancel()
+
+
+class Notices(SessionTasks):
     """Carries what the bus says of a mailbox to those who may hear it."""
 
     def __init__(
@@ -52,54 +98,32 @@ class Notices:
         accounts: Accounts,
         permitted: Callable[[Account, str], bool] = lambda _account, _uri: True,
     ) -> None:
+        super().__init__()
         self._bus = bus
         self._accounts = accounts
         self._permitted = permitted
         """Whether someone may still hear of their mailbox."""
-        self._tasks: asyncio.TaskGroup | None = None
-        self._of_session: dict[str, asyncio.Task[None]] = {}
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Own the tasks of the handshake era; on leaving, end them."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            try:
-                yield
-            finally:
-                for task in tuple(self._of_session.values()):
-                    task.cancel()
 
     async def subscribe(self, session: Session, user_id: str, holder: str, notify: Notify) -> None:
         """Notify a session from now on, until it ends, unsubscribes or becomes someone else's.
 
         `holder` is the mark of the token that let the user ask for it.
         """
-        if self._tasks is None:
-            raise RuntimeError("notices are not running")
         self.unsubscribe(session)
         if session.ended:
             return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(self._follow(session, user_id, holder, notify, ready))
-        self._of_session[session.id] = task
-
-        def done(ended: asyncio.Task[None]) -> None:
-            settle(ready)
-            if self._of_session.get(session.id) is ended:
-                del self._of_session[session.id]
-
-        task.add_done_callback(done)
+        task = self.start(session.id, self._follow(session, user_id, holder, notify, ready))
+        task.add_done_callback(lambda _: settle(ready))
         await ready
 
     def follows(self, session: Session) -> bool:
         """Whether a session is notified."""
-        return session.id in self._of_session
+        return session.id in self
 
     def unsubscribe(self, session: Session) -> None:
         """Notify a session no more."""
-        if (task := self._of_session.pop(session.id, None)) is not None:
-            task.cancel()
+        self.cancel(session.id)
 
     async def _follow(
         self,
@@ -176,3 +200,69 @@ def notice_of(event: Event | Missed) -> Notice | None:
     if isinstance(event, Missed):
         return Notice()
     return Notice(is_urgent(event.data)) if is_notable(event.data) else None
+
+
+class Resubscriptions(SessionTasks):
+    """What sessions that were adopted after a restart had subscribed to, and are not yet.
+
+    A backend may not be connected yet when its watcher is back already; so what could not be
+    subscribed to is tried again whenever the lists of backends change.
+    """
+
+    def __init__(self, subscribe: Callable[[Exchange, str], Awaitable[Answer]]) -> None:
+        super().__init__()
+        self._subscribe = subscribe
+        self._pending: dict[str, dict[str, Exchange]] = {}
+        """By session, then by URI: the request that the session was adopted for."""
+
+    def of(self, session: Session) -> tuple[str, ...]:
+        """What a session still waits for."""
+        return tuple(self._pending.get(session.id, ()))
+
+    async def begin(self, exchange: Exchange, own: str) -> None:
+        """Subscribe the session of a request again: to the hub's own resource before going on."""
+        session = exchange.session
+        if session is None:
+            return
+        self._pending[session.id] = dict.fromkeys(exchange.subscribed, exchange)
+        if own in exchange.subscribed:
+            await self._attempt(session.id, own)
+        self._start(session.id)
+
+    def renew(self) -> None:
+        """Try again for every session that waits."""
+        for session_id in tuple(self._pending):
+            self._start(session_id)
+
+    def discard(self, session: Session, uri: str) -> None:
+        """A session does not want this any more, or has it."""
+        pending = self._pending.get(session.id)
+        if pending is not None:
+            pending.pop(uri, None)
+            if not pending:
+                del self._pending[session.id]
+
+    def forget(self, session: Session) -> None:
+        """A session has ended."""
+        self._pending.pop(session.id, None)
+        self.cancel(session.id)
+
+    def _start(self, session_id: str) -> None:
+        if session_id in self._pending and session_id not in self:
+            with suppress(HubStopping):
+                self.start(session_id, self._attempt_all(session_id))
+
+    async def _attempt_all(self, session_id: str) -> None:
+        for uri in tuple(self._pending.get(session_id, ())):
+            await self._attempt(session_id, uri)
+
+    async def _attempt(self, session_id: str, uri: str) -> None:
+        exchange = self._pending.get(session_id, {}).get(uri)
+        if exchange is None or exchange.session is None:
+            return
+        try:
+            answer = await self._subscribe(exchange, uri)
+        except FolkmootError:
+            return
+        if answer.error is UNSET:
+            self.discard(exchange.session, uri)

@@ -14,9 +14,8 @@ from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.hearers import say_in
 from folkmoot.transports.mcp.lists import app_type
-from folkmoot.transports.mcp.notices import INBOX, URGENT
+from folkmoot.transports.mcp.notices import INBOX, URGENT, Resubscriptions
 from folkmoot.transports.mcp.params import text_in
-from folkmoot.transports.mcp.resubscriptions import Resubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -41,8 +41,7 @@ from folkmoot.tools.app_tools import APP_TYPES
 from folkmoot.tools.decode import shown
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.finder import CALL_TOOL, inner_call
-from folkmoot.transports.mcp.lists import WHAT, app_type
-from folkmoot.transports.mcp.own import INSTRUCTIONS, OF_BACKENDS
+from folkmoot.transports.mcp.lists import INSTRUCTIONS, OF_BACKENDS, WHAT, app_type
 from folkmoot.transports.mcp.params import check_completion, object_in, text_in, texts_in
 from folkmoot.transports.mcp.questions import answered, question
 
