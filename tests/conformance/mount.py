@@ -12,7 +12,7 @@ import msgspec
 from folkmoot.app import Hub
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import ErrorObject, Notification
-from folkmoot.mcp.client.mirror import marked_in
+from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import Answer, Asked, Service

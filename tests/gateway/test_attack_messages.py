@@ -14,10 +14,10 @@ from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.server.reply import Reply, Weight
 from folkmoot.mcp.wire import members_of
-from folkmoot.relay.upstream import waiting
+from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.waiting import Unanswered
+from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from tests.gateway.scripted import turn
 from tests.harness import run
@@ -77,10 +77,10 @@ def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
 def test_a_server_that_writes_what_is_long_to_read_waits(
     raw: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(requests, "LONGEST_PAUSE", 0.05)
 
     async def main() -> None:
-        loop, reading = asyncio.get_running_loop(), waiting.Pace()
+        loop, reading = asyncio.get_running_loop(), requests.Pace()
         reading.spend(raw)
         began = loop.time()
         await reading.keep()

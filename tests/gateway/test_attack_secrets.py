@@ -8,8 +8,8 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.health import for_callers, given_up
+from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
-from folkmoot.relay.upstream.waiting import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.telemetry import clean as cleaning
 from folkmoot.telemetry.redaction import Redactor

@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.core.message import Request
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.mirror import VERSION_MEMBER, as_value
+from folkmoot.mcp.client.headers import VERSION_MEMBER, as_value
 from folkmoot.relay.contexts import mirrored
 
 

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.message import Request, Response
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
-from folkmoot.mcp.client.mirror import (
+from folkmoot.mcp.client.headers import (
     METHOD,
     NAME,
     PARAM,
+    REQUEST_HEADERS,
     VERSION,
     Mirror,
     Path,
+    allowed,
     as_text,
     as_value,
     stateless_version,
+    text_of,
     value_at,
 )
 from folkmoot.mcp.server.heads import check_once, connection_of, request_of, unwrapped

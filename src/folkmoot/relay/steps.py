@@ -14,7 +14,7 @@ from folkmoot.core.message import MessageId, Notification, Request, Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
-from folkmoot.mcp.client.mirror import stateless_version
+from folkmoot.mcp.client.headers import stateless_version
 from folkmoot.mcp.wire import cancelled_id, refusal
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.ports import Carried, Recorder

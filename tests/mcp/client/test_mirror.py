@@ -14,7 +14,7 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 
-from folkmoot.mcp.client.mirror import Mirror, as_value, stateless_version
+from folkmoot.mcp.client.headers import Mirror, as_value, stateless_version
 from tests.mcp.client.places import SCHEMA
 from tests.mcp.client.saying import notice, request, said
 

@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
-from folkmoot.relay.upstream import line, pool, waiting, watching
+from folkmoot.relay.upstream import line, pool, requests, watching
 from folkmoot.relay.upstream.health import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
@@ -325,7 +325,7 @@ def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> Non
                 await calm.backend.request(call("echo"))
                 slowest = max(slowest, time.monotonic() - began)
             assert slowest < 5
-            most = waiting.BURST + waiting.A_SECOND * (time.monotonic() - flooded) + 1000
+            most = requests.BURST + requests.A_SECOND * (time.monotonic() - flooded) + 1000
             assert 0 < noisy.backend.view().dropped <= most
 
     run(test())

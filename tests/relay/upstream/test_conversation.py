@@ -12,7 +12,7 @@ from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp import peer
 from folkmoot.mcp.eras.questions import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.relay.upstream.requests import Late, Unanswered
 from tests.harness import run
 from tests.relay.upstream.scripted import (
     ERAS,

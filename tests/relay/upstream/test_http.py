@@ -18,7 +18,7 @@ from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream import line
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.waiting import Unanswered
+from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import Secret
 from tests.harness import run, serving
 from tests.mcp.client.places import Asked, Place, event, sdk_sse, told

@@ -4,9 +4,9 @@
 - `stdio`: a server that is a child of this process; `child` is the process with everything it
   starts
 - `http`: Streamable HTTP of both eras; `target` is the place that many links may share, `exchange`
-  its streams, one for each request and one for what the server says by itself, and `mirror` the
-  headers that repeat what a message says
+  its streams, one for each request and one for what the server says by itself
 - `oldsse`: HTTP with Server-Sent Events as it was in the protocol's first version
-- `weblink`: what both have in common; `headers`: which HTTP headers pass, as tables
+- `weblink`: what both have in common; `headers`: which HTTP headers pass, and which repeat what a
+  message says
 - `connect`: makes links, and finds out which one a server needs
 """

@@ -1,15 +1,34 @@
-"""Which HTTP headers pass the proxy, as tables: what they do not name is held back."""
+"""HTTP headers on the way to a server: which of a client's pass, and which repeat a message.
+
+What the tables do not name is held back. In the stateless era headers repeat the protocol version,
+the method, the name of what is asked for and, for tools that wish it, some arguments, so that
+others need not read the message. What cannot be the value of a header is written in base64.
+"""
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
+from folkmoot.core.session import Era, ProtocolVersion
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.wire import EVENT_ID_HEADER, PARAM_HEADERS
+from folkmoot.mcp.wire import (
+    EVENT_ID_HEADER,
+    METHOD_HEADER,
+    NAME_HEADER,
+    PARAM_HEADERS,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    TOOLS_CALL,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 
 _UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """What would end a header, or cannot be written in one."""
@@ -109,3 +128,138 @@ def without(headers: Headers, names: Iterable[str]) -> Headers:
     """The headers but these, such as an authorization that is not to be passed on."""
     held = {name.lower() for name in names}
     return Headers(tuple(pair for pair in headers.pairs if pair[0] not in held))
+
+
+VERSION_MEMBER: Final = VERSION_KEY
+VERSION: Final = VERSION_HEADER
+METHOD: Final = METHOD_HEADER
+NAME: Final = NAME_HEADER
+PARAM: Final = PARAM_HEADERS
+ANNOTATION: Final = "x-mcp-header"
+"""Marks a property of a tool's schema whose value is repeated."""
+
+NAMED_BY: Final = {TOOLS_CALL: "name", PROMPTS_GET: "name", RESOURCES_READ: "uri"}
+"""Which member of the params says what a method is about."""
+
+MOST_TOOLS: Final = 4096
+MOST_PARAMS: Final = 64
+LONGEST: Final = 4096
+"""A longer value is not repeated: a server would refuse the header before it looked at it."""
+
+_PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
+_WRAPPED: Final = re.compile(r"=\?base64\?.*\?=")
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_TYPES: Final = frozenset({"string", "integer", "boolean"})
+
+Path = tuple[str, ...]
+
+
+def stateless_version(message: ProtocolMessage) -> str | None:
+    """The version a message claims, if it is one of the stateless era."""
+    if type(message) is Response or type(message.params) is not dict:
+        return None
+    meta = message.params.get("_meta")
+    version = meta.get(VERSION_MEMBER) if type(meta) is dict else None
+    return version if type(version) is str and _is_stateless(version) else None
+
+
+@lru_cache(64)
+def _is_stateless(version: str) -> bool:
+    return ProtocolVersion(version).era is Era.STATELESS
+
+
+@lru_cache(1024)
+def as_value(text: str) -> str:
+    """A text as the value of a header."""
+    if _PLAIN.fullmatch(text) and not _WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+class Mirror:
+    """Makes the headers of messages, and learns from listings which arguments belong in them."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, dict[Path, str]] = {}
+
+    def headers(self, message: Request | Notification, version: str) -> dict[str, str]:
+        """The headers that repeat a message."""
+        made = {VERSION: version, METHOD: as_value(message.method)}
+        params = message.params if isinstance(message.params, dict) else {}
+        name = params.get(NAMED_BY.get(message.method, ""))
+        if isinstance(name, str):
+            made[NAME] = as_value(name)
+            if message.method == TOOLS_CALL:
+                made |= self._params(name, params.get("arguments"))
+        return made
+
+    def learn(self, listing: Any) -> None:
+        """Read the tools of a listing."""
+        tools = listing.get("tools") if isinstance(listing, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            name = tool.get("name") if isinstance(tool, dict) else None
+            if not isinstance(name, str):
+                continue
+            marked = dict(marked_in(tool.get("inputSchema")))
+            if not marked:
+                self._tools.pop(name, None)
+            elif len(self._tools) < MOST_TOOLS or name in self._tools:
+                self._tools[name] = marked
+
+    def marked(self, tool: str) -> dict[Path, str]:
+        """The arguments of a tool that headers repeat: where they are, and as what."""
+        return self._tools.get(tool, {})
+
+    def _params(self, tool: str, arguments: Any) -> dict[str, str]:
+        made: dict[str, str] = {}
+        for path, token in self.marked(tool).items():
+            written = _written(value_at(arguments, path))
+            if written is not None:
+                made[PARAM + token] = written
+        return made
+
+
+def value_at(arguments: Any, path: Path) -> Any:
+    """The argument at a path of properties; None where there is none."""
+    value = arguments
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def as_text(value: Any) -> str | None:
+    """An argument as a header repeats it, before it is encoded; None for what none can repeat."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        return str(value)
+    except ValueError:
+        # A number of thousands of digits.
+        return None
+
+
+def _written(value: Any) -> str | None:
+    text = as_text(value)
+    written = None if text is None else as_value(text)
+    return written if written is not None and len(written) <= LONGEST else None
+
+
+def marked_in(schema: Any) -> Iterator[tuple[Path, str]]:
+    """Where a schema marks properties, and as what; each name counts once."""
+    seen: set[str] = set()
+    open_: list[tuple[Path, Any]] = [((), schema)]
+    while open_ and len(seen) < MOST_PARAMS:
+        path, node = open_.pop()
+        if not isinstance(node, dict):
+            continue
+        token = node.get(ANNOTATION)
+        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+            known, kind = token.lower(), node.get("type")
+            if isinstance(kind, str) and kind in _TYPES and known not in seen:
+                seen.add(known)
+                yield path, known
+        properties = node.get("properties")
+        if isinstance(properties, dict):
+            open_.extend(((*path, name), each) for name, each in properties.items())

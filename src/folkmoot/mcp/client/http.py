@@ -30,8 +30,8 @@ from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.exchange import Exchange, Listening
+from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
-from folkmoot.mcp.client.mirror import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
 from folkmoot.mcp.wire import (

@@ -28,15 +28,17 @@ from folkmoot.core.transport import (
     TlsInfo,
     TransportContext,
 )
-from folkmoot.mcp.client.headers import REQUEST_HEADERS, allowed, text_of
-from folkmoot.mcp.client.mirror import (
+from folkmoot.mcp.client.headers import (
     METHOD,
     NAME,
     NAMED_BY,
     PARAM,
+    REQUEST_HEADERS,
     VERSION,
     VERSION_MEMBER,
+    allowed,
     as_text,
+    text_of,
     value_at,
 )
 from folkmoot.mcp.wire import (
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
     from folkmoot.core.message import Request
-    from folkmoot.mcp.client.mirror import Mirror, Path
+    from folkmoot.mcp.client.headers import Mirror, Path
 
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""

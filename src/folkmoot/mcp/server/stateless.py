@@ -29,7 +29,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
 from folkmoot.mcp.carrier import ABOUT
-from folkmoot.mcp.client.mirror import Mirror
+from folkmoot.mcp.client.headers import Mirror
 from folkmoot.mcp.server.fronts import (
     ANSWERED_SUBSCRIPTION,
     ASKED_TOKEN,

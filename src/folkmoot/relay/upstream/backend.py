@@ -18,22 +18,20 @@ from folkmoot.core.errors import (
 from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
-from folkmoot.relay.upstream.affinity import Affinity
-from folkmoot.relay.upstream.asking import EVERYTHING, offer_of
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
-from folkmoot.relay.upstream.pool import Key, Pool
-from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.relay.upstream.pool import Affinity, Key, Pool
+from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
 from folkmoot.relay.upstream.watching import Taking, Watching
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.model import Inventory
-    from folkmoot.relay.upstream.asking import Offer
     from folkmoot.relay.upstream.model import BackendView
+    from folkmoot.relay.upstream.requests import Offer
     from folkmoot.settings.backends import BackendSpec
 
 MOST_FAILURES: Final = 5

@@ -25,14 +25,14 @@ from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.aside import aside
-from folkmoot.relay.upstream import asking
+from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.hearing import Hearing
-from folkmoot.relay.upstream.waiting import Heard, Late, Listen, Unanswered, Waiting
+from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered, Waiting
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.mcp.client.link import Link
-    from folkmoot.relay.upstream.asking import Offer
+    from folkmoot.relay.upstream.requests import Offer
 
 SILENCE_SECONDS: Final = 5.0
 """How long a server may take to say which era it speaks; then it is offered a handshake too."""
@@ -45,7 +45,7 @@ class Conversation(Hearing):
         super().__init__(link, one_client=one_client)
         self._ids = count(1)
         """Ids that were never used on this link."""
-        self.offer: Offer = asking.EVERYTHING
+        self.offer: Offer = requests.EVERYTHING
 
     @classmethod
     @asynccontextmanager
@@ -57,7 +57,7 @@ class Conversation(Hearing):
         one_client: bool = False,
         shake: bool = False,
         era: Era | None = None,
-        offer: Offer = asking.EVERYTHING,
+        offer: Offer = requests.EVERYTHING,
     ) -> AsyncIterator[Conversation]:
         """A conversation while entered. `shake` offers a handshake before anything else.
 
@@ -174,7 +174,7 @@ class Conversation(Hearing):
         self.listens[listen.id] = listen
         try:
             async with asyncio.timeout(seconds):
-                messages = self.to_server(asking.listen(listen.id, notifications))
+                messages = self.to_server(requests.listen(listen.id, notifications))
                 if (call := self.peer.get(listen.id)) is not None:
                     call.slot = listen
                 await self.say(messages)
@@ -197,7 +197,7 @@ class Conversation(Hearing):
         """Find out what the server is."""
         waiting = self._wait(Wanted(method=DISCOVER, params={}), seconds=86_400)
         try:
-            hello = self.to_server(asking.discover(waiting.id, self.offer), waiting)
+            hello = self.to_server(requests.discover(waiting.id, self.offer), waiting)
             await self.say(self.presume_handshake() if shake else hello)
             await asyncio.wait([waiting.answer], timeout=silence)
             if not waiting.answer.done():
@@ -215,7 +215,7 @@ class Conversation(Hearing):
     async def _send(self, waiting: Waiting) -> None:
         sender = waiting.sending = asyncio.current_task()
         try:
-            messages = self.to_server(asking.request_of(waiting.wanted, waiting.id), waiting)
+            messages = self.to_server(requests.request_of(waiting.wanted, waiting.id), waiting)
             await self.say(messages)
         except asyncio.CancelledError:
             if sender is not None and waiting.late and not sender.uncancel():

@@ -19,7 +19,7 @@ from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.line import wait_after
 from folkmoot.relay.upstream.model import BackendView, Changes, TestReport
-from folkmoot.relay.upstream.waiting import Unanswered
+from folkmoot.relay.upstream.requests import Unanswered
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

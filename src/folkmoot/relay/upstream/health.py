@@ -25,7 +25,7 @@ from folkmoot.core.errors import (
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream.model import BackendView
-from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.telemetry.clean import clean
 
 if TYPE_CHECKING:

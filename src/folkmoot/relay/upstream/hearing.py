@@ -39,7 +39,7 @@ from folkmoot.mcp.wire import (
     params_of,
     refusal,
 )
-from folkmoot.relay.upstream.waiting import (
+from folkmoot.relay.upstream.requests import (
     Listen,
     Outbox,
     Pace,

@@ -36,7 +36,7 @@ from folkmoot.proxy.interceptors.poison import TOO_LONG
 from folkmoot.proxy.interceptors.scrub import poisons_of
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.settings.backends import BackendSpec
 
 if TYPE_CHECKING:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from weakref import ReferenceType, ref
 
 from folkmoot.core.errors import BackendBusy, BackendUnavailable, FolkmootError
-from folkmoot.relay.upstream.asking import Offer
 from folkmoot.relay.upstream.line import DRAIN_SECONDS
+from folkmoot.relay.upstream.requests import Offer
 
 if TYPE_CHECKING:
+    from folkmoot.core.message import Response
     from folkmoot.relay.upstream.conversation import Conversation
 
 logger = logging.getLogger("folkmoot.backend")
@@ -206,3 +209,30 @@ class _Own:
         self.closing = True
         if self.task is not None:
             self.task.cancel()
+
+
+MOST: Final = 1024
+"""Calls that are remembered; the oldest are forgotten, and go wherever there is room."""
+STATE: Final = "requestState"
+
+
+class Affinity:
+    """By the state that the server gave, which comes back with the input."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
+
+    def note(self, response: Response, conversation: Conversation) -> None:
+        """Remember where an answer came from that wants input."""
+        result = response.result
+        state = result.get(STATE) if type(result) is dict else None
+        if type(state) is str:
+            self._known[state] = ref(conversation)
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
+
+    def of(self, params: dict[str, Any]) -> Conversation | None:
+        """The conversation that a repeated call belongs to."""
+        state = params.get(STATE)
+        known = self._known.get(state) if type(state) is str else None
+        return None if known is None else known()

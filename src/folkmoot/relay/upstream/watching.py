@@ -13,13 +13,13 @@ from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
 from folkmoot.relay.upstream.inventory import Looking, drain_all, kept
 from folkmoot.relay.upstream.line import wait_after
-from folkmoot.relay.upstream.waiting import Late, Unanswered
+from folkmoot.relay.upstream.requests import Late, Unanswered
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.gateway.model import Inventory
     from folkmoot.relay.upstream.conversation import Conversation
-    from folkmoot.relay.upstream.waiting import Listen
+    from folkmoot.relay.upstream.requests import Listen
 
 logger = logging.getLogger("folkmoot.backend")
 

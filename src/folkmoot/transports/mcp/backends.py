@@ -13,7 +13,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Request
 from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ, CallExtras
-from folkmoot.mcp.client.mirror import marked_in
+from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import Answer
 from folkmoot.mcp.wire import SUBSCRIBE
