@@ -91,6 +91,25 @@ def test_a_large_body_is_not_mistaken_for_a_large_head() -> None:
     run(main())
 
 
+def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> None:
+    async def main() -> None:
+        async def length(request: Request) -> Response:
+            return Response(str(len(await request.body())))
+
+        async with serving([Route("/length", length, methods=["POST"])]) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(
+                b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n"
+                b"expect: 100-continue \t\r\n\r\n"
+            )
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"abc")
+            assert (await read_answer(reader)).text == "3"
+            writer.close()
+
+    run(main())
+
+
 def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
     seen: list[str] = []
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from folkmoot.transports import turns
+from folkmoot.transports import connections
+from folkmoot.transports.connections import BEGUN_AT_ONCE, Metered, Turns
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
-from folkmoot.transports.turns import BEGUN_AT_ONCE, Metered, Turns
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -61,7 +61,7 @@ async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    monkeypatch.setattr(connections, "monotonic", lambda: now)
     begun: list[str] = []
     waiting = Turns()
     waiting.used["mallory"] = 0.5
@@ -76,11 +76,11 @@ async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
 
 async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    monkeypatch.setattr(connections, "monotonic", lambda: now)
     waiting = Turns()
     waiting.used |= {"mallory": 0.5, "ann": 0.0005}
     for _ in range(2):
-        now += turns.FORGET_SECONDS
+        now += connections.FORGET_SECONDS
         waiting.begin("ann", lambda: None)
         await turned(3)
     assert waiting.used == {"mallory": 0.125}
@@ -90,7 +90,7 @@ async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    monkeypatch.setattr(connections, "monotonic", lambda: now)
 
     async def work() -> None:
         nonlocal now

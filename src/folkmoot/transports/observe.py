@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
 from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
-from folkmoot.transports.joining import HEAD
+from folkmoot.transports.protocol import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.telemetry.traces import RequestSpan, Traces
     from folkmoot.transports.answers import Answers
-    from folkmoot.transports.joining import Joining
+    from folkmoot.transports.protocol import Joining
 
 access = logging.getLogger("folkmoot.http")
 
@@ -75,7 +75,8 @@ class Templates:
     """Finds the template of the route that took a request: what is counted instead of its path."""
 
     def __init__(self, routes: Sequence[BaseRoute], endpoints: Collection[str] = ()) -> None:
-        self._endpoints = frozenset(endpoints)
+        self.endpoints = frozenset(endpoints)
+        """The paths that are templates themselves."""
         self._routes: dict[object, list[Route | Mount]] = {}
         for route in routes:
             if isinstance(route, Route):
@@ -84,9 +85,7 @@ class Templates:
                 self._routes.setdefault(route.app, []).append(route)
 
     def of(self, scope: Scope) -> str | None:
-        """The template, or None when no route took the request."""
-        if scope["path"] in self._endpoints:
-            return str(scope["path"])
+        """The template of a path that is no endpoint; None when no route took the request."""
         found = self._routes.get(scope.get("endpoint"), [])
         if len(found) > 1:
             found = [route for route in found if route.path_regex.match(scope["path"])]
@@ -139,7 +138,7 @@ class Observe:
             await send(message)
 
         method: str = scope["method"]
-        span = self._span(scope, method)
+        span = None if self._traces is None else span_of(self._traces, scope, method)
         self._metrics.in_flight += 1
         try:
             if span is None:
@@ -164,7 +163,8 @@ class Observe:
         finally:
             self._metrics.in_flight -= 1
             status = status or GONE
-            route = self._templates.of(scope)
+            path, templates = scope["path"], self._templates
+            route = path if path in templates.endpoints else templates.of(scope)
             seconds = self._clock.monotonic() - started
             self._metrics.request_done(method, route, status, seconds)
             if span:
@@ -174,15 +174,15 @@ class Observe:
                     "request",
                     extra={
                         "method": method,
-                        "path": shortened(scope["path"]),
+                        "path": shortened(path),
                         "status": status,
                         "ms": round(seconds * 1000, 2),
                         "id": request_id,
                     },
                 )
 
-    def _span(self, scope: Scope, method: str) -> RequestSpan | None:
-        if self._traces is None:
-            return None
-        headers = Headers(scope=scope)
-        return self._traces.request(method, headers.get("traceparent"), headers.get("tracestate"))
+
+def span_of(traces: Traces, scope: Scope, method: str) -> RequestSpan:
+    """The span of a request, in the trace that its headers name."""
+    headers = Headers(scope=scope)
+    return traces.request(method, headers.get("traceparent"), headers.get("tracestate"))

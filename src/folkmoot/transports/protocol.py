@@ -1,29 +1,37 @@
-"""uvicorn's connection with limits it does not have: on heads, trailers, slow readers and numbers.
+"""uvicorn's connection, which can become a WebSocket, with limits that uvicorn does not have.
 
-Without them a thousand connections that never finish their first line, or never read an answer,
-would be a full house.
+There are limits on heads, trailers, slow readers and numbers: without them a thousand connections
+that never finish their first line, or never read an answer, would be a full house.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from folkmoot.transports.connections import PEER
-from folkmoot.transports.joining import HEAD, Joining
-from folkmoot.transports.turns import Metered
+from folkmoot.transports.connections import PEER, Metered
+from folkmoot.transports.websocket.endpoint import EXTENSION
+from folkmoot.transports.websocket.link import Link
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
     from folkmoot.transports.connections import Connections, Peer
+    from folkmoot.transports.websocket.limits import LinkLimits
+    from folkmoot.transports.websocket.reader import Unfinished
 
+HEAD: Final = "folkmoot.head"
+"""The member of a request's scope that is the `Joining` of its answer."""
 HEAD_SECONDS = 20.0
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 65_536
@@ -42,14 +50,76 @@ _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+BLANKS: Final = (b" ", b"\t")
+CONTINUE: Final = b"HTTP/1.1 100 "
+LENGTH: Final = b"\r\ncontent-length: "
+MOST_JOINED: Final = 65_536
+"""A longer part of an answer is not copied to leave with its head."""
 
 
-_take_header = HttpToolsProtocol.on_header
-"""Called for every header of every request, so found only once."""
+class Joining(Struct, eq=False):
+    """The connection as uvicorn sees it while it writes one answer.
+
+    The head leaves with the first part of the body, in one packet instead of two. A head that
+    announces no length is that of a stream, whose first part may be long in coming: it leaves at
+    once.
+    """
+
+    transport: asyncio.Transport
+    lines: bytes = b""
+    """What is put at the end of the head, each line with its end."""
+    head: bytes = b""
+    """The head, until it has left."""
+    begun: bool = False
+
+    def write(self, data: bytes) -> None:
+        """Take the head, or a part of the body."""
+        if self.begun:
+            if self.head:
+                if len(data) <= MOST_JOINED:
+                    data, self.head = self.head + data, b""
+                else:
+                    self.flush()
+            self.transport.write(data)
+        elif data.startswith(CONTINUE):
+            self.transport.write(data)
+        else:
+            self.begun = True
+            if self.lines:
+                data = data[:-2] + self.lines + data[-2:]
+            if LENGTH in data:
+                self.head = data
+            else:
+                self.transport.write(data)
+
+    def flush(self) -> None:
+        """Let the head leave by itself, if it has not left."""
+        if self.head:
+            head, self.head = self.head, b""
+            self.transport.write(head)
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self.transport.is_closing()
+
+    def close(self) -> None:
+        """Close the connection behind what was taken."""
+        self.flush()
+        self.transport.close()
 
 
 class HubProtocol(HttpToolsProtocol):
-    """One HTTP connection."""
+    """One HTTP connection, until a request on it is answered with a WebSocket.
+
+    Such a request reaches the application like any other; while that decides, nothing is read.
+    """
+
+    _chunk = b""
+    _after_head = b""
+    _asked = False
+    """Whether the request asks for a WebSocket."""
+    _upgrading = False
+    _stopping = False
 
     def __init__(
         self,
@@ -103,9 +173,17 @@ class HubProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse a head, or trailers, that grow without end."""
+        """Take part of a request, or what follows one that asks for a WebSocket.
+
+        A head, or trailers, that grow without end are refused.
+        """
+        if self._upgrading:
+            self._after_head += data
+            return
+        self._chunk = data
         self._head_bytes += len(data)
         super().data_received(data)
+        self._chunk = b""
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             if self._in_head and (self._answering is None or self._answering.response_complete):
                 self.transport.write(_TOO_LARGE)
@@ -113,28 +191,44 @@ class HubProtocol(HttpToolsProtocol):
         if self._in_head and self._patience is None:
             # Most heads come whole, and need not be waited for.
             self._expect()
-        self._see_off()
+        if self._writing is None and self.transport.is_closing():
+            self._watch()
 
     def on_message_begin(self) -> None:
         """A further request begins on the connection."""
         super().on_message_begin()
         self._in_head = True
         self._since = self.loop.time()
-        self._relax()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; trailers come here too, and nobody reads them."""
-        if self._in_head:
-            # The parser leaves the blanks after a value, which are no part of it.
-            _take_header(self, name, value.rstrip(b" \t"))
+        if self._patience is not None:
+            self._relax()
 
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""
         self._in_head = False
         self._head_bytes = 0
         self._discarded = 0
-        self._relax()
+        if self._patience is not None:
+            self._relax()
+        for place, (_, value) in enumerate(self.headers):
+            if value.endswith(BLANKS):
+                self._strip_blanks(place)
+        self._asked = self.parser.should_upgrade() and self._get_upgrade() == b"websocket"
+        if self._asked:
+            self.scope["extensions"] = {EXTENSION: {"protocol": self}}
         super().on_headers_complete()
+        # Trailers are taken like headers, and nobody reads them.
+        self.headers = []
+        if self._asked:
+            # Whatever follows the head is meant for a WebSocket and cannot be a request.
+            self.cycle.keep_alive = False
+
+    def _strip_blanks(self, place: int) -> None:
+        """The parser leaves the blanks after a value, which are no part of it."""
+        name, value = self.headers[place]
+        value = value.rstrip(b" \t")
+        self.headers[place] = name, value
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body, which has a limit of its own."""
@@ -149,13 +243,14 @@ class HubProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """The request is whole; or the head of one that asks for a WebSocket is."""
         self._head_bytes = 0
         super().on_message_complete()
+        self._upgrading = self._asked
 
     def on_response_complete(self) -> None:
         """Do not wait long for the rest of a body that was answered before it was complete."""
-        if self._joining is not None:
+        if self._joining is not None and self._joining.head:
             # The answer to HEAD has no body that its head could have left with.
             self._joining.flush()
         if self._answering is not None:
@@ -164,7 +259,13 @@ class HubProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.cycle.more_body:
             self._expect(LINGER_SECONDS)
-        self._see_off()
+        if self.transport.is_closing():
+            if self._writing is None:
+                self._watch()
+        elif self._upgrading:
+            # This was a request before the one for a WebSocket.
+            self._unset_keepalive_if_required()
+            self.flow.pause_reading()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that asks for nothing."""
@@ -183,19 +284,83 @@ class HubProtocol(HttpToolsProtocol):
         self._see_off()
 
     def shutdown(self) -> None:
-        """Finish what is in flight, for a client that reads it."""
+        """Finish what is in flight, for a client that reads it.
+
+        A WebSocket that is being opened closes at once.
+        """
+        self._stopping = True
         super().shutdown()
         self._write_seconds = STOP_WRITE_SECONDS
         self._watch()
 
+    def switch(
+        self,
+        answer: bytes,
+        limits: LinkLimits,
+        unfinished: Unfinished,
+        opened: Callable[[Link], None],
+        left: Callable[[Link], None],
+    ) -> bool:
+        """Answer the handshake and give the connection to a link; False when the client left.
+
+        `opened` gets the link before anything that the client sent.
+        """
+        if self.transport.is_closing():
+            return False
+        # From here on uvicorn has nothing to answer, and no time limit of its own.
+        self.cycle.disconnected = True
+        self._relax()
+        self._written()
+        self._unset_keepalive_if_required()
+        # The parser and this protocol hold each other, which would keep both for long.
+        self.parser = None  # type: ignore[assignment]
+        connections, house, peer = self.connections, self._house, self._peer
+
+        def leave(link: Link) -> None:
+            connections.discard(link)
+            house.closed(peer)
+            left(link)
+
+        link = Link(
+            self.transport,
+            limits,
+            leave=leave,
+            unfinished=unfinished,
+            owner=peer.account or peer.address,
+            paused=self.flow.write_paused,
+        )
+        connections.discard(self)
+        connections.add(link)  # type: ignore[arg-type]
+        peer.connection = link
+        self.transport.set_protocol(link)
+        self.transport.write(answer)
+        opened(link)
+        if self._after_head:
+            link.data_received(self._after_head)
+        if link.reading:
+            link.resume_reading()
+        if self._stopping:
+            link.shutdown()
+        return True
+
+    def _should_upgrade(self) -> bool:
+        return self._upgrading
+
+    def handle_websocket_upgrade(self) -> None:
+        """Keep what came with the head for the WebSocket, and take no more until there is one."""
+        raised = sys.exception()
+        if raised is not None:
+            self._after_head = self._chunk[raised.args[0] :]
+        self.flow.pause_reading()
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
-        cycle.scope[PEER] = self._peer  # type: ignore[typeddict-unknown-key]
-        app = self._house.app_for(self._peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
+        peer = self._peer
+        cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
+        app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         self._joining = Joining(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
-        peer = self._peer
         who = peer.account or peer.address
         request = Metered(cycle.run_asgi(app), self._house.turns, who)
         self._house.turns.begin(who, partial(self._answer, request))

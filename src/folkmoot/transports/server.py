@@ -15,8 +15,7 @@ from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.bodies import nobody
 from folkmoot.transports.connections import Connections
 from folkmoot.transports.listen import BACKLOG, close
-from folkmoot.transports.protocol import HEAD_SECONDS
-from folkmoot.transports.websocket.upgrade import UpgradingProtocol
+from folkmoot.transports.protocol import HEAD_SECONDS, HubProtocol
 
 if TYPE_CHECKING:
     import socket
@@ -101,7 +100,7 @@ class HttpServer:
         )
         config = uvicorn.Config(
             app,
-            http=partial(UpgradingProtocol, house=house),  # type: ignore[arg-type]
+            http=partial(HubProtocol, house=house),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -16,8 +16,8 @@ from folkmoot.transports.away import TurnedAway
 from folkmoot.transports.connections import Connections
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.listen import listen
+from folkmoot.transports.protocol import HubProtocol
 from folkmoot.transports.websocket import LinkLimits, WebSocketEndpoint
-from folkmoot.transports.websocket.upgrade import UpgradingProtocol
 from folkmoot.web.pages import Pages
 from tests.certificates import certificate
 from tests.harness import run
@@ -38,7 +38,7 @@ def test_links_work_over_tls(tmp_path: Path) -> None:
         )
         config = uvicorn.Config(
             endpoint,
-            http=partial(UpgradingProtocol, house=Connections(10, TurnedAway())),  # type: ignore[arg-type]
+            http=partial(HubProtocol, house=Connections(10, TurnedAway())),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             log_config=None,

@@ -1,10 +1,11 @@
 """WebSockets on the hub's own port; nothing here knows what the messages mean.
 
 A request that asks for an upgrade takes the way of every other request, through `observe` and
-`guard`, to the `endpoint` of its path. That asks its `Door` who may come in, and has `upgrade` hand
-the connection over to a `Link`. What a client sends passes the `reader`, which makes whole messages
-of frames; `picowsport` is how the reader uses picows. What a client is sent is a `Frame`, encoded
-once for all; an `Audience` is the links that hear the same. `Pulse` finds those that are gone.
+`guard`, to the `endpoint` of its path. That asks its `Door` who may come in, and has `protocol`
+hand the connection over to a `Link`. What a client sends passes the `reader`, which makes whole
+messages of frames; `picowsport` is how the reader uses picows. What a client is sent is a `Frame`,
+encoded once for all; an `Audience` is the links that hear the same. `Pulse` finds those that are
+gone.
 """
 
 from __future__ import annotations

@@ -14,14 +14,16 @@ from folkmoot.transports.websocket.limits import LinkLimits
 from folkmoot.transports.websocket.link import Link
 from folkmoot.transports.websocket.pulse import Pulse
 from folkmoot.transports.websocket.reader import Unfinished
-from folkmoot.transports.websocket.upgrade import EXTENSION, UpgradingProtocol
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.transports.answers import Answers
     from folkmoot.transports.guard import Hosts
+    from folkmoot.transports.protocol import HubProtocol
 
+EXTENSION = "folkmoot.websocket"
+"""The ASGI extension under which a request for a WebSocket carries its `protocol`."""
 MOST_PARAMETERS = 50
 
 
@@ -92,7 +94,7 @@ class WebSocketEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a WebSocket, or answer why not."""
         extension = scope.pop("extensions", {}).get(EXTENSION, {})
-        protocol: UpgradingProtocol | None = extension.get("protocol")
+        protocol: HubProtocol | None = extension.get("protocol")
         try:
             if protocol is None:
                 raise UpgradeRequired("This address is for WebSockets.")

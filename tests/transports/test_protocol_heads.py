@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from folkmoot.transports.joining import MOST_JOINED, Joining
+from folkmoot.transports.protocol import MOST_JOINED, Joining
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
