@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from folkmoot.core.errors import HostNotAllowed, OriginNotAllowed, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -128,10 +128,16 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
 
     A host that is not ours is refused always; a foreign origin where something would change.
     """
-    named = [value for name, value in scope["headers"] if name == b"host"]
-    if len(named) != 1 or not hosts.answers_to(named[0], reached_at(scope)):
+    named, from_a_page = [], False
+    for name, value in scope["headers"]:
+        if name == b"host":
+            named.append(value)
+        elif name == b"origin":
+            from_a_page = True
+    server = scope.get("server")
+    if len(named) != 1 or not hosts.answers_to(named[0], server[0] if server else ""):
         return HostNotAllowed(hosts.advice)
-    if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
+    if not from_a_page or (scope["type"] == "http" and scope["method"] in SAFE_METHODS):
         return None
     return foreign_origin(hosts, scope)
 
@@ -140,16 +146,11 @@ def foreign_origin(hosts: Hosts, scope: Scope) -> OriginNotAllowed | None:
     """The refusal of a request that a page of another origin sent."""
     for name, value in scope["headers"]:
         if name == b"origin":
-            reached = _one_spelling(reached_at(scope))
+            server = scope.get("server")
+            reached = _one_spelling(server[0] if server else "")
             if not hosts.allows_origin(value.decode("latin-1"), reached):
                 return OriginNotAllowed("A web page of another origin may not do this.")
     return None
-
-
-def reached_at(scope: Scope) -> str:
-    """The address that the connection of a request came in on."""
-    server = scope.get("server")
-    return server[0] if server else ""
 
 
 class HostGuard:
@@ -160,14 +161,11 @@ class HostGuard:
         self._hosts = hosts
         self._answers = answers
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
-        if scope["type"] in {"http", "websocket"}:
-            error = refusal(self._hosts, scope)
-            if error is not None:
-                await self._answers.error(scope, error)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        error = refusal(self._hosts, scope) if scope["type"] in {"http", "websocket"} else None
+        app = self._app if error is None else self._answers.error(scope, error)
+        return app(scope, receive, send)
 
 
 class OriginGuard:
@@ -178,8 +176,8 @@ class OriginGuard:
         self._hosts = hosts
         self._answers = answers
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 403, or let the request through."""
         foreign = foreign_origin(self._hosts, scope)
         app = self._app if foreign is None else self._answers.error(scope, foreign)
-        await app(scope, receive, send)
+        return app(scope, receive, send)

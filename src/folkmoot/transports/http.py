@@ -14,7 +14,7 @@ from folkmoot.transports.guard import HostGuard, Hosts
 from folkmoot.transports.observe import Observe, RequestLines, Templates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -87,7 +87,7 @@ class Fork:
         self._app = app
         self._endpoints = endpoints
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request on."""
         app = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
-        await (self._app if app is None else app)(scope, receive, send)
+        return (self._app if app is None else app)(scope, receive, send)
