@@ -8,6 +8,7 @@ difference, so that the usual small request, which comes whole, costs no more th
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.amount import count_starts, has_long_number, is_too_much
+from folkmoot.core.amount import LONG, count_starts, has_long_number, is_too_much
 from folkmoot.core.errors import BodyTimeout, BodyTooLarge, ConnectionsExceeded, HubFull
 from folkmoot.mcp.begun import Begun
 
@@ -95,7 +96,7 @@ class BodyLimit:
         self.arriving: Counter[str] = Counter()
         self.announced: Counter[str] = Counter()
         """Bytes of the bodies that accounts have begun to send, as their heads say."""
-        self.held: Counter[str] = Counter()
+        self.held: dict[str, int] = {}
         """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
         was not looked up.
         """
@@ -103,6 +104,12 @@ class BodyLimit:
         self.account_bytes = max(bounds.total_bytes // ACCOUNTS_SHARE, bounds.body_bytes)
         small = bounds.anonymous_bytes or bounds.body_bytes
         self.anonymous_bytes = min(small, bounds.body_bytes)
+        self.small = min(SMALL, self.anonymous_bytes)
+        """A body of so many bytes is refused to nobody while there is room."""
+        self.most = bounds.total_bytes or sys.maxsize
+        values = [most for most in (bounds.values, bounds.anonymous_values) if most]
+        self.short = min(LONG - 1, *(2 * most for most in values)) if values else sys.maxsize
+        """A body of so many bytes cannot have too many values, nor an overlong number."""
         if metrics is not None:
             metrics.watch_bodies(lambda: self.total)
 
@@ -131,27 +138,24 @@ class BodyLimit:
             body.release()
 
     @property
-    def is_full(self) -> bool:
-        """Whether the hub holds as many bytes of bodies as it may."""
-        return bool(self.bounds.total_bytes) and self.total > self.bounds.total_bytes
-
-    @property
     def is_full_for_strangers(self) -> bool:
         """Whether it holds as many bytes of strangers' bodies as it may."""
         return bool(self.bounds.total_bytes) and (
-            self.held[""] > self.bounds.total_bytes // STRANGERS_SHARE
+            self.held.get("", 0) > self.bounds.total_bytes // STRANGERS_SHARE
         )
 
     def is_full_for(self, account: str) -> bool:
         """Whether it holds as many bytes of one account's bodies as it may."""
-        return bool(self.bounds.total_bytes) and self.held[account] > self.account_bytes
+        return bool(self.bounds.total_bytes) and self.held.get(account, 0) > self.account_bytes
 
     def hold(self, caller: str, size: int) -> None:
         """Count bytes that have come for an account, or are done with where there are less."""
         self.total += size
-        self.held[caller] += size
-        if not self.held[caller]:
-            del self.held[caller]
+        held = self.held.get(caller, 0) + size
+        if held:
+            self.held[caller] = held
+        else:
+            self.held.pop(caller, None)
 
     def refused(self, reason: str, error: FolkmootError) -> FolkmootError:
         """The error, counted."""
@@ -160,27 +164,25 @@ class BodyLimit:
         return error
 
 
-class _Body:
+class _Body(Struct, eq=False):
     """The body of one request; it is read, whole, when the application first asks for it."""
 
-    __slots__ = ("_announced", "_caller", "_held", "_limit", "_read", "_receive", "_scope")
-
-    def __init__(self, limit: BodyLimit, scope: Scope, receive: Receive, announced: int) -> None:
-        self._limit = limit
-        self._scope = scope
-        self._receive = receive
-        self._announced = announced
-        self._caller: str | None = None
-        """Whose request it is, once that was asked."""
-        self._read = False
-        self._held = 0
+    _limit: BodyLimit
+    _scope: Scope
+    _receive: Receive
+    _announced: int
+    _caller: str | None = None
+    """Whose request it is, once that was asked."""
+    _read: bool = False
+    _held: int = 0
 
     async def receive(self) -> Message:
         """The whole body as one message, and then what comes after it."""
         if self._read:
             return await self._receive()
         self._read = True
-        if self._announced > self._limit.anonymous_bytes:
+        limit = self._limit
+        if self._announced > limit.anonymous_bytes:
             await self._check_size(self._announced)
         first = Begun(self._receive())
         if not first.done:
@@ -188,10 +190,17 @@ class _Body:
             return await self._rest(bytearray())
         message = first.result
         body = message.get("body", b"")
-        await self._hold(len(body))
+        size = len(body)
+        if size <= limit.small and self._caller is None and limit.total + size <= limit.most:
+            self._held = size
+            limit.total += size
+            limit.held[""] = limit.held.get("", 0) + size
+        else:
+            await self._hold(size)
         if message.get("more_body", False):
             return await self._rest(bytearray(body))
-        await self._check_values(body)
+        if size > limit.short:
+            await self._check_values(body)
         return message
 
     async def _rest(self, body: bytearray) -> Message:
@@ -235,7 +244,8 @@ class _Body:
 
     def release(self) -> None:
         """The request is done with."""
-        self._limit.hold(self._caller or "", -self._held)
+        if self._held:
+            self._limit.hold(self._caller or "", -self._held)
 
     async def _is_stranger(self) -> bool:
         if self._caller is None:
@@ -287,7 +297,7 @@ class _Body:
         if self._held > limit.anonymous_bytes:
             await self._check_size(self._held)
         crowded = self._held > SMALL and limit.is_full_for_strangers
-        if limit.is_full or (crowded and await self._is_stranger()):
+        if limit.total > limit.most or (crowded and await self._is_stranger()):
             why = (
                 "The hub is reading as many requests as it can; try again in a moment. Setting: "
                 "http.max_bodies_bytes."
