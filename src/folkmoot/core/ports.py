@@ -190,8 +190,8 @@ class Service(Protocol):
     What it tells others is published by itself, after the commit.
     """
 
-    async def perform(self, admitted: Admitted) -> Any:
-        """Do it, and return the answer once it is committed."""
+    def perform(self, admitted: Admitted) -> Awaitable[Any]:
+        """Do it; the answer comes once it is committed."""
         ...
 
     def refused(

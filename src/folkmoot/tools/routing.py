@@ -8,6 +8,8 @@ from folkmoot.core.message import Request
 from folkmoot.tools.service import METHOD
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import FolkmootError, PolicyError
     from folkmoot.core.policy import Principal
@@ -23,9 +25,9 @@ class HubService:
         self._tools = tools
         self._gateway = gateway
 
-    async def perform(self, admitted: Admitted) -> Any:
+    def perform(self, admitted: Admitted) -> Awaitable[Any]:
         """Have it done by whoever's it is."""
-        return await self._of(admitted.envelope.message).perform(admitted)
+        return self._of(admitted.envelope.message).perform(admitted)
 
     def refused(
         self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError

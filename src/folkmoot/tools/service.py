@@ -11,6 +11,8 @@ from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.tools.decode import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted
@@ -28,7 +30,7 @@ class ToolService:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, admitted: Admitted) -> ToolResult:
+    def perform(self, admitted: Admitted) -> Awaitable[ToolResult]:
         """Call the tool; its `ToolResult` is the answer."""
         envelope = admitted.envelope
         request = envelope.message
@@ -40,7 +42,7 @@ class ToolService:
             raise UnknownTool(f"Unknown tool: {shown(name)}.")
         caller: Caller = envelope.context.extensions[CALLER]
         arguments = params.get("arguments") if isinstance(params, dict) else None
-        return await self._dispatcher.call(name, arguments, caller)
+        return self._dispatcher.call(name, arguments, caller)
 
     def refused(
         self,

@@ -10,7 +10,7 @@ from folkmoot.accounts import Account, hash_token
 from folkmoot.core.errors import SessionNotFound
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from folkmoot.tools.model import Caller
-from folkmoot.transports.connections import sign_in
+from folkmoot.transports.connections import PEER, sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.mcp.credentials import mark_of, read_query
@@ -96,7 +96,9 @@ class Arrivals:
             if suspended:
                 account = None
             if account is not None:
-                sign_in(scope, account.id)
+                peer = scope.get(PEER)
+                if peer is not None and peer.account != account.id:
+                    sign_in(scope, account.id)
             if session_id is None and handshake:
                 await self._make_room(address, account)
         except BaseException:

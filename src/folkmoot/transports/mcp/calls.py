@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
@@ -14,11 +14,14 @@ from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import GATEWAY_CALL
+from folkmoot.mcp.wire import STATELESS_VERSION
 from folkmoot.telemetry.records import AUDIT_TRAIL
 from folkmoot.tools.dispatch import failure
 from folkmoot.tools.service import CALLER, METHOD
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from folkmoot.core.kinds import Kind
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.asking import CallExtras
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from folkmoot.pipeline import Pipeline
     from folkmoot.tools import Tool, ToolResult
     from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.sessions import Session
+
+STATELESS: Final = SessionContext(protocol_version=ProtocolVersion(STATELESS_VERSION))
 
 
 class Calls:
@@ -43,11 +49,14 @@ class Calls:
         # The canonical name: no spelling slips past policy.
         params = {"name": tool.name, "arguments": arguments}
         request = Request(id=message_id, method=METHOD, params=params)
+        caller = exchange.caller
         try:
-            answer: ToolResult = await self._run(request, exchange, version)
-            if tool.is_waiting(arguments):
+            answer: ToolResult = await self._begin(request, exchange, version, {CALLER: caller})
+            if tool.waits and tool.is_waiting(arguments):
                 # It may have been denied meanwhile.
                 self.judge(request, exchange)
+        except CapabilityDenied as error:
+            return failure(error if caller.account is not None else AuthenticationRequired())
         except FolkmootError as error:
             return failure(error)
         return answer
@@ -69,40 +78,34 @@ class Calls:
         self, request: Request, exchange: Exchange, version: str, extras: CallExtras
     ) -> Response:
         """The answer of a backend to a request whose names are canonical; refusals are raised."""
-        answer: Response = await self._run(request, exchange, version, extras)
+        extensions: dict[str, Any] = {CALLER: exchange.caller, GATEWAY_CALL: extras}
+        if (trail := exchange.scope.get(AUDIT_TRAIL)) is not None:
+            # Its audit line waits for what the interceptors did.
+            extensions[AUDIT_TRAIL] = trail
+        try:
+            answer: Response = await self._begin(request, exchange, version, extensions)
+        except CapabilityDenied:
+            if exchange.caller.account is None:
+                raise AuthenticationRequired from None
+            raise
         return answer
 
-    async def _run(
-        self, request: Request, exchange: Exchange, version: str, extras: CallExtras | None = None
-    ) -> Any:
-        caller = exchange.caller
-        principal, rights = self._rights.of(caller.account)
+    def _begin(
+        self, request: Request, exchange: Exchange, version: str, extensions: dict[str, Any]
+    ) -> Awaitable[Any]:
+        """Put a request into its envelope; awaited, it is taken through."""
+        principal, rights = self._rights.of(exchange.caller.account)
         context = MessageContext(
             TimingContext(self._clock.monotonic(), self._clock.now()),
             MessageDirection.CLIENT_TO_SERVER,
-            session_of(exchange, version),
-            extensions={CALLER: caller} if extras is None else extensions_of(exchange, extras),
+            STATELESS if exchange.session is None else session_of(exchange.session, version),
+            extensions=extensions,
             caller=principal,
         )
-        try:
-            return await self._pipeline.run(MessageEnvelope(request, context), principal, rights)
-        except CapabilityDenied:
-            if caller.account is None:
-                raise AuthenticationRequired from None
-            raise
+        return self._pipeline.run(MessageEnvelope(request, context), principal, rights)
 
 
-def extensions_of(exchange: Exchange, extras: CallExtras) -> dict[str, Any]:
-    """What goes with a request to a backend: who calls, and what its audit line waits for."""
-    extensions: dict[str, Any] = {CALLER: exchange.caller, GATEWAY_CALL: extras}
-    trail = exchange.scope.get(AUDIT_TRAIL)
-    return extensions if trail is None else {**extensions, AUDIT_TRAIL: trail}
-
-
-def session_of(exchange: Exchange, version: str) -> SessionContext:
-    """The session of a request; the stateless era has none."""
-    spoken = ProtocolVersion(version)
-    if exchange.session is None:
-        return SessionContext(protocol_version=spoken)
-    session_id = SessionId(exchange.session.shown)
-    return SessionContext(session_id, spoken, state=SessionState.ACTIVE)
+def session_of(session: Session, version: str) -> SessionContext:
+    """The session of a request of the handshake era."""
+    session_id = SessionId(session.shown)
+    return SessionContext(session_id, ProtocolVersion(version), state=SessionState.ACTIVE)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 50
 TOKEN_ALONE = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
+NO_TOKENS: frozenset[str] = frozenset()
 
 CHOICES: dict[str, tuple[str, ...]] = {"names": ("safe", "canonical"), "tools": ("all", "search")}
 """Query parameters besides the token, and the values they take."""
@@ -37,7 +38,7 @@ def read_query(scope: Scope) -> Query:
     """The query parameters; those we do not know are not ours to judge."""
     # Most requests have nothing but their token, or nothing at all, in their URL.
     if (alone := TOKEN_ALONE.fullmatch(scope["query_string"])) is not None:
-        tokens = frozenset(part.decode() for part in alone.groups() if part)
+        tokens = frozenset((alone[1].decode(),)) if alone[1] else NO_TOKENS
         return Query(tokens=tokens, names=None, all_tools=False)
     try:
         pairs = parse_qsl(

@@ -187,13 +187,13 @@ class McpEndpoint:
 
     def _let_listeners_go(self) -> None:
         """End the streams of a hub that stops, once nothing else is to be answered."""
-        if self._stopping and all(exchange.listens for exchange in self._exchanges):
+        if all(exchange.listens for exchange in self._exchanges):
             for exchange in self._exchanges:
                 exchange.caller.leaving.set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
-        await self.enter(scope, receive, send, self.tap)
+        return self.enter(scope, receive, send, self.tap)
 
     async def enter(
         self, scope: Scope, receive: Receive, send: Send, tap: Tap | None = None
@@ -272,7 +272,8 @@ class McpEndpoint:
         finally:
             exchange.caller.leaving.set()
             self._exchanges.discard(exchange)
-            self._let_listeners_go()
+            if self._stopping:
+                self._let_listeners_go()
 
     async def _recheck(self, account_id: str) -> None:
         """End the streams and the waiting of an account whose token is valid no more."""

@@ -149,7 +149,7 @@ class HubService:
         )
         return Answer(page)
 
-    async def _call_tool(self, asked: Asked) -> Answer:
+    def _call_tool(self, asked: Asked) -> Awaitable[Answer]:
         """Call a tool; what it cannot do is told as its result, as the specification says."""
         params = asked.params
         name, arguments = params.get("name"), params.get("arguments")
@@ -163,12 +163,15 @@ class HubService:
                 params = {**params, "name": name, "arguments": arguments or {}}
                 tool = self._catalogue.find(name)
         if tool is not None:
-            return await self._call_own(asked, tool, arguments)
+            return self._call_own(asked, tool, arguments)
         object_in(params, "inputResponses")
+        if arguments is None:
+            params.pop("arguments", None)
+        return self._call_backend(asked, name, params)
+
+    async def _call_backend(self, asked: Asked, name: str, params: dict[str, Any]) -> Answer:
         answer = None
         if self._backends is not None:
-            if arguments is None:
-                params.pop("arguments", None)
             answer = await self._backends.carry(asked, params)
         if answer is None:
             raise self._unknown(name, asked.caller)
