@@ -92,19 +92,30 @@ def effective(kind: Kind, payload: Payload) -> Kind:
     try:
         return parse(f"{kind.base}:{context}")
     except KindError as error:
-        raise PayloadInvalid(f"What the payload names cannot be part of a kind: {error}") from None
+        raise _unnameable(error) from None
+
+
+def _unnameable(error: KindError) -> PayloadInvalid:
+    return PayloadInvalid(f"What the payload names cannot be part of a kind: {error}")
 
 
 def kind_of(message: ProtocolMessage) -> Kind | None:
     """The effective kind of a plain MCP message; a response's is its request's, so it has none."""
     if type(message) is Response:
         return None
+    method = message.method
+    if type(message) is Request and (context_of := CONTEXTS.get(method)) is not None:
+        context = context_of(message.params)
+        try:
+            return parse(f"mcp.request.{method}:{context}")
+        except KindError as error:
+            raise _unnameable(error) from None
     operation = "request" if type(message) is Request else "notification"
-    kind = parse(f"mcp.{operation}.{message.method}")
+    kind = parse(f"mcp.{operation}.{method}")
     if kind.context is not None:
         raise KindSyntax("A method has no colon.")
-    _check_operation(operation, message.method)
-    return effective(kind, {"params": message.params})
+    _check_operation(operation, method)
+    return kind
 
 
 def _request(kind: Kind, payload: Payload, to: Sequence[str], _about: Sequence[str]) -> Kind:
