@@ -14,7 +14,7 @@ from folkmoot.quotas import (
     Use,
     differences,
     in_bytes,
-    mail_of,
+    used_by,
     warning,
     written_in_rooms,
 )
@@ -401,5 +401,5 @@ def test_what_was_stored_before_there_were_quotas_is_counted_once(tmp_path: Path
         migrate(connection, known)
         tx = SqliteTx(connection)
         assert drive(differences, tx) == []
-        assert drive(lambda tx: mail_of(tx, "a"), tx) == 512 + 3
+        assert drive(lambda tx: used_by(tx, "a"), tx)[0] == 512 + 3
         assert drive(lambda tx: written_in_rooms(tx, "a"), tx) == 2 * 256 + 3

@@ -79,6 +79,16 @@ COUNTS: Final = {
 """What is kept, and how the same is counted."""
 
 
+WRITTEN_IN_ROOMS: Final = "SELECT COALESCE(SUM(bytes), 0) FROM room_shares WHERE author = ?"
+STORED_IN_OWN_ROOMS: Final = (
+    "SELECT COALESCE(SUM(s.bytes), 0) FROM room_members m CROSS JOIN rooms r "
+    "CROSS JOIN room_shares s WHERE m.account_id = ? AND m.role = 'owner' "
+    "AND r.id = m.room_id AND r.created_by = m.account_id AND s.room_id = r.id"
+)
+MAIL_SENT: Final = "SELECT bytes FROM mail_shares WHERE account = ?"
+USED_BY: Final = f"SELECT COALESCE(({MAIL_SENT}), 0), ({WRITTEN_IN_ROOMS}), ({STORED_IN_OWN_ROOMS})"
+
+
 class Use(NamedTuple):
     """How much of a quota is used; a limit of 0 is none."""
 
@@ -223,27 +233,21 @@ async def subtract_mail(tx: Tx, removed: Iterable[Row]) -> None:
         )
 
 
-async def mail_of(tx: Tx, account: str) -> int:
-    """The bytes of mail that an account sent and that are still stored."""
-    return await _number(tx, "SELECT bytes FROM mail_shares WHERE account = ?", account)
-
-
 async def written_in_rooms(tx: Tx, author: str) -> int:
     """The bytes an author has in all rooms; the cost grows with the rooms it wrote in."""
-    return await _number(
-        tx, "SELECT COALESCE(SUM(bytes), 0) FROM room_shares WHERE author = ?", author
-    )
+    return await _number(tx, WRITTEN_IN_ROOMS, author)
 
 
 async def stored_in_own_rooms(tx: Tx, account: str) -> int:
     """The bytes in all rooms that an account made; the cost grows with those rooms' authors."""
-    return await _number(
-        tx,
-        "SELECT COALESCE(SUM(s.bytes), 0) FROM room_members m CROSS JOIN rooms r "
-        "CROSS JOIN room_shares s WHERE m.account_id = ? AND m.role = 'owner' "
-        "AND r.id = m.room_id AND r.created_by = m.account_id AND s.room_id = r.id",
-        account,
-    )
+    return await _number(tx, STORED_IN_OWN_ROOMS, account)
+
+
+async def used_by(tx: Tx, account: str) -> tuple[int, int]:
+    """The bytes of mail that an account sent, and of its room quota, as far as still stored."""
+    row = await tx.fetch_one(USED_BY, (account, account, account))
+    mail, written, owned = row or (0, 0, 0)
+    return mail, max(written, owned)
 
 
 async def report(tx: Tx, limits: QuotaSettings) -> Report:

@@ -47,7 +47,7 @@ from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
-from folkmoot.quotas import Quotas, mail_of, stored_in_own_rooms, written_in_rooms
+from folkmoot.quotas import Quotas, used_by
 
 Changed: TypeAlias = Callable[[str], Awaitable[None]]
 """Told the id of an account that has changed."""
@@ -412,19 +412,11 @@ class Accounts:
     async def quotas_of(self, user_id: str) -> dict[str, dict[str, int]]:
         """How much of its quotas an account uses, in bytes; a limit of 0 is none."""
         limits = self._quotas.limits
-
-        async def query(tx: Tx) -> dict[str, dict[str, int]]:
-            written = await written_in_rooms(tx, user_id)
-            used = max(written, await stored_in_own_rooms(tx, user_id))
-            return {
-                "mail": {
-                    "used": await mail_of(tx, user_id),
-                    "limit": limits.mail_bytes_per_account,
-                },
-                "rooms": {"used": used, "limit": limits.room_bytes_per_account},
-            }
-
-        return await self._store.read(query)
+        mail, rooms = await self._store.read(lambda tx: used_by(tx, user_id))
+        return {
+            "mail": {"used": mail, "limit": limits.mail_bytes_per_account},
+            "rooms": {"used": rooms, "limit": limits.room_bytes_per_account},
+        }
 
     def _now(self) -> int:
         return int(self._clock.now())
