@@ -10,7 +10,7 @@ from typing import Any
 
 from folkmoot.core.ports import Unit
 from folkmoot.store.sqlite import connect, make_private
-from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, KEEP, SAVE, SqliteTx, drive, say
+from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, KEEP, SAVE, SqliteTx, drive
 
 Waiting = tuple[Unit[Any], "asyncio.Future[Any]"]
 
@@ -38,25 +38,25 @@ class LoopWriter:
     async def read(self, query: Unit[Any]) -> Any:
         """Run a query, and let others have a turn."""
         await asyncio.sleep(0)
-        say(self._connection, BEGIN)
+        self._connection.execute(BEGIN)
         try:
             return drive(query, self._tx)
         finally:
-            say(self._connection, COMMIT)
+            self._connection.execute(COMMIT)
 
     def _run_batch(self) -> list[tuple[asyncio.Future[Any], Any]]:
         answers = []
-        say(self._connection, BEGIN_WRITING)
+        self._connection.execute(BEGIN_WRITING)
         while self._waiting:
             unit, caller = self._waiting.popleft()
-            say(self._connection, SAVE)
+            self._connection.execute(SAVE)
             answers.append((caller, drive(unit, self._tx)))
-            say(self._connection, KEEP)
+            self._connection.execute(KEEP)
         return answers
 
     def _flush(self) -> None:
         answers = self._run_batch()
-        say(self._connection, COMMIT)
+        self._connection.execute(COMMIT)
         self._due = False
         self._answer(answers)
 
@@ -80,7 +80,7 @@ class CommitThreadWriter(LoopWriter):
         self._thread.submit(self._commit, self._run_batch())
 
     def _commit(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
-        say(self._connection, COMMIT)
+        self._connection.execute(COMMIT)
         self._loop.call_soon_threadsafe(self._committed, answers)
 
     def _committed(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:

@@ -11,7 +11,7 @@ from folkmoot.core.errors import StatementFailed
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore
 from folkmoot.store.sqlite import connect, make_private
-from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, KEEP, ROLLBACK, SAVE, SqliteTx, say
+from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, KEEP, ROLLBACK, SAVE, SqliteTx
 from tests.store.support import all_notes, in_thread, insert, make_table, opened, run
 
 TRANSACTIONS = [
@@ -157,11 +157,11 @@ def test_our_own_words_stay_prepared_and_those_of_units_that_were_refused_do_not
     with closing(connect(path)) as connection:
         tx = SqliteTx(connection)
         for word in words:
-            say(connection, word)
+            connection.execute(word)
         before = connection.cache_stats()["misses"]
         for _ in range(10):
             for word in words:
-                say(connection, word)
+                connection.execute(word)
         assert connection.cache_stats()["misses"] == before
         tx.guarding = True
         for _ in range(3):

@@ -31,7 +31,7 @@ from folkmoot.store.sqlite import (
     translate,
 )
 from folkmoot.store.target import check_target, taken
-from folkmoot.store.tx import BEGIN, say
+from folkmoot.store.tx import BEGIN
 
 PAGES_A_STEP = 1_024
 
@@ -121,7 +121,7 @@ def copy_pages(source: Path, part: Path, progress: Progress, vfs: str | None) ->
         closing(look_into(source, vfs)) as reader,
         closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READWRITE)) as writer,
     ):
-        say(reader, BEGIN)
+        reader.execute(BEGIN)
         take_view(reader)
         with writer.backup("main", reader, "main") as copy:
             while not copy.done:

@@ -58,9 +58,16 @@ class JobQueue:
     def __init__(self, limit: int, noun: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.take = self._jobs.get
+        """Waits, in a thread, for the next job; nothing once the queue is closed and empty.
+
+        With a time to wait, raises `queue.Empty` when it is over.
+        """
+        self.take_more = self._jobs.get_nowait
+        """The next job if one waits already; raises `queue.Empty` otherwise."""
         self._limit = limit
         self._noun = noun
-        self._closed = False
+        self.closed = False
         self._answers: deque[Answer] = deque()
         self._waking = False
 
@@ -71,30 +78,20 @@ class JobQueue:
 
     def require_open(self) -> None:
         """Raise if no more jobs are accepted."""
-        if self._closed:
+        if self.closed:
             raise StoreClosed("The database is closed.")
 
-    async def ask(self, unit: Unit[T]) -> T:
-        """Put a job in and wait for its answer."""
-        self.require_open()
+    def ask(self, unit: Unit[T]) -> asyncio.Future[T]:
+        """Put a job in; its answer is to be awaited."""
+        if self.closed:
+            self.require_open()
         if self._jobs.qsize() >= self._limit:
             raise StoreOverloaded(
                 f"More than {self._limit:,} {self._noun} are waiting. Setting: store.queue."
             )
         caller: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(Job(unit, caller))
-        return await caller
-
-    def take(self, seconds: float | None = None) -> Job | None:
-        """Wait, in a thread, for the next job; nothing once the queue is closed and empty.
-
-        With a time to wait, raises `queue.Empty` when it is over.
-        """
-        return self._jobs.get(timeout=seconds)
-
-    def take_more(self) -> Job | None:
-        """The next job if one waits already; raises `queue.Empty` otherwise."""
-        return self._jobs.get_nowait()
+        return caller
 
     def answer(self, answers: Iterable[Answer]) -> None:
         """Hand answers to their callers, from a thread."""
@@ -119,7 +116,7 @@ class JobQueue:
 
     def refuse(self) -> None:
         """Accept no more jobs."""
-        self._closed = True
+        self.closed = True
 
     def end(self, threads: int = 1) -> None:
         """Have each thread end after what was accepted."""

@@ -21,7 +21,7 @@ from folkmoot.core.errors import DatabaseLocked, UnitSuspended
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import deliverable
 from folkmoot.store.sqlite import never_wait, refuse_longer, stop_when, translate
-from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive, say
+from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive
 
 T = TypeVar("T")
 
@@ -68,7 +68,8 @@ class LoopReader:
         self._looks = 0
         self._peeking = False
         self._in_turn = False
-        self._spent = 0.0
+        self.spent = 0.0
+        """Seconds that the queries of this turn of the loop have taken."""
         self._resting_until = 0.0
         self._blocks = blocks_read()
         never_wait(connection)
@@ -81,21 +82,22 @@ class LoopReader:
             return False
         return perf_counter() >= self._resting_until
 
-    async def give_way(self) -> None:
-        """Let others have their turn if queries have had enough of this one."""
-        if self._spent >= TURN_SECONDS:
-            await asyncio.sleep(0)
+    def read(self, query: Unit[T]) -> T:
+        """Run a query on one consistent view of what is committed, or raise `GivenUp`."""
         if not self._in_turn:
             self._in_turn = True
             self._loop.call_soon(self._end_turn)
-
-    def read(self, query: Unit[T]) -> T:
-        """Run a query on one consistent view of what is committed, or raise `GivenUp`."""
+        connection, tx = self._connection, self._tx
         started = perf_counter()
         self._looks = 0
-        self._tx.too_big = False
+        tx.too_big = False
         try:
-            result = self._read(query)
+            connection.execute(BEGIN)
+            try:
+                result = drive(query, tx)
+            finally:
+                if connection.in_transaction:
+                    connection.execute(ROLLBACK)
         except BaseException as error:
             told = deliverable(error)
             if self._is_given_up() or isinstance(told, DatabaseLocked):
@@ -109,7 +111,7 @@ class LoopReader:
         finally:
             self._account(started)
         # A query that caught the error of the statement that was given up is not answered.
-        if self._is_given_up():
+        if self._looks >= LOOKS or tx.too_big:
             self.given_up += 1
             raise GivenUp
         self.reads += 1
@@ -144,14 +146,6 @@ class LoopReader:
         except apsw.Error as error:
             LOG.warning("A reader was not closed cleanly: %s", translate(error).message)
 
-    def _read(self, query: Unit[T]) -> T:
-        say(self._connection, BEGIN)
-        try:
-            return drive(query, self._tx)
-        finally:
-            if self._connection.in_transaction:
-                say(self._connection, ROLLBACK)
-
     def _look(self) -> bool:
         self._looks += 1
         # Our own words are not part of the query: the one that ends it must not be interrupted.
@@ -163,7 +157,7 @@ class LoopReader:
     def _account(self, started: float) -> None:
         ended = perf_counter()
         took = ended - started
-        self._spent += took
+        self.spent += took
         if took > SLOW_SECONDS:
             blocks = blocks_read()
             # A query is slow too when the machine has others to serve; threads would not help.
@@ -173,4 +167,4 @@ class LoopReader:
 
     def _end_turn(self) -> None:
         self._in_turn = False
-        self._spent = 0.0
+        self.spent = 0.0

@@ -9,7 +9,7 @@ import apsw
 
 from folkmoot.store.jobs import Answer, Job, JobQueue, deliverable
 from folkmoot.store.sqlite import translate
-from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive, say
+from folkmoot.store.tx import BEGIN, ROLLBACK, SqliteTx, drive
 
 LOG = logging.getLogger(__name__)
 
@@ -61,12 +61,12 @@ class Reader:
     def _read(self, job: Job) -> Answer:
         self.reads += 1
         try:
-            say(self._connection, BEGIN)
+            self._connection.execute(BEGIN)
             try:
                 return Answer(job.caller, drive(job.unit, self._tx))
             finally:
                 if self._connection.in_transaction:
-                    say(self._connection, ROLLBACK)
+                    self._connection.execute(ROLLBACK)
         except BaseException as error:  # noqa: BLE001 - whatever a query raises is its caller's
             self.failed += 1
             return Answer(job.caller, error=deliverable(error))

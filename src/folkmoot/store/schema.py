@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
     MigrationFailed,
 )
 from folkmoot.store.sqlite import has_table, is_complete, is_empty, run
-from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK, say
+from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK
 
 FILE_NAME = re.compile(r"(\d{3})_([a-z0-9_]+)\.sql")
 
@@ -126,13 +126,13 @@ def migrate(connection: apsw.Connection, known: list[Migration]) -> int:
 @contextmanager
 def transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
     """Everything inside sees one state of the database and happens as a whole, or not at all."""
-    say(connection, begin)
+    connection.execute(begin)
     try:
         yield
-        say(connection, COMMIT)
+        connection.execute(COMMIT)
     except BaseException:
         if connection.in_transaction:
-            say(connection, ROLLBACK)
+            connection.execute(ROLLBACK)
         raise
 
 

@@ -7,7 +7,6 @@ import logging
 import secrets
 import sys
 import time
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -28,7 +27,7 @@ from folkmoot.store.inspection import (
     write_ahead_log,
 )
 from folkmoot.store.jobs import JobQueue
-from folkmoot.store.loop_reader import GivenUp, LoopReader
+from folkmoot.store.loop_reader import TURN_SECONDS, GivenUp, LoopReader
 from folkmoot.store.readers import Readers
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
@@ -131,7 +130,8 @@ class SqliteStore:
         Units are committed in the order in which they came. Whoever is cancelled while waiting
         may find the unit committed or not.
         """
-        self._require_whole()
+        if self._damaged or self._writer.damage is not None:
+            self._require_whole()
         try:
             return await self._writes.ask(unit)
         except DatabaseCorrupt as error:
@@ -145,11 +145,17 @@ class SqliteStore:
         goes there at once.
         """
         try:
-            if not long and self._loop_reader.is_free():
-                await self._loop_reader.give_way()
-                self._reads.require_open()
-                with suppress(GivenUp):
-                    return self._loop_reader.read(query)
+            reader = self._loop_reader
+            if not long and reader.is_free():
+                if reader.spent >= TURN_SECONDS:
+                    # Others have their turn first.
+                    await asyncio.sleep(0)
+                if self._reads.closed:
+                    self._reads.require_open()
+                try:
+                    return reader.read(query)
+                except GivenUp:
+                    pass
             return await self._reads.ask(query)
         except DatabaseCorrupt as error:
             self._note_damage(error)

@@ -52,11 +52,6 @@ LOOKS = frozenset(
 SEVERAL = "A unit of the store runs one statement at a time, and this text holds several."
 
 
-def say(connection: apsw.Connection, word: str) -> None:
-    """Run one of our words, which stays prepared; SQLite's own errors pass."""
-    connection.execute(word)
-
-
 def drive(unit: Unit[T], tx: SqliteTx) -> T:
     """Run a unit to its end without a loop: everything it may await is done when it is asked."""
     tx.guarding = True
@@ -83,6 +78,12 @@ def is_single(sql: str) -> bool:
     return True
 
 
+def check_single(sql: str) -> None:
+    """Refuse a text that holds several statements."""
+    if not is_single(sql):
+        raise StatementFailed(SEVERAL)
+
+
 class SqliteTx:
     """`core.ports.Tx` on an open transaction of one connection.
 
@@ -103,21 +104,18 @@ class SqliteTx:
         sets = action == apsw.SQLITE_PRAGMA and value is not None and name not in LOOKS
         return apsw.SQLITE_DENY if sets or action in REFUSED else apsw.SQLITE_OK
 
-    def _begin(self, sql: str, params: Sequence[SqlValue]) -> apsw.Cursor:
-        if ";" in sql and not is_single(sql):
-            raise StatementFailed(SEVERAL)
-        return self._connection.execute(sql, params)
-
     def _failure(self, error: apsw.Error) -> StoreError:
         self.too_big = self.too_big or isinstance(error, apsw.TooBigError)
         return translate(error)
 
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
+        if ";" in sql:
+            check_single(sql)
         connection = self._connection
         before = connection.total_changes()
         try:
-            self._begin(sql, params).fetchall()
+            connection.execute(sql, params).fetchall()
         except apsw.Error as error:
             raise self._failure(error) from error
         # SQLite keeps the count of an earlier statement when this one changed nothing.
@@ -125,15 +123,19 @@ class SqliteTx:
 
     async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
         """Run one statement and answer all its rows."""
+        if ";" in sql:
+            check_single(sql)
         try:
-            return self._begin(sql, params).fetchall()
+            return self._connection.execute(sql, params).fetchall()
         except apsw.Error as error:
             raise self._failure(error) from error
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
+        if ";" in sql:
+            check_single(sql)
         try:
-            cursor = self._begin(sql, params)
+            cursor = self._connection.execute(sql, params)
             row: Row | None = cursor.fetchone()
             # A statement left in the middle would hold its view of the database.
             cursor.close(force=True)

@@ -31,7 +31,6 @@ from folkmoot.store.tx import (
     UNDO,
     SqliteTx,
     drive,
-    say,
 )
 
 T = TypeVar("T")
@@ -102,7 +101,7 @@ class Writer:
         batch: list[Job] = []
         left = min(self._empty_log_at, self._clean_at) - monotonic()
         try:
-            job = self._queue.take(None if left == inf else max(0.0, left))
+            job = self._queue.take(timeout=None if left == inf else max(0.0, left))
         except Empty:
             return batch, False
         while job is not None:
@@ -139,7 +138,7 @@ class Writer:
             answers: list[Answer] = []
             alone = len(batch) == 1
             try:
-                say(self._connection, BEGIN_WRITING)
+                self._connection.execute(BEGIN_WRITING)
             except apsw.Error as error:
                 self.counts.failed_commits += 1
                 return failed + answer_all(batch, translate(error))
@@ -161,11 +160,11 @@ class Writer:
         """Run a unit so that nothing of it remains if it raises; one alone needs no savepoint."""
         begin, keep, undo = ALONE if alone else SHARED
         if begin:
-            say(self._connection, begin)
+            self._connection.execute(begin)
         try:
             result = drive(unit, self._tx)
             if keep:
-                say(self._connection, keep)
+                self._connection.execute(keep)
         except BaseException:
             self._undo(undo)
             raise
@@ -175,7 +174,7 @@ class Writer:
         try:
             for statement in statements:
                 if self._connection.in_transaction:
-                    say(self._connection, statement)
+                    self._connection.execute(statement)
         except apsw.Error:
             # Rather nothing of the whole batch than something of a unit that failed.
             self._roll_back()
@@ -183,13 +182,13 @@ class Writer:
     def _roll_back(self) -> None:
         with suppress(apsw.Error):
             if self._connection.in_transaction:
-                say(self._connection, ROLLBACK)
+                self._connection.execute(ROLLBACK)
 
     def _commit(self, jobs: list[Job], answers: list[Answer]) -> list[Answer]:
         """Commit what was run and answer accordingly."""
         started = perf_counter()
         try:
-            say(self._connection, COMMIT)
+            self._connection.execute(COMMIT)
         except apsw.Error as error:
             self._roll_back()
             # A rule the schema defers is broken by one of them: let each commit alone.
@@ -212,22 +211,20 @@ class Writer:
         try:
             if monotonic() >= self._empty_log_at:
                 self._empty_log()
-            else:
-                self._checkpoint_if_due()
+            elif self.counts.wal_pages >= self._checkpoint_at:
+                self._checkpoint()
             if monotonic() >= self._clean_at + (0 if idle else BUSY_PAUSE):
                 self._clean_pages()
         except BaseException:
             LOG.exception("The write-ahead log was not copied.")
 
-    def _checkpoint_if_due(self) -> None:
+    def _checkpoint(self) -> None:
         """Copy the write-ahead log into the database, so that the log can begin anew.
 
         Readers that overlap without a pause keep a plain checkpoint from ever reaching the log's
         end. Past a limit we wait for them, briefly; reads are short.
         """
         pages = self.counts.wal_pages
-        if pages < self._checkpoint_at:
-            return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
         wait = RESTART_WAIT_MS if pages >= RESTART_PAGES else None
         self._note_changed_pages()
