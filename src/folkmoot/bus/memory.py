@@ -45,7 +45,7 @@ class MemoryBus:
             raise BusClosed("The bus is closed.")
         tokens = check_subject(subject)
         data = self._encode(subject, event)
-        for subscription in list(self._index.match(tokens)):
+        for subscription in self._index.match(tokens):
             subscription.offer(subject, data)
 
     def _encode(self, subject: str, event: Any) -> bytes:

@@ -7,7 +7,6 @@ subscribers there are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from folkmoot.core.errors import SubjectInvalid
@@ -21,14 +20,15 @@ REST = ">"
 
 TOKEN = re.compile(r"[!-)+\-/-=?-~]+")
 """Printable ASCII without space, dot and the two wildcards."""
+SUBJECT = re.compile(rf"{TOKEN.pattern}(?:\.{TOKEN.pattern}){{0,{MAX_TOKENS - 1}}}")
 
 
 def check_subject(subject: str) -> list[str]:
     """The tokens of a subject one may publish on."""
-    tokens = split(subject)
-    if not all(TOKEN.fullmatch(token) for token in tokens):
+    if len(subject) > MAX_SUBJECT or SUBJECT.fullmatch(subject) is None:
+        split(subject)
         raise SubjectInvalid(f"{subject!r} is not a subject: tokens are joined by dots.")
-    return tokens
+    return subject.split(".")
 
 
 def check_pattern(pattern: str) -> list[str]:
@@ -85,19 +85,21 @@ class SubjectIndex(Generic[T]):
                 break
             del parent.children[token]
 
-    def match(self, tokens: list[str]) -> Iterator[T]:
+    def match(self, tokens: list[str]) -> list[T]:
         """The items whose patterns match a checked subject."""
+        found: list[T] = []
         nodes = [self._root]
         for token in tokens:
             following: list[Node[T]] = []
             for node in nodes:
-                children = (node.children.get(name) for name in (token, ONE))
-                following.extend(child for child in children if child is not None)
+                children = [node.children.get(token), node.children.get(ONE)]
+                following += [child for child in children if child is not None]
                 if (rest := node.children.get(REST)) is not None:
-                    yield from rest.here
+                    found.extend(rest.here)
             nodes = following
         for node in nodes:
-            yield from node.here
+            found.extend(node.here)
+        return found
 
     def __bool__(self) -> bool:
         return bool(self._root.children)

@@ -45,16 +45,12 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Answered).decode
 
 
-def check_attempt(
-    sender: Account, key: str | None, target: str, content: Content, now: int
-) -> Attempt | None:
-    """The attempt to send `content` to `target` under a key; nothing where no key was given.
+def check_attempt(sender: Account, key: str, target: str, content: Content, now: int) -> Attempt:
+    """The attempt to send `content` to `target` under a key.
 
     A box differs each time a client makes it, so of content that is encrypted by the client only
     the target is compared.
     """
-    if key is None:
-        return None
     if not 1 <= len(key) <= MOST_KEY_CHARACTERS:
         raise ArgumentInvalid(
             f"{FIELD} must have 1 to {MOST_KEY_CHARACTERS} characters.", field=FIELD

@@ -36,7 +36,7 @@ from folkmoot.mail.model import (
 from folkmoot.mail.queries_pages import LAST_SECOND, Start
 from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
-from folkmoot.mail.sending import Sender, Stored, new_letter, size_of
+from folkmoot.mail.sending import Sender, Stored, new_letter
 from folkmoot.mail.subjects import Subjects
 from folkmoot.mail.waiting import MOST_SECONDS, announce, announce_change, wait_for_page
 from folkmoot.quotas import Quotas, Use, warning
@@ -91,9 +91,10 @@ class Mail:
         """
         content = check_content(body, encrypted_payload, self._max_body)
         letter = new_letter(content, priority, reply_to, self._now())
-        attempt = check_attempt(
-            sender, idempotency_key, parse_handle(to) or to, content, letter.now
-        )
+        attempt = None
+        if idempotency_key is not None:
+            target = parse_handle(to) or to
+            attempt = check_attempt(sender, idempotency_key, target, content, letter.now)
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
             recipient = await self._accounts.recipient(tx, sender, to)
@@ -116,7 +117,9 @@ class Mail:
         """Answer a message the sender has, in its thread; blocks and privacy hold as in `send`."""
         content = check_content(body, encrypted_payload, self._max_body)
         letter = new_letter(content, priority, message_id, self._now())
-        attempt = check_attempt(sender, idempotency_key, message_id, content, letter.now)
+        attempt = None
+        if idempotency_key is not None:
+            attempt = check_attempt(sender, idempotency_key, message_id, content, letter.now)
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
             _, member = await queries.access_message(tx, sender.id, message_id)
@@ -136,9 +139,7 @@ class Mail:
                 return known
         self._quotas.check_disk()
 
-        async def once(tx: Tx) -> Sent | tuple[Stored, Account]:
-            if attempt is None:
-                return await unit(tx)
+        async def once(tx: Tx, attempt: Attempt) -> Sent | tuple[Stored, Account]:
             # Another attempt may have been quicker than this one since it was looked for.
             known = await self._sent_keys.find(tx, attempt)
             if known is not None:
@@ -148,7 +149,9 @@ class Mail:
             return stored, recipient
 
         try:
-            posted = await self._store.write(once)
+            posted = await self._store.write(
+                unit if attempt is None else lambda tx: once(tx, attempt)
+            )
         except (ConstraintViolated, UserNotFound):
             # The sender's account may have gone since the request was let in.
             if await self._accounts.account(sender.id) is None:
@@ -159,7 +162,7 @@ class Mail:
         stored, recipient = posted
         await announce(self._bus, stored)
         limits = self._quotas.limits
-        self._quotas.mail_used += size_of(stored.message)
+        self._quotas.mail_used += stored.size
         near = warning("mail_bytes_per_account", Use(stored.used, limits.mail_bytes_per_account))
         return sent_of(stored, recipient, near)
 

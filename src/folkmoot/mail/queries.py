@@ -152,15 +152,11 @@ async def insert_message(tx: Tx, message: StoredMessage) -> None:
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         message,
     )
-    urgent = int(message.priority == "urgent")
+    seq, thread_id, urgent = message.seq, message.thread_id, int(message.priority == "urgent")
     await tx.execute(
         "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
         "VALUES (?, ?, ?, 0, 0, ?), (?, ?, ?, 1, 1, ?)",
-        tuple(
-            value
-            for owner in (message.from_id, message.to_id)
-            for value in (owner, message.seq, message.thread_id, urgent)
-        ),
+        (message.from_id, seq, thread_id, urgent, message.to_id, seq, thread_id, urgent),
     )
 
 

@@ -47,6 +47,8 @@ class Stored(Struct, frozen=True, gc=False):
 
     message: StoredMessage
     muted: bool
+    size: int
+    """What it counts for."""
     used: int
     """What all that the sender sent takes now, in bytes."""
 
@@ -62,11 +64,6 @@ def new_letter(content: Content, priority: str, reply_to: str | None, now: int) 
 def new_id() -> str:
     """A fresh UUID of version 4."""
     return str(uuid.uuid4())
-
-
-def size_of(message: StoredMessage) -> int:
-    """What a message counts for."""
-    return MAIL_BYTES + len(message.ciphertext)
 
 
 def pair_of(one: str, other: str) -> str:
@@ -92,7 +89,7 @@ class Sender:
         stored = await self.deliver(tx, sender, recipient, letter)
         quotas, limits = self._quotas, self._quotas.limits
         quotas.check("mail_bytes_per_account", stored.used, limits.mail_bytes_per_account)
-        quotas.check("mail_bytes", quotas.mail_used + size_of(stored.message), limits.mail_bytes)
+        quotas.check("mail_bytes", quotas.mail_used + stored.size, limits.mail_bytes)
         return stored
 
     async def deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
@@ -120,8 +117,9 @@ class Sender:
         )
         await queries.insert_message(tx, message)
         states = await queries.note_message(tx, message)
-        used = await add_mail(tx, sender.id, size_of(message))
-        return Stored(message, states.get(recipient.id) == "muted", used)
+        size = MAIL_BYTES + len(message.ciphertext)
+        used = await add_mail(tx, sender.id, size)
+        return Stored(message, states.get(recipient.id) == "muted", size, used)
 
     async def _begin_thread(
         self, tx: Tx, pair: str, subject: Subject, sender: Account, recipient: Account, now: int
