@@ -16,6 +16,7 @@ from benchmarks.measure import Row, best, table
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -24,6 +25,8 @@ from folkmoot.core.policy import Decision, Principal, Verdict, decide
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
+from folkmoot.operations import OPERATIONS, Arguments
+from folkmoot.operations.arguments import decode
 
 ALICE = Principal("account-1", "alice")
 SESSION = SessionContext.with_id(SessionId("0f8fad5bd9cb469fa16570867728950e"))
@@ -172,11 +175,51 @@ def named(tool: str) -> dict[str, Any]:
     return {"params": {"name": tool}}
 
 
+GIVEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "msg/send": ({"to": "bob", "body": "Tea at four?"}, {"to": "bob", "body": 7}),
+    "msg/inbox": ({"limit": 20, "peek": True, "wait": None}, {"limit": 1_000}),
+    "room/read": ({"room": "tea", "after": 7, "kinds": ["chat"]}, {"room": "tea", "after": "x"}),
+    "room/propose": (
+        {"room": "tea", "method": "tools/call", "params": {"name": "x", "arguments": {"y": [1]}}},
+        {"room": "tea", "method": "tools/call", "parms": {}},
+    ),
+}
+"""Arguments that are taken and arguments that are refused, by operation."""
+
+
+def arguments() -> None:
+    """Checking the arguments of an operation, against msgspec alone."""
+    for name, (good, bad) in GIVEN.items():
+        takes = next(row.takes for row in OPERATIONS if row.name == name)
+        plain = {name: value for name, value in good.items() if value is not None}
+        floor, taken, told = best(
+            lambda takes=takes, plain=plain: msgspec.convert(plain, takes),
+            lambda takes=takes, good=good: decode(takes, good),
+            lambda takes=takes, bad=bad: refusal(takes, bad),
+        )
+        goal = None if "params" in good else 3
+        table(
+            f"Arguments of {name}",
+            Row("msgspec, converted", floor),
+            [Row("taken", taken, goal=goal), Row("refused with a sentence", told)],
+        )
+
+
+def refusal(takes: type[Arguments], given: dict[str, Any]) -> str:
+    """The sentence for arguments that are wrong."""
+    try:
+        decode(takes, given)
+    except ArgumentInvalid as error:
+        return error.message
+    raise AssertionError(given)
+
+
 def main() -> None:
     """Print every table of the core."""
     messages()
     envelopes()
     rights()
+    arguments()
 
 
 if __name__ == "__main__":

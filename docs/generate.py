@@ -28,6 +28,7 @@ from docs.pages import (
     messages,
     metrics,
     naming,
+    operations,
     requirements,
     rest,
     rooms,
@@ -42,6 +43,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
+    "reference/operations.md": operations.page,
     "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
 }

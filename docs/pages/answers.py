@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from docs.pages.room_answers import ROOM_ANSWERS
-from folkmoot.tools import CATALOGUE
-from folkmoot.tools.account_tools import NOT_SIGNED_IN, SAVE_SETTINGS
-from folkmoot.tools.model import with_notice
+from folkmoot.operations import CATALOGUE
+from folkmoot.operations.accounts import NOT_SIGNED_IN, SAVE_SETTINGS
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 TOKEN = "sk_…"  # noqa: S105 - an example
@@ -186,6 +185,6 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     "folkmoot/call_tool": WHOAMI,
 }
 ANSWERS: dict[str, dict[str, Any]] = {
-    name: dict(with_notice(CATALOGUE.find(name), answer)) for name, answer in _ANSWERS.items()
+    tool.name: dict(tool.with_notice(_ANSWERS[tool.name])) for tool in CATALOGUE.tools
 }
 """One answer of each tool."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from docs.pages.answers import ANSWERS
 from docs.pages.markdown import document, table
-from folkmoot.tools import CATALOGUE
+from folkmoot.operations import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from folkmoot.tools import Tool
-    from folkmoot.tools.model import Schema
+    from folkmoot.operations import Operation
+    from folkmoot.operations.schema import Schema
 
 INTRODUCTION = """\
 What an assistant, an app or a program can call at `/mcp`. [The endpoint](mcp.md) tells how to
@@ -64,17 +64,17 @@ def page() -> str:
     return document("# Tools", INTRODUCTION, index, *sections())
 
 
-def row(tool: Tool) -> list[str]:
+def row(tool: Operation) -> list[str]:
     """One tool in the index."""
     return [
         f"[`{tool.name}`](#{anchor(tool)})",
         f"`{CATALOGUE.names.spell(tool.name, 'safe')}`",
         "no" if tool.public else "yes",
-        f"{KINDS[tool.kind]}{', for the app alone' if tool.app_only else ''}",
+        f"{KINDS[tool.effect]}{', for the app alone' if tool.app_only else ''}",
     ]
 
 
-def anchor(tool: Tool) -> str:
+def anchor(tool: Operation) -> str:
     """Where the tool's section is, as renderers of Markdown name it."""
     return tool.name.replace("/", "")
 
@@ -119,13 +119,13 @@ def kind(schema: dict[str, Any]) -> str:
     return str(schema["type"])
 
 
-def remarks(tool: Tool) -> Iterator[str]:
+def remarks(tool: Operation) -> Iterator[str]:
     """What else is true of a tool."""
     if "oneOf" in tool.schema:
         names = [f"`{choice['required'][0]}`" for choice in tool.schema["oneOf"]]
         yield f"Exactly one of {' and '.join(names)} must be given."
-    if tool.rates:
-        names = " and ".join(f"`rates.{rate.limit}_per_…`" for rate in tool.rates)
+    if tool.limits:
+        names = " and ".join(f"`rates.{limit.name}_per_…`" for limit in tool.limits)
         yield f"How often is limited by {names} ([settings](settings.md))."
     if tool.asks:
         yield (

@@ -41,6 +41,8 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
+from folkmoot.operations import CATALOGUE, Services
+from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
 from folkmoot.pipeline import Pipeline, show_to
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
@@ -65,9 +67,6 @@ from folkmoot.telemetry.parts import (
     tool_families,
     websocket_families,
 )
-from folkmoot.tools import CATALOGUE, Dispatcher, Services
-from folkmoot.tools.routing import HubService
-from folkmoot.tools.service import ToolService
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.credentials import Callers

@@ -18,7 +18,7 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Notification
 from folkmoot.mail import EncryptedPayload
-from folkmoot.tools import CATALOGUE
+from folkmoot.operations import CATALOGUE
 from tests.bridge.support import Desk, Town, in_messages, town
 from tests.harness import run
 

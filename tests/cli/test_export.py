@@ -16,9 +16,9 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.export import exporting
 from folkmoot.control import ControlServer, call
 from folkmoot.control.export import Exporter, export_command
+from folkmoot.operations.room_messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
-from folkmoot.tools.room_wire import envelope
 from tests.cli.conftest import Ran
 
 WORDS = [f"word {number}" for number in range(130)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.answers import ANSWERS
-from folkmoot.tools import CATALOGUE
+from folkmoot.operations import CATALOGUE
 from tests.harness import run
 from tests.mcp_harness import Person, meeting
 

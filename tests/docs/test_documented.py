@@ -21,8 +21,8 @@ from folkmoot.core.kinds import KNOWN_KINDS, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportType
+from folkmoot.operations import CATALOGUE
 from folkmoot.settings import BACKEND_FIELDS, FIELDS, OPEN_TABLES, OTHER_VARIABLES
-from folkmoot.tools import CATALOGUE
 from folkmoot.web.pages import PLACES as SERVED
 from tests.docs.pages import DOCS, ROOT, pages
 

@@ -9,7 +9,7 @@ import pytest
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.model import Definition, Inventory, ToolEntry
 from folkmoot.gateway.search import Search, own_tool, words_of
-from folkmoot.tools.catalogue import CATALOGUE
+from folkmoot.operations.table import CATALOGUE
 from tests.gateway.support import catalogue_of, parts_of, tool
 from tests.harness import run
 

@@ -21,8 +21,8 @@ from mcp.shared.exceptions import MCPError
 from folkmoot.app import Hub
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
+from folkmoot.operations import CATALOGUE
 from folkmoot.settings import GatewaySpec
-from folkmoot.tools import CATALOGUE
 from folkmoot.transports.rest.table import OPERATIONS
 from tests.harness import run
 from tests.interaction.room_client import (

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.accounts import registration
 from folkmoot.core.ports import SqlValue, Tx
-from folkmoot.tools import dispatch
+from folkmoot.operations import dispatch
 from tests.harness import ask, run
 from tests.interaction.test_mail_rates import Later, limited
 from tests.mcp_harness import Meeting, meeting, modern

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.keys import format_key, read_key
-from folkmoot.tools import CATALOGUE
+from folkmoot.operations import CATALOGUE
 from tests.faults.letters import line
 from tests.harness import Answer, ask, run
 from tests.mail.support import spellings

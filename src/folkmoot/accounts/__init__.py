@@ -11,11 +11,11 @@ message. `accounts.py` is what others use: each action there is one unit of the 
 
 from __future__ import annotations
 
-from folkmoot.accounts.accounts import Accounts
-from folkmoot.accounts.credentials import hash_token, is_token
+from typing import TYPE_CHECKING
+
 from folkmoot.accounts.handles import HANDLE, REDIRECT_SECONDS, RESERVED, parse_handle
-from folkmoot.accounts.keypairs import check_public_key
 from folkmoot.accounts.model import (
+    MOST_FORMATS,
     Account,
     AccountType,
     Belongings,
@@ -33,9 +33,25 @@ from folkmoot.accounts.model import (
     Recovered,
     Registered,
 )
-from folkmoot.accounts.ports import Farewell, Sealer, Welcome
-from folkmoot.accounts.profiles import MOST_FORMATS
-from folkmoot.accounts.reserved import ReservedNames, Standing
+from folkmoot.lazily import loading
+
+if TYPE_CHECKING:
+    from folkmoot.accounts.accounts import Accounts
+    from folkmoot.accounts.credentials import hash_token, is_token
+    from folkmoot.accounts.keypairs import check_public_key
+    from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+    from folkmoot.accounts.reserved import ReservedNames, Standing
+else:
+    __getattr__ = loading(
+        __name__,
+        {
+            "accounts": "Accounts",
+            "credentials": "hash_token is_token",
+            "keypairs": "check_public_key",
+            "ports": "Farewell Sealer Welcome",
+            "reserved": "ReservedNames Standing",
+        },
+    )
 
 __all__ = [
     "HANDLE",

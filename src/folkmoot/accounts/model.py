@@ -11,6 +11,9 @@ Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
 AccountType: TypeAlias = Literal["person", "agent"]
 InviteState: TypeAlias = Literal["unknown", "claimed", "expired", "valid"]
 
+MOST_FORMATS = 8
+"""Formats of payloads that one account names."""
+
 PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
 ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
 

@@ -9,7 +9,7 @@ from typing import Final
 from folkmoot.accounts import queries
 from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_handle
 from folkmoot.accounts.keypairs import check_public_key
-from folkmoot.accounts.model import PRIVACY_LEVELS, Account, HandleChange
+from folkmoot.accounts.model import MOST_FORMATS, PRIVACY_LEVELS, Account, HandleChange
 from folkmoot.accounts.registration import access_own
 from folkmoot.accounts.reserved import ReservedNames, takes_back
 from folkmoot.accounts.texts import TEXTS, check_text
@@ -27,7 +27,6 @@ SEARCHED = frozenset({"display_name", "privacy"})
 KEY: Final = "client_public_key"
 FORMATS: Final = "payload_formats"
 FORMAT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
-MOST_FORMATS: Final = 8
 
 
 def check_formats(formats: Sequence[str]) -> str:

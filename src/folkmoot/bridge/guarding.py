@@ -24,7 +24,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Request
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
-from folkmoot.tools.decode import check_text, unknown_names
+from folkmoot.operations.arguments import check_text, unknown_names
 
 PAYLOAD: Final = "encrypted_payload"
 DEVICE_KEY: Final = "client_public_key"

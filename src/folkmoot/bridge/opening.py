@@ -26,7 +26,7 @@ from folkmoot.bridge.reading import GONE, SEALED, PageReader, Read
 from folkmoot.core.errors import AnswerInvalid, FolkmootError
 from folkmoot.core.message import Response
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.tools.model import NOTICE, notice_about
+from folkmoot.operations.row import NOTICE, notice_about
 
 MOST_ASKED: Final = 20
 """Unknown correspondents and renamed ones that are looked up for one page; the rest when it is read

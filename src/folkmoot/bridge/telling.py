@@ -27,7 +27,7 @@ from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
 from folkmoot.mcp.wire import TOOLS_LIST
-from folkmoot.tools.model import WORDS_OF_OTHERS
+from folkmoot.operations.row import WORDS_OF_OTHERS
 
 Teller: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 

@@ -12,10 +12,13 @@ hub keeps.
 
 from __future__ import annotations
 
-from folkmoot.mail.idempotency import MOST_KEY_CHARACTERS
-from folkmoot.mail.mail import MAX_BODY_CHARACTERS, Mail
+from typing import TYPE_CHECKING
+
+from folkmoot.lazily import loading
 from folkmoot.mail.model import (
     GONE_HANDLE,
+    MOST_KEY_CHARACTERS,
+    MOST_SECONDS,
     PRIORITIES,
     STATES,
     Conversation,
@@ -31,8 +34,20 @@ from folkmoot.mail.model import (
     Thread,
     ThreadPage,
 )
-from folkmoot.mail.retention import Retention
-from folkmoot.mail.waiting import MOST_SECONDS, is_notable, is_urgent, subject_of_mailbox
+
+if TYPE_CHECKING:
+    from folkmoot.mail.mail import MAX_BODY_CHARACTERS, Mail
+    from folkmoot.mail.retention import Retention
+    from folkmoot.mail.waiting import is_notable, is_urgent, subject_of_mailbox
+else:
+    __getattr__ = loading(
+        __name__,
+        {
+            "mail": "MAX_BODY_CHARACTERS Mail",
+            "retention": "Retention",
+            "waiting": "is_notable is_urgent subject_of_mailbox",
+        },
+    )
 
 __all__ = [
     "GONE_HANDLE",

@@ -16,11 +16,10 @@ from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
 from folkmoot.mail.content import Content
-from folkmoot.mail.model import Sent
+from folkmoot.mail.model import MOST_KEY_CHARACTERS, Sent
 
 FIELD = "idempotency_key"
 KEPT_SECONDS = 86_400
-MOST_KEY_CHARACTERS = 255
 PURPOSE = "sent_key"
 """What an answer is sealed for; its row is the hash of the key."""
 

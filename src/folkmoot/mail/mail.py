@@ -24,6 +24,7 @@ from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
 from folkmoot.mail.cursors import Cursors
 from folkmoot.mail.idempotency import Attempt, SentKeys, check_attempt
 from folkmoot.mail.model import (
+    MOST_SECONDS,
     STATES,
     Conversation,
     Digest,
@@ -38,7 +39,7 @@ from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
 from folkmoot.mail.sending import Sender, Stored, new_letter
 from folkmoot.mail.subjects import Subjects
-from folkmoot.mail.waiting import MOST_SECONDS, announce, announce_change, wait_for_page
+from folkmoot.mail.waiting import announce, announce_change, wait_for_page
 from folkmoot.quotas import Quotas, Use, warning
 
 MAX_BODY_CHARACTERS = 100_000

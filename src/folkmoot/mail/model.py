@@ -16,6 +16,11 @@ STATES: tuple[State, ...] = get_args(State)
 SERVER_ASSISTED: Mode = "server_assisted"
 E2E: Mode = "e2e"
 
+MOST_SECONDS = 55
+"""The longest that a call waits for mail."""
+MOST_KEY_CHARACTERS = 255
+"""The longest idempotency key."""
+
 GONE_HANDLE = "[deleted]"
 GONE_NAME = "Deleted account"
 """What stands for someone who deleted their account; no handle is spelled like this."""

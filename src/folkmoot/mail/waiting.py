@@ -14,8 +14,6 @@ from folkmoot.mail.sending import Stored
 
 LOG = logging.getLogger(__name__)
 
-MOST_SECONDS = 55
-
 
 def subject_of_mailbox(user_id: str) -> str:
     """Where the bus carries the events of a mailbox.

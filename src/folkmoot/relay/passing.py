@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from folkmoot.control.held import held_commands
 from folkmoot.core.strict import Limits
+from folkmoot.operations.finder import taken_out
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import HeldMessages
 from folkmoot.proxy.plugins import load_plugins
@@ -21,7 +22,6 @@ from folkmoot.relay.conversation import Talks
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
 from folkmoot.relay.tap import Tap
-from folkmoot.tools.finder import taken_out
 
 if TYPE_CHECKING:
     from folkmoot.control.wire import Command

@@ -11,6 +11,9 @@ no connection.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from folkmoot.lazily import loading
 from folkmoot.rooms.model import (
     Invitation,
     MessagePage,
@@ -20,11 +23,24 @@ from folkmoot.rooms.model import (
     RoomView,
     Visitor,
 )
-from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.requests import Requester
-from folkmoot.rooms.rooms import MOST_READ, MOST_WAIT, Rooms
-from folkmoot.rooms.spec import RoomPatch, RoomSpec, read_patch, read_spec
-from folkmoot.rooms.visitors import visitor_of
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.options import RoomOptions
+    from folkmoot.rooms.requests import Requester
+    from folkmoot.rooms.rooms import MOST_READ, MOST_WAIT, Rooms
+    from folkmoot.rooms.spec import RoomPatch, RoomSpec, read_patch, read_spec
+    from folkmoot.rooms.visitors import visitor_of
+else:
+    __getattr__ = loading(
+        __name__,
+        {
+            "options": "RoomOptions",
+            "requests": "Requester",
+            "rooms": "MOST_READ MOST_WAIT Rooms",
+            "spec": "RoomPatch RoomSpec read_patch read_spec",
+            "visitors": "visitor_of",
+        },
+    )
 
 __all__ = [
     "MOST_READ",

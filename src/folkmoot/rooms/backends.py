@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Any
 
 from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid, BackendUnknown, InvalidName, NameRefused
@@ -11,10 +11,8 @@ from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.names import validate_namespace
 from folkmoot.rooms.machine import BACKEND
 from folkmoot.rooms.machine.likeness import check_name, skeleton
+from folkmoot.rooms.model import MOST_BACKENDS
 from folkmoot.rooms.ports import Backends
-
-MOST_BACKENDS: Final = 16
-"""Backends that one room may have."""
 
 
 def backend_principal(namespace: str) -> Principal:

@@ -20,6 +20,8 @@ MemberState: TypeAlias = Literal["member", "invited", "banned"]
 
 ACCESS: tuple[Access, ...] = get_args(Access)
 
+MOST_BACKENDS = 16
+"""Servers of the hub that may take part in one room."""
 DAY = 86_400.0
 
 

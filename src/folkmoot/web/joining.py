@@ -13,10 +13,9 @@ from folkmoot.core.message import Request
 from folkmoot.core.ports import Clock
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.rights import HubRights
+from folkmoot.operations.call import Caller, ToolResult
+from folkmoot.operations.dispatch import CALLER, METHOD, failure
 from folkmoot.pipeline import Pipeline
-from folkmoot.tools.dispatch import failure
-from folkmoot.tools.model import Caller, ToolResult
-from folkmoot.tools.service import CALLER, METHOD
 from folkmoot.web.invites import Joined
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from weakref import ref
 from folkmoot.accounts import Account, hash_token
 from folkmoot.core.errors import SessionNotFound
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
-from folkmoot.tools.model import Caller
+from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER, sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
+    from folkmoot.operations import Catalogue
     from folkmoot.pipeline import Pipeline
-    from folkmoot.tools import Catalogue
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.sessions import Session
 

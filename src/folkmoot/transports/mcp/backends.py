@@ -17,7 +17,7 @@ from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import Answer
 from folkmoot.mcp.wire import SUBSCRIBE
-from folkmoot.tools.decode import shown
+from folkmoot.operations.arguments import shown
 from folkmoot.transports.mcp.lists import may_call
 
 if TYPE_CHECKING:

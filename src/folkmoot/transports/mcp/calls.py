@@ -15,9 +15,8 @@ from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, Se
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.mcp.wire import STATELESS_VERSION
+from folkmoot.operations.dispatch import CALLER, METHOD, failure
 from folkmoot.telemetry.records import AUDIT_TRAIL
-from folkmoot.tools.dispatch import failure
-from folkmoot.tools.service import CALLER, METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.asking import CallExtras
     from folkmoot.gateway.rights import HubRights
+    from folkmoot.operations import Operation, ToolResult
     from folkmoot.pipeline import Pipeline
-    from folkmoot.tools import Tool, ToolResult
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
@@ -43,7 +42,12 @@ class Calls:
         self._rights = rights
 
     async def call(
-        self, tool: Tool, message_id: MessageId, arguments: Any, exchange: Exchange, version: str
+        self,
+        tool: Operation,
+        message_id: MessageId,
+        arguments: Any,
+        exchange: Exchange,
+        version: str,
     ) -> ToolResult:
         """The answer of a tool of the hub's own; whatever policy refuses is an answer too."""
         # The canonical name: no spelling slips past policy.

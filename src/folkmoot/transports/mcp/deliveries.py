@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from folkmoot.tools.model import Delivered
+    from folkmoot.operations.call import Delivered
 
 logger = logging.getLogger("folkmoot.mcp")
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import After
+    from folkmoot.operations import Catalogue
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
-    from folkmoot.tools import Catalogue
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.exchange import Exchange

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from folkmoot.tools.model import Caller
+from folkmoot.operations.call import Caller
 
 if TYPE_CHECKING:
     import asyncio

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.mcp.server.reply import Weight
 from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED, UPDATED
-from folkmoot.tools.patience import unless
+from folkmoot.operations.call import unless
 
 if TYPE_CHECKING:
     from collections.abc import Callable

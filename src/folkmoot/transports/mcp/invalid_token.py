@@ -14,15 +14,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core.errors import AccountSuspended, TokenInvalid, TokenRefused
 from folkmoot.mcp.wire import INITIALIZE, PING, TOOLS_CALL, TOOLS_LIST
-from folkmoot.tools.dispatch import failure
-from folkmoot.tools.finder import CALL_TOOL
+from folkmoot.operations.dispatch import failure
+from folkmoot.operations.finder import CALL_TOOL
 from folkmoot.transports.answers import JsonResponse, challenge
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from folkmoot.names import NameStyle
-    from folkmoot.tools import Catalogue
+    from folkmoot.operations import Catalogue
     from folkmoot.transports.mcp.exchange import Exchange
 
 PASSED: Final = frozenset({INITIALIZE, PING})

@@ -24,7 +24,7 @@ from folkmoot.mcp.wire import (
     members_of,
 )
 from folkmoot.names import STYLES
-from folkmoot.tools.app_tools import APP_TYPE, APP_TYPES, INBOX_APP
+from folkmoot.operations.mail import APP_TYPE, APP_TYPES, INBOX_APP
 from folkmoot.transports.mcp.notices import INBOX
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.rights import HubRights
-    from folkmoot.tools import Catalogue
+    from folkmoot.operations import Catalogue
     from folkmoot.transports.mcp.exchange import Exchange
 
 NAME: Final = "folkmoot"

@@ -20,7 +20,7 @@ from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.core.ports import Missed
 from folkmoot.gateway.operations import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
-from folkmoot.tools.patience import unless
+from folkmoot.operations.call import unless
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts

@@ -13,12 +13,12 @@ from folkmoot.mcp.wire import ELICIT, INPUT_REQUIRED, members_of
 
 if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
-    from folkmoot.tools import Tool
+    from folkmoot.operations import Operation
 
 ACTIONS: Final = frozenset({"accept", "decline", "cancel"})
 
 
-def answered(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict[str, Any]:
+def answered(asked: Asked, tool: Operation, arguments: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments of a call, with what the user was asked for and gave."""
     given = dict(arguments or {})
     response = response_of(asked, tool)
@@ -30,7 +30,9 @@ def answered(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict
     return given
 
 
-def question(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
+def question(
+    asked: Asked, tool: Operation, arguments: dict[str, Any] | None
+) -> dict[str, Any] | None:
     """The question to ask first, unless it was answered or the client cannot ask it."""
     if response_of(asked, tool) is not None or not can_ask(asked):
         return None
@@ -53,7 +55,7 @@ def question(asked: Asked, tool: Tool, arguments: dict[str, Any] | None) -> dict
     return {"resultType": INPUT_REQUIRED, "inputRequests": wanted}
 
 
-def response_of(asked: Asked, tool: Tool) -> dict[str, Any] | None:
+def response_of(asked: Asked, tool: Operation) -> dict[str, Any] | None:
     """What the user said to the question, if it was put."""
     response = members_of(asked.params.get("inputResponses")).get(tool.asks)
     return response if members_of(response).get("action") in ACTIONS else None
@@ -68,7 +70,7 @@ def can_ask(asked: Asked) -> bool:
     return "form" in elicitation or "url" not in elicitation
 
 
-def asked_for(tool: Tool) -> dict[str, Any]:
+def asked_for(tool: Operation) -> dict[str, Any]:
     """The schema of the argument that is for a person to give."""
     argument: dict[str, Any] = tool.schema["properties"][tool.asks]
     return argument

@@ -11,7 +11,7 @@ from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import READ
 from folkmoot.mcp.server.service import Answer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
-from folkmoot.tools.app_tools import APP_TYPE, INBOX_APP, inbox_page
+from folkmoot.operations.mail import APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.hearers import say_in
 from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, URGENT, Resubscriptions

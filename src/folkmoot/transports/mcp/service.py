@@ -37,10 +37,10 @@ from folkmoot.mcp.wire import (
     SUBSCRIBE,
     UNSUBSCRIBE,
 )
-from folkmoot.tools.app_tools import APP_TYPES
-from folkmoot.tools.decode import shown
-from folkmoot.tools.dispatch import failure
-from folkmoot.tools.finder import CALL_TOOL, inner_call
+from folkmoot.operations.arguments import shown
+from folkmoot.operations.dispatch import failure
+from folkmoot.operations.finder import CALL_TOOL, inner_call
+from folkmoot.operations.mail import APP_TYPES
 from folkmoot.transports.mcp.lists import INSTRUCTIONS, OF_BACKENDS, WHAT, app_type
 from folkmoot.transports.mcp.params import check_completion, object_in, text_in, texts_in
 from folkmoot.transports.mcp.questions import answered, question
@@ -48,7 +48,7 @@ from folkmoot.transports.mcp.questions import answered, question
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import Asked
-    from folkmoot.tools import Catalogue, Tool, ToolResult
+    from folkmoot.operations import Catalogue, Operation, ToolResult
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.deliveries import Deliveries
@@ -177,7 +177,7 @@ class HubService:
             raise self._unknown(name, asked.caller)
         return answer
 
-    async def _call_own(self, asked: Asked, tool: Tool, arguments: Any) -> Answer:
+    async def _call_own(self, asked: Asked, tool: Operation, arguments: Any) -> Answer:
         exchange: Exchange = asked.caller
         account = exchange.caller.account
         if account is not None:

@@ -13,11 +13,11 @@ from folkmoot.core.errors import (
     QueryInvalid,
     RoomDoorError,
 )
+from folkmoot.operations.call import unless
 from folkmoot.rooms import deciding
 from folkmoot.rooms.guests import GUEST_LIMIT
 from folkmoot.rooms.machine.wire import readable
 from folkmoot.rooms.spec import read_capabilities, read_patch, read_spec
-from folkmoot.tools.patience import unless
 from folkmoot.transports.rest.model import BODY, Answered, Call
 from folkmoot.transports.rest.paging import make_cursor, read_cursor, within, wrong_cursor
 from folkmoot.transports.rest.reading import check_members

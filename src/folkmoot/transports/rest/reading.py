@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from folkmoot.core.errors import ArgumentInvalid, MediaTypeUnsupported, QueryInvalid
-from folkmoot.tools.decode import shown
+from folkmoot.operations.arguments import shown
 from folkmoot.transports.credentials import read_token
 
 if TYPE_CHECKING:

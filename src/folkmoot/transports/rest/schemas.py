@@ -8,9 +8,8 @@ import msgspec
 
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.target import MAX_TARGET, MOST_TARGETS
-from folkmoot.rooms.backends import MOST_BACKENDS
 from folkmoot.rooms.machine import Role, State
-from folkmoot.rooms.model import ACCESS, RoomPolicy
+from folkmoot.rooms.model import ACCESS, MOST_BACKENDS, RoomPolicy
 from folkmoot.rooms.spec import MOST_GRANTED, MOST_OWNERS, MOST_PATTERNS
 from folkmoot.rooms.spec import ROOM_NAME as NAME
 from folkmoot.transports.rest.model import Schema

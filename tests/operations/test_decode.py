@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.tools import CATALOGUE
-from folkmoot.tools.decode import decode
+from folkmoot.operations import CATALOGUE
+from folkmoot.operations.arguments import decode
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -24,7 +24,7 @@ def refused(name: str, arguments: Any) -> str:
     tool = CATALOGUE.find(name)
     assert tool is not None
     with pytest.raises(ArgumentInvalid) as error:
-        decode(tool, arguments)
+        decode(tool.takes, arguments)
     return error.value.message
 
 
@@ -37,7 +37,7 @@ def test_null_is_the_same_as_nothing() -> None:
     assert refused("msg/send", {"to": None}) == "Missing argument: to."
     tool = CATALOGUE.find("msg/inbox")
     assert tool is not None
-    assert decode(tool, {"limit": None}) == decode(tool, None)
+    assert decode(tool.takes, {"limit": None}) == decode(tool.takes, None)
 
 
 def test_names_are_repeated_in_a_readable_length_and_number() -> None:
@@ -101,8 +101,19 @@ def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
     tool = CATALOGUE.find("room/propose")
     assert tool is not None
     fine = {"a": [{"b": [1, 1.5, None, True, 2**70, "🦉"]}]}
-    decoded: Any = decode(tool, {**asked, "params": fine})
+    decoded: Any = decode(tool.takes, {**asked, "params": fine})
     assert decoded.params == fine
+
+
+@pytest.mark.requirement("mcp.argument-errors")
+def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact() -> None:
+    tool = CATALOGUE.find("msg/inbox")
+    assert tool is not None
+    assert decode(tool.takes, {"before": 50.0, "limit": 2.0}) == decode(
+        tool.takes, {"before": 50, "limit": 2}
+    )
+    for value in (1e300, -1e300, 2.0**53 + 2, 0.5):
+        assert refused("msg/inbox", {"before": value}) == "before must be an integer."
 
 
 @pytest.mark.requirement("mcp.argument-errors")
@@ -110,9 +121,9 @@ def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
 def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, arguments: Any) -> None:
     sentence, decoded = "", None
     try:
-        decoded = decode(tool, arguments)
+        decoded = decode(tool.takes, arguments)
     except ArgumentInvalid as error:
         sentence = error.message
-    assert isinstance(decoded, tool.arguments) or sentence.endswith(".")
+    assert isinstance(decoded, tool.takes) or sentence.endswith(".")
     assert sentence.encode().decode() == sentence
     assert len(sentence) < 400

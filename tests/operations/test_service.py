@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
@@ -23,21 +24,16 @@ from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Modify, Verdict
 from folkmoot.gateway.rights import NOBODY, NOBODY_MAY
 from folkmoot.gateway.settled import DEFAULTS
+from folkmoot.operations import Absent, Call, Caller, Operation, Services, ToolResult
+from folkmoot.operations.dispatch import CALLER, Dispatcher, ToolService
+from folkmoot.operations.row import Nothing
+from folkmoot.operations.table import Catalogue
 from folkmoot.pipeline import Pipeline
 from folkmoot.ratelimits import RateLimits
-from folkmoot.tools.catalogue import Catalogue
-from folkmoot.tools.dispatch import Dispatcher
-from folkmoot.tools.model import Arguments, Call, Caller, Services, Tool, ToolResult
-from folkmoot.tools.schemas import obj
-from folkmoot.tools.service import CALLER, ToolService
 from tests.harness import run
 
 ANN = Principal("account-1", "ann")
 ACCOUNTS_MAY = Rights(DEFAULTS)
-
-
-class Nothing(Arguments, frozen=True, kw_only=True):
-    """No arguments."""
 
 
 class Tools:
@@ -51,18 +47,21 @@ class Tools:
         )
         self.dispatcher = Dispatcher(services, Catalogue(self._tool(name) for name in NAMES))
 
-    def _tool(self, name: str) -> Tool:
+    def _tool(self, name: str) -> Operation:
         async def handler(_: Call[Any]) -> dict[str, Any]:
             self.called.append(name)
             return {"tool": name}
 
-        return Tool(
+        return Operation(
             name=name,
             description="",
-            schema=obj({}),
-            arguments=Nothing,
+            takes=Nothing,
+            gives=Struct,
             handler=handler,
-            public=True,
+            scope="",
+            who="anyone",
+            routes=Absent("a test"),
+            commands=Absent("a test"),
         )
 
 

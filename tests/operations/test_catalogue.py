@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.tools import CATALOGUE, Tool
-from folkmoot.tools.app_tools import inbox_page
-from folkmoot.tools.model import WORDS_OF_OTHERS
+from folkmoot.operations import CATALOGUE, Operation
+from folkmoot.operations.mail import inbox_page
+from folkmoot.operations.row import WORDS_OF_OTHERS
 
 SPECIFICATION: dict[str, Any] = json.loads(
     (Path(__file__).parent / "specification.json").read_text("utf-8")
@@ -93,8 +93,8 @@ def test_visibility_and_authentication_are_those_of_the_specification(name: str)
 
 
 @pytest.mark.parametrize("tool", CATALOGUE.tools, ids=lambda tool: tool.name)
-def test_struct_and_schema_name_the_same_arguments(tool: Tool) -> None:
-    same(tool.schema, tool.arguments)
+def test_struct_and_schema_name_the_same_arguments(tool: Operation) -> None:
+    same(tool.schema, tool.takes)
 
 
 def same(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
@@ -188,7 +188,7 @@ def test_tools_that_reach_other_people_say_so() -> None:
 def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are() -> None:
     for listed in CATALOGUE.listing("safe", app_only=True):
         tool = TOOLS[listed["title"]]
-        more = f" {WORDS_OF_OTHERS}" if tool.others else ""
+        more = f" {WORDS_OF_OTHERS}" if tool.others_words else ""
         assert listed["description"] == tool.description + more
 
 

@@ -1,34 +1,36 @@
-"""All tools, in the order they are listed, and how they are found and shown."""
+"""All operations, in the order their tools are listed, and how those are found and shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.names import WireNames
 from folkmoot.names.schemas import without_combinators
-from folkmoot.tools.account_tools import ACCOUNT_TOOLS
-from folkmoot.tools.app_tools import APP_TOOLS
-from folkmoot.tools.finder import FINDER_TOOLS
-from folkmoot.tools.message_tools import MESSAGE_TOOLS
-from folkmoot.tools.people_tools import PEOPLE_TOOLS
-from folkmoot.tools.room_tools import ROOM_TOOLS
-from folkmoot.tools.thread_tools import THREAD_TOOLS
+from folkmoot.operations.accounts import ACCOUNTS
+from folkmoot.operations.finder import FINDERS
+from folkmoot.operations.mail import APP, MESSAGES
+from folkmoot.operations.people import PEOPLE
+from folkmoot.operations.rooms import ROOMS
+from folkmoot.operations.row import Absent
+from folkmoot.operations.threads import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from folkmoot.names import NameStyle
-    from folkmoot.tools.model import Tool
+    from folkmoot.operations.row import Operation
 
-NAME_KEY = "folkmoot/name"
+NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a listed tool's canonical name."""
+
+OPERATIONS: Final = (*ACCOUNTS, *MESSAGES, *THREADS, *PEOPLE, *APP, *ROOMS, *FINDERS)
 
 
 class Catalogue:
-    """A table of tools; a tool is found by either spelling of its name."""
+    """The tools of a table of operations; one is found by either spelling of its name."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self.tools = tuple(tools)
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.tools = tuple(row for row in operations if not isinstance(row.tool, Absent))
         self.names = WireNames(tool.name for tool in self.tools)
         self._by_name = {tool.name: tool for tool in self.tools}
 
@@ -36,7 +38,7 @@ class Catalogue:
         """Whether a tool has this canonical name."""
         return name in self._by_name
 
-    def find(self, wire: str) -> Tool | None:
+    def find(self, wire: str) -> Operation | None:
         """The tool with this name, in either spelling."""
         canonical = self.names.canonical(wire)
         return None if canonical is None else self._by_name[canonical]
@@ -54,7 +56,7 @@ class Catalogue:
             if tool.finder is finders and (app_only or not tool.app_only)
         ]
 
-    def listed(self, tool: Tool, style: NameStyle) -> dict[str, Any]:
+    def listed(self, tool: Operation, style: NameStyle) -> dict[str, Any]:
         """One tool as `tools/list` shows it."""
         meta: dict[str, Any] = {NAME_KEY: tool.name}
         if tool.app_only:
@@ -71,14 +73,4 @@ class Catalogue:
         }
 
 
-CATALOGUE = Catalogue(
-    (
-        *ACCOUNT_TOOLS,
-        *MESSAGE_TOOLS,
-        *THREAD_TOOLS,
-        *PEOPLE_TOOLS,
-        *APP_TOOLS,
-        *ROOM_TOOLS,
-        *FINDER_TOOLS,
-    )
-)
+CATALOGUE: Final = Catalogue(OPERATIONS)

@@ -20,12 +20,12 @@ from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.rights import HubRights
 from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.names import NameStyle
-from folkmoot.tools import CATALOGUE, Caller
-from folkmoot.tools.decode import decode
+from folkmoot.operations import CATALOGUE, Caller
+from folkmoot.operations.arguments import decode
 from folkmoot.transports.mcp.exchange import Exchange
 from folkmoot.transports.mcp.lists import Lists
 from folkmoot.transports.rest.openapi import document
-from tests.tools.corpus import cases, written
+from tests.operations.corpus import cases, written
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 INFO = {"name": "folkmoot", "title": "Folkmoot", "version": "1"}
@@ -108,7 +108,7 @@ def tried(schema: dict[str, Any], name: str) -> Iterator[str]:
     assert tool is not None
     for arguments in cases(schema):
         try:
-            told = msgspec.json.encode(decode(tool, arguments)).decode()
+            told = msgspec.json.encode(decode(tool.takes, arguments)).decode()
         except ArgumentInvalid as error:
             told = f"! {error.data['field']}: {error.message}"
         yield f"{name} {written(arguments)} {told}\n"

@@ -7,47 +7,65 @@ limits and audit see the tool that is meant. Only what cannot be taken out reach
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.message import ProtocolMessage, Request, replace
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.tools.model import Arguments, Call, Payload, Tool
-from folkmoot.tools.schemas import anything, integer, obj, text
+from folkmoot.operations.row import Absent, Arguments, Operation, says
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
 
 FIND_TOOL: Final = "folkmoot/find_tool"
 CALL_TOOL: Final = "folkmoot/call_tool"
 METHOD: Final = TOOLS_CALL
 
 MOST_FOUND: Final = 50
-FoundLimit = Annotated[int, Meta(ge=1, le=MOST_FOUND)]
+NO_PROJECTION: Final = "It stands for other tools, where few are listed."
 
 
-class FindTool(Arguments, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FindTool(Arguments, frozen=True, kw_only=True):
     """What to look for."""
 
-    query: str
-    limit: FoundLimit = 10
+    query: Annotated[str, says("What the tool should do, in a few words.")]
+    limit: Annotated[
+        int,
+        says("Maximum number of tools to return. Default 10, max 50.", ge=1, le=MOST_FOUND),
+    ] = 10
 
 
-class CallTool(Arguments, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FoundTools(Struct, frozen=True):
+    """Tools, best match first, and the servers that could not be looked through."""
+
+    tools: list[dict[str, Any]]
+    absent: dict[str, str] | UnsetType = UNSET
+
+
+class CallTool(Arguments, frozen=True, kw_only=True):
     """What to call, and with what."""
 
-    name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
+    name: Annotated[str, says("The name of the tool.")]
+    arguments: Annotated[dict[str, Any], says("The arguments of the tool.")] = field(
+        default_factory=dict
+    )
 
 
-async def find_tool(call: Call[FindTool]) -> Payload:
+class Whatever(Struct, frozen=True):
+    """What the tool that was called answers."""
+
+
+async def find_tool(call: Call[FindTool]) -> FoundTools:
     """The tools that fit best, best first, and which servers could not be looked through."""
     find = call.caller.find
     if find is None:
-        return {"tools": []}
-    return await find(call.arguments.query, call.arguments.limit)
+        return FoundTools([])
+    return FoundTools(**await find(call.arguments.query, call.arguments.limit))
 
 
-async def call_tool(_: Call[CallTool]) -> Payload:
+async def call_tool(_: Call[CallTool]) -> Whatever:
     """Refuse a call that was not taken out of this one."""
     raise ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
@@ -85,48 +103,38 @@ def taken_out(message: ProtocolMessage, canonical: Callable[[str], str]) -> Prot
     return replace(message, params=called)
 
 
-FINDER_TOOLS: Final = (
-    Tool(
+FINDERS: Final = (
+    Operation(
         name=FIND_TOOL,
         description=(
             "Find tools by a few words about what they do. Returns the name, description "
             "and input schema of each, best match first. Call a tool you found with "
             "folkmoot_call_tool."
         ),
-        schema=obj(
-            {
-                "query": text("What the tool should do, in a few words."),
-                "limit": integer(
-                    "Maximum number of tools to return. Default 10, max 50.",
-                    minimum=1,
-                    maximum=MOST_FOUND,
-                ),
-            },
-            ("query",),
-        ),
-        arguments=FindTool,
+        takes=FindTool,
+        gives=FoundTools,
         handler=find_tool,
-        public=True,
-        finder=True,
-        kind="reads",
-        open_world=True,
+        scope="tools",
+        who="anyone",
+        effect="reads",
+        reaches_others=True,
+        tool="finder",
+        routes=Absent(NO_PROJECTION),
+        commands=Absent(NO_PROJECTION),
     ),
-    Tool(
+    Operation(
         name=CALL_TOOL,
         description="Call a tool that folkmoot_find_tool returned, with arguments that match "
         "its input schema.",
-        schema=obj(
-            {
-                "name": text("The name of the tool."),
-                "arguments": anything("The arguments of the tool."),
-            },
-            ("name",),
-        ),
-        arguments=CallTool,
+        takes=CallTool,
+        gives=Whatever,
         handler=call_tool,
-        public=True,
-        finder=True,
-        kind="acts",
-        open_world=True,
+        scope="tools",
+        who="anyone",
+        effect="acts",
+        reaches_others=True,
+        tool="finder",
+        routes=Absent(NO_PROJECTION),
+        commands=Absent(NO_PROJECTION),
     ),
 )

@@ -15,10 +15,9 @@ from folkmoot.core.errors import (
     StoreOverloaded,
     UnknownTool,
 )
+from folkmoot.operations import Absent, Arguments, Call, Caller, Catalogue, Operation, Services, row
+from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
-from folkmoot.tools import Call, Caller, Catalogue, Dispatcher, Services, Tool
-from folkmoot.tools.model import Arguments, Rate
-from folkmoot.tools.schemas import obj, text
 from tests.harness import run
 
 ALICE = Account("id", "alice", "alice", "", "public", "", "person", "key", None, 0, 0)
@@ -50,13 +49,16 @@ def dispatcher(most: int = 1_000) -> Dispatcher:
     limits = RateLimits(SystemClock(), {"say": Limit(most, MINUTE)})
     nobody: Any = None
     services = Services(accounts=nobody, mail=nobody, rooms=nobody, limits=limits)
-    tool = Tool(
+    tool = Operation(
         name="msg/say",
         description="Say a word.",
-        schema=obj({"word": text("A word")}, ("word",)),
-        arguments=Say,
+        takes=Say,
+        gives=msgspec.Struct,
         handler=say,
-        rates=(Rate("say", lambda caller, _: caller.address, counted),),
+        scope="mail.send",
+        limits=(row.Limit("say", lambda caller, _: caller.address, counted),),
+        routes=Absent("a test"),
+        commands=Absent("a test"),
     )
     return Dispatcher(services, Catalogue([tool]))
 
@@ -116,7 +118,7 @@ def test_a_name_is_canonical_before_limits_and_log_see_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hub = dispatcher(most=2)
-    with caplog.at_level(logging.DEBUG, "folkmoot.tools"):
+    with caplog.at_level(logging.DEBUG, "folkmoot.operations"):
         assert call(hub, {"word": "one"}, "msg_say") == ({"said": "one"}, False)
         assert call(hub, {"word": "two"}, "msg/say") == ({"said": "two"}, False)
         for name in ("msg_say", "msg/say"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.test_room_tools import LONG, Office, Someone, at_work
+from tests.operations.test_room_tools import LONG, Office, Someone, at_work
 
 TIDES = {
     "name": "high_water",
@@ -116,6 +116,9 @@ def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
             assert told["error"] == "Give in to whose high_water to call: tides, tides2."
             told = await ann.refused("room/call", **{**call, "tool": "low_water"})
             assert told["error"] == "Nobody in the room offers low_water."
+            for name in ("", "x" * 1_025):
+                told = await ann.refused("room/call", **{**call, "tool": name})
+                assert told["error"] == "tool must have 1 to 1,024 characters."
             failed = await ann.call("room/call", **call, to="tides2")
             assert failed["state"] == "failed"
             assert failed["error"] == {"code": -32000, "message": "The sea is gone."}

@@ -1,0 +1,113 @@
+"""One call of an operation: who calls, what the handlers work with, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from folkmoot.core.errors import TokenInvalid
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account, Accounts
+    from folkmoot.mail import Mail
+    from folkmoot.operations.row import Payload
+    from folkmoot.ratelimits import RateLimits
+    from folkmoot.rooms import Rooms, Visitor
+
+A = TypeVar("A", bound=Struct)
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+Delivered: TypeAlias = Callable[[], Awaitable[None]]
+"""To be called once the answer was handed to a client that is still there."""
+
+
+class Services(Struct, frozen=True, kw_only=True):
+    """What the handlers work with."""
+
+    accounts: Accounts
+    mail: Mail
+    rooms: Rooms
+    limits: RateLimits
+
+
+class Caller(Struct, kw_only=True):
+    """Who calls, as the transport made out. Each request has its own."""
+
+    account: Account | None = None
+    address: str = ""
+    """Where the request came from, for limits by address."""
+    is_direct: Callable[[], bool] | None = None
+    """Whether the request was made on the hub's own machine; None where a proxy may hide that."""
+    base_url: str = ""
+    """What the caller reached the hub at."""
+    confirm: Callable[[], Awaitable[bool]] | None = None
+    """Whether what authenticated the caller still does; a call that waited asks again."""
+    on_token: Callable[[Account, str], Awaitable[bool]] | None = None
+    """Called with a new token and its account; whether the running session is signed in by it."""
+    signed_in: bool = False
+    """Whether the running session became the account's by registering or recovering in it."""
+    find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
+    """Finds the tools that fit some words best, of those the caller may call."""
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
+
+
+class Call(Struct, Generic[A], kw_only=True):
+    """One call on its way through its handler."""
+
+    services: Services
+    caller: Caller
+    account: Account
+    """Who calls; operations that work without an account must not look at it."""
+    arguments: A
+    delivered: Delivered | None = None
+    """Set by a handler that has something to do once its answer has arrived."""
+
+    @property
+    def visitor(self) -> Visitor:
+        """Who calls, as rooms know them."""
+        from folkmoot.rooms.visitors import visitor_of
+
+        return visitor_of(self.account)
+
+
+class ToolResult(Struct, frozen=True, kw_only=True):
+    """What a call answers: one JSON object, seed-shaped when it is an error."""
+
+    payload: Payload
+    is_error: bool = False
+    delivered: Delivered | None = None
+
+    def text(self) -> str:
+        """The payload as it goes over the wire."""
+        return _encode(self.payload).decode()
+
+
+async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
+    """What a call that waits comes to, or None when its caller leaves first.
+
+    Time has passed: what authenticated the caller must still do so.
+    """
+    found = await unless(caller.leaving, work)
+    if caller.confirm is not None and not await caller.confirm():
+        raise TokenInvalid
+    return found
+
+
+async def unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work comes to, or None when the event comes first; then the work is cancelled."""
+    working = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)

@@ -1,0 +1,335 @@
+"""Messages: sending, answering, reading and deleting them, and the app that shows them."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Struct
+
+from folkmoot.mail.model import (
+    MOST_KEY_CHARACTERS,
+    MOST_SECONDS,
+    Digest,
+    EncryptedPayload,
+    Message,
+    Page,
+    Priority,
+    Sent,
+    Thread,
+)
+from folkmoot.operations.call import patiently
+from folkmoot.operations.limits import MISSED, by_user, every_try
+from folkmoot.operations.row import (
+    NO_ROUTE,
+    Absent,
+    Arguments,
+    Cursor,
+    Limit,
+    Nothing,
+    Operation,
+    says,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+LAST_SECOND = 2**53
+"""Later than any message; a larger `before` means the same."""
+INBOX_APP: Final = "ui://mmp-inbox"
+APP_TYPE: Final = "text/html;profile=mcp-app"
+OLD_APP_TYPE: Final = "application/vnd.mcp.app+html"
+"""What MMP calls the type of an app; the Apps extension has had another name for it since."""
+APP_TYPES: Final = (APP_TYPE, OLD_APP_TYPE)
+SHOWN_THREADS = 20
+MOST_NAMED = 5
+"""Senders that the sentence about a digest names."""
+
+MessagesLimit = Annotated[
+    int, says("Maximum number of messages to return. Default 50, max 100.", ge=1, le=100)
+]
+Peek = Annotated[bool, says("If true, the returned messages stay unread. Default false.")]
+IdempotencyKey = Annotated[
+    str,
+    says(
+        "A key of your own for this message, such as a UUID. If no answer arrives, call again with "
+        "the same key: within 24 hours that returns the first message and sends nothing twice.",
+        shown={"minLength": 1, "maxLength": MOST_KEY_CHARACTERS},
+    ),
+]
+
+
+class DescribedPayload(EncryptedPayload, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What a client encrypted by itself, with what the specification says of its members."""
+
+    ciphertext: Annotated[str, says("Base64-encoded NaCl box ciphertext")]
+    nonce: Annotated[str, says("Base64-encoded 24-byte nonce")]
+    sender_public_key: Annotated[str, says("Base64-encoded sender public key")]
+
+
+class Send(Arguments, frozen=True, kw_only=True):
+    """A message to someone."""
+
+    __exactly_one__ = ("body", "encrypted_payload")
+
+    to: Annotated[str, says("Recipient handle (without @ prefix)")]
+    body: (
+        Annotated[
+            str,
+            says(
+                "Plaintext message body. Server will encrypt using server-side keys. Mutually "
+                "exclusive with encrypted_payload."
+            ),
+        ]
+        | None
+    ) = None
+    encrypted_payload: (
+        Annotated[
+            DescribedPayload,
+            says("Pre-encrypted payload for E2E encryption. Mutually exclusive with body."),
+        ]
+        | None
+    ) = None
+    priority: Annotated[Priority, says("Message priority. Defaults to normal.")] = "normal"
+    reply_to: Annotated[str, says("Message ID this is a reply to (UUID)")] | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+
+async def send(call: Call[Send]) -> Sent:
+    """Send a message; answered once it is stored."""
+    given = call.arguments
+    return await call.services.mail.send(
+        call.account,
+        given.to,
+        body=given.body,
+        encrypted_payload=given.encrypted_payload,
+        priority=given.priority,
+        reply_to=given.reply_to,
+        idempotency_key=given.idempotency_key,
+    )
+
+
+class Reply(Arguments, frozen=True, kw_only=True):
+    """An answer to a message."""
+
+    __exactly_one__ = ("body", "encrypted_payload")
+
+    message_id: Annotated[str, says("The UUID of the message to reply to")]
+    body: Annotated[str, says("Plaintext reply body (server encrypts)")] | None = None
+    encrypted_payload: (
+        Annotated[EncryptedPayload, says("Pre-encrypted payload for E2E encryption")] | None
+    ) = None
+    priority: Priority = "normal"
+    idempotency_key: IdempotencyKey | None = None
+
+
+async def reply(call: Call[Reply]) -> Sent:
+    """Answer a message in its thread."""
+    given = call.arguments
+    mail = call.services.mail
+    return await mail.reply(
+        call.account,
+        await mail.whole_id(call.account, given.message_id),
+        body=given.body,
+        encrypted_payload=given.encrypted_payload,
+        priority=given.priority,
+        idempotency_key=given.idempotency_key,
+    )
+
+
+class Inbox(Arguments, frozen=True, kw_only=True):
+    """Which messages, and whether to wait for them."""
+
+    thread_id: (
+        Annotated[
+            str,
+            says(
+                "Filter to a specific thread (UUID). If omitted, returns messages across all "
+                "threads."
+            ),
+        ]
+        | None
+    ) = None
+    limit: MessagesLimit = 50
+    before: (
+        Annotated[int, says("Return messages before this epoch timestamp (for pagination).")] | None
+    ) = None
+    cursor: Cursor | None = None
+    peek: Peek = False
+    wait: Annotated[
+        int,
+        says(
+            "Wait up to this many seconds for a new message instead of polling. Returns as soon as "
+            "one arrives. Default 0, max 55.",
+            ge=0,
+            le=MOST_SECONDS,
+        ),
+    ] = 0
+
+
+class Messages(Struct, frozen=True):
+    """A page of messages, newest first."""
+
+    messages: list[Message]
+    next_cursor: str | None
+
+
+async def inbox(call: Call[Inbox]) -> Messages:
+    """Recent messages; they count as read once the answer has arrived."""
+    given = call.arguments
+    reading = call.services.mail.inbox(
+        call.account,
+        thread_id=given.thread_id,
+        limit=given.limit,
+        before=None if given.before is None else min(given.before, LAST_SECOND),
+        cursor=given.cursor,
+        peek=given.peek,
+        wait=given.wait,
+    )
+    page = await patiently(call.caller, reading) if given.wait else await reading
+    return Messages(*take_page(call, page or Page([])))
+
+
+def take_page(call: Call[Any], page: Page) -> tuple[list[Message], str | None]:
+    """The messages of a page and its cursor; they count as read when the answer has arrived."""
+    if page.seqs:
+        call.delivered = lambda: call.services.mail.mark_delivered(call.account, page.seqs)
+    return page.messages, page.next_cursor
+
+
+class DeleteMessage(Arguments, frozen=True, kw_only=True):
+    """One message."""
+
+    message_id: Annotated[str, says("The UUID of the message to delete, or how it begins")]
+
+
+class MessageDeleted(Struct, frozen=True):
+    """A message that is gone for the one who deleted it."""
+
+    message_id: str
+    message: str
+
+
+async def delete_message(call: Call[DeleteMessage]) -> MessageDeleted:
+    """Remove the caller's copy of a message."""
+    mail = call.services.mail
+    message_id = await mail.whole_id(call.account, call.arguments.message_id)
+    await mail.delete_message(call.account, message_id)
+    return MessageDeleted(message_id, "Message deleted.")
+
+
+class InboxOpened(Struct, frozen=True):
+    """What the app shows first, and what a client without apps can read out."""
+
+    resource: str
+    handle: str
+    message: str
+    digest: Digest
+    threads: list[Thread]
+
+
+async def open_inbox(call: Call[Nothing]) -> InboxOpened:
+    """The inbox at a glance."""
+    mail = call.services.mail
+    digest = await mail.digest(call.account)
+    page = await mail.threads(call.account, limit=SHOWN_THREADS)
+    return InboxOpened(INBOX_APP, call.account.handle, summary(digest), digest, page.threads)
+
+
+def summary(digest: Digest) -> str:
+    """A digest in one sentence."""
+    unread, threads = digest.total_unread, digest.threads_with_unread
+    if not unread:
+        return "You have no unread messages."
+    sentence = (
+        f"You have {unread} unread message{'s' if unread > 1 else ''} "
+        f"in {threads} thread{'s' if threads > 1 else ''}"
+    )
+    if digest.recent_senders:
+        named = digest.recent_senders[:MOST_NAMED]
+        sentence += f", from {', '.join(f'@{handle}' for handle in named)}"
+        sentence += " and others" if len(digest.recent_senders) > MOST_NAMED else ""
+    return f"{sentence}; {digest.urgent_count} urgent." if digest.urgent_count else f"{sentence}."
+
+
+@cache
+def inbox_page() -> str:
+    """The app as one HTML document."""
+    return files("folkmoot.operations").joinpath("inbox.html").read_text("utf-8")
+
+
+SEND_LIMIT = Limit("send", by_user, every_try)
+
+MESSAGES = (
+    Operation(
+        name="msg/send",
+        description="Send a message to another MMP user. Provide either a plaintext body (server "
+        "encrypts) or an encrypted_payload (for E2E). Creates a thread if needed.",
+        takes=Send,
+        gives=Sent,
+        handler=send,
+        scope="mail.send",
+        effect="adds",
+        reaches_others=True,
+        limits=(SEND_LIMIT, MISSED),
+        once="idempotency_key",
+        routes=Absent(NO_ROUTE),
+        commands=("send",),
+    ),
+    Operation(
+        name="msg/inbox",
+        description="Retrieve your recent messages. Server-assisted messages are returned "
+        "decrypted; E2E messages include ciphertext for client-side decryption.",
+        takes=Inbox,
+        gives=Messages,
+        handler=inbox,
+        scope="mail.read",
+        others_words=("messages",),
+        waits="wait",
+        routes=Absent(NO_ROUTE),
+        commands=("inbox",),
+    ),
+    Operation(
+        name="msg/reply",
+        description="Reply to a specific message. Automatically routes to the correct thread and "
+        "sets the reply_to reference.",
+        takes=Reply,
+        gives=Sent,
+        handler=reply,
+        scope="mail.send",
+        effect="adds",
+        reaches_others=True,
+        limits=(SEND_LIMIT,),
+        once="idempotency_key",
+        routes=Absent(NO_ROUTE),
+        commands=("reply",),
+    ),
+    Operation(
+        name="msg/delete_message",
+        description="Delete your copy of a message. The other participant keeps theirs.",
+        takes=DeleteMessage,
+        gives=MessageDeleted,
+        handler=delete_message,
+        scope="mail.delete",
+        effect="destroys",
+        routes=Absent(NO_ROUTE),
+        commands=("delete",),
+    ),
+)
+
+APP = (
+    Operation(
+        name="msg/open_inbox",
+        description="Open the interactive inbox UI in your MCP client (requires MCP App support).",
+        takes=Nothing,
+        gives=InboxOpened,
+        handler=open_inbox,
+        scope="mail.read",
+        effect="reads",
+        others_words=("threads",),
+        app=INBOX_APP,
+        routes=Absent("It opens an app in an MCP client."),
+        commands=Absent("It opens an app in an MCP client."),
+    ),
+)

@@ -1,0 +1,306 @@
+"""Other people: finding them, keeping them, keeping them away, inviting them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from folkmoot.accounts.model import AccountType, BlockedPage, ContactPage
+from folkmoot.operations.limits import MISSED, by_user, every_try, when_done
+from folkmoot.operations.row import (
+    NO_ROUTE,
+    Absent,
+    Arguments,
+    Cursor,
+    Limit,
+    Operation,
+    PageLimit,
+    says,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+
+class People(Arguments, frozen=True, kw_only=True):
+    """A page of a list of people, which goes by handle."""
+
+    limit: PageLimit = 100
+    cursor: Cursor | None = None
+
+
+async def contacts(call: Call[People]) -> ContactPage:
+    """The caller's contacts."""
+    given = call.arguments
+    return await call.services.accounts.contacts(call.account, given.limit, given.cursor)
+
+
+class AddContact(Arguments, frozen=True, kw_only=True):
+    """Whom to add, and how to call them."""
+
+    handle: Annotated[str, says("Handle of the user to add as a contact")]
+    nickname: Annotated[str, says("Optional nickname for this contact")] = ""
+
+
+class ContactAdded(Struct, frozen=True):
+    """Someone who is among the contacts now."""
+
+    contact: str
+    nickname: str
+    message: str
+
+
+async def add_contact(call: Call[AddContact]) -> ContactAdded:
+    """Add a contact, or give them another nickname."""
+    given = call.arguments
+    added = await call.services.accounts.add_contact(call.account, given.handle, given.nickname)
+    return ContactAdded(added.handle, given.nickname, "Contact added.")
+
+
+class RemoveContact(Arguments, frozen=True, kw_only=True):
+    """Whom to remove."""
+
+    handle: Annotated[str, says("Handle of the contact to remove")]
+
+
+class ContactRemoved(Struct, frozen=True):
+    """Someone who is no longer among the contacts."""
+
+    contact: str
+    message: str
+
+
+async def remove_contact(call: Call[RemoveContact]) -> ContactRemoved:
+    """Remove a contact."""
+    contact = await call.services.accounts.remove_contact(call.account, call.arguments.handle)
+    return ContactRemoved(contact.handle, "Contact removed.")
+
+
+class Lookup(Arguments, frozen=True, kw_only=True):
+    """Whom to look up."""
+
+    handle: Annotated[str, says("Handle to look up")]
+
+
+class PublicProfile(Struct, frozen=True):
+    """A profile as others see it."""
+
+    handle: str
+    display_name: str
+    bio: str
+    status: str
+    account_type: AccountType
+    public_key: str
+    client_public_key: str | None
+    payload_formats: list[str]
+
+
+async def lookup(call: Call[Lookup]) -> PublicProfile:
+    """The public profile of someone whom the caller may see."""
+    found = await call.services.accounts.lookup(call.account, call.arguments.handle)
+    return PublicProfile(
+        handle=found.handle,
+        display_name=found.display_name,
+        bio=found.bio,
+        status=found.status,
+        account_type=found.account_type,
+        public_key=found.public_key,
+        client_public_key=found.client_public_key,
+        payload_formats=found.payload_formats.split(),
+    )
+
+
+class SearchUsers(Arguments, frozen=True, kw_only=True):
+    """What to look for."""
+
+    query: Annotated[str, says("Search query (matches against handle and display_name)")]
+
+
+class FoundUser(Struct, frozen=True):
+    """Someone whom a search found; of one who is `contacts_only` the names alone."""
+
+    handle: str
+    display_name: str
+    bio: str | UnsetType = UNSET
+    account_type: AccountType | UnsetType = UNSET
+
+
+class FoundUsers(Struct, frozen=True):
+    """Those whom a search found."""
+
+    results: list[FoundUser]
+
+
+async def search_users(call: Call[SearchUsers]) -> FoundUsers:
+    """People whose handle or name contains the words."""
+    found = await call.services.accounts.search(call.account, call.arguments.query)
+    return FoundUsers(
+        [
+            FoundUser(
+                user.handle,
+                user.display_name,
+                UNSET if user.bio is None else user.bio,
+                UNSET if user.account_type is None else user.account_type,
+            )
+            for user in found
+        ]
+    )
+
+
+class Block(Arguments, frozen=True, kw_only=True):
+    """Whom to block, or no longer."""
+
+    handle: Annotated[str, says("Handle of the user to block or unblock")]
+    action: Annotated[
+        Literal["block", "unblock"], says("Whether to block or unblock. Defaults to block.")
+    ] = "block"
+
+
+class Blocked(Struct, frozen=True):
+    """Someone who is blocked now, or no longer."""
+
+    handle: str
+    action: Literal["block", "unblock"]
+    message: str
+
+
+async def block(call: Call[Block]) -> Blocked:
+    """Keep someone from writing, or let them again."""
+    given, accounts = call.arguments, call.services.accounts
+    act = accounts.block if given.action == "block" else accounts.unblock
+    other = await act(call.account, given.handle)
+    return Blocked(other.handle, given.action, f"User {given.action}ed.")
+
+
+async def blocks(call: Call[People]) -> BlockedPage:
+    """Whom the caller blocks."""
+    given = call.arguments
+    return await call.services.accounts.blocked(call.account, given.limit, given.cursor)
+
+
+class Invite(Arguments, frozen=True, kw_only=True):
+    """What the invited one is to read first."""
+
+    message: (
+        Annotated[str, says("Optional message to deliver when the invitee registers")] | None
+    ) = None
+
+
+class InviteMade(Struct, frozen=True):
+    """An invite, and where it leads."""
+
+    invite_code: str
+    invite_url: str
+    message: str
+
+
+async def invite(call: Call[Invite]) -> InviteMade:
+    """A code with which someone can register."""
+    code = await call.services.accounts.create_invite(call.account, call.arguments.message)
+    return InviteMade(
+        code,
+        f"{call.caller.base_url}/invite/{code}",
+        "Share this link with someone to invite them to MMP.",
+    )
+
+
+PEOPLE = (
+    Operation(
+        name="msg/contacts",
+        description="List your contacts with their handles, display names, and nicknames.",
+        takes=People,
+        gives=ContactPage,
+        handler=contacts,
+        scope="contacts",
+        effect="reads",
+        others_words=("contacts",),
+        routes=Absent(NO_ROUTE),
+        commands=("contacts list",),
+    ),
+    Operation(
+        name="msg/add_contact",
+        description="Add a user to your contacts list.",
+        takes=AddContact,
+        gives=ContactAdded,
+        handler=add_contact,
+        scope="contacts",
+        limits=(MISSED,),
+        routes=Absent(NO_ROUTE),
+        commands=("contacts add",),
+    ),
+    Operation(
+        name="msg/remove_contact",
+        description="Remove a user from your contacts list.",
+        takes=RemoveContact,
+        gives=ContactRemoved,
+        handler=remove_contact,
+        scope="contacts",
+        effect="destroys",
+        limits=(MISSED,),
+        routes=Absent(NO_ROUTE),
+        commands=("contacts remove",),
+    ),
+    Operation(
+        name="msg/lookup",
+        description="Look up a user's public profile by handle.",
+        takes=Lookup,
+        gives=PublicProfile,
+        handler=lookup,
+        scope="contacts",
+        effect="reads",
+        others_words=("display_name", "bio", "status"),
+        limits=(MISSED,),
+        routes=Absent(NO_ROUTE),
+        commands=("lookup",),
+    ),
+    Operation(
+        name="msg/search_users",
+        description="Search for users by handle or display name.",
+        takes=SearchUsers,
+        gives=FoundUsers,
+        handler=search_users,
+        scope="contacts",
+        effect="reads",
+        others_words=("results",),
+        limits=(Limit("search", by_user, every_try),),
+        routes=Absent(NO_ROUTE),
+        commands=("search",),
+    ),
+    Operation(
+        name="msg/block",
+        description="Block or unblock a user. Blocked users cannot send you messages.",
+        takes=Block,
+        gives=Blocked,
+        handler=block,
+        scope="contacts",
+        limits=(MISSED,),
+        routes=Absent(NO_ROUTE),
+        commands=("block", "unblock"),
+    ),
+    Operation(
+        name="msg/blocks",
+        description="List the users you have blocked, by handle.",
+        takes=People,
+        gives=BlockedPage,
+        handler=blocks,
+        scope="contacts",
+        effect="reads",
+        routes=Absent(NO_ROUTE),
+        commands=("blocks",),
+    ),
+    Operation(
+        name="msg/invite",
+        description="Generate an invite link for someone who doesn't have MMP. Optionally include "
+        "a message that will be delivered when they register.",
+        takes=Invite,
+        gives=InviteMade,
+        handler=invite,
+        scope="contacts",
+        effect="adds",
+        reaches_others=True,
+        limits=(Limit("invite", by_user, when_done),),
+        routes=Absent(NO_ROUTE),
+        commands=("invite",),
+    ),
+)

@@ -1,0 +1,270 @@
+"""Threads: listing them, reading one, and what each side makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.mail.model import Digest, Message, State, ThreadPage
+from folkmoot.mail.model import Thread as ThreadView
+from folkmoot.operations.mail import MessagesLimit, Peek, take_page
+from folkmoot.operations.row import (
+    NO_ROUTE,
+    Absent,
+    Arguments,
+    Cursor,
+    Nothing,
+    Operation,
+    PageLimit,
+    says,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+MOST_MARKED = 100
+"""Messages that one call marks read: as many as one page shows."""
+
+ThreadId = Annotated[str, says("UUID of the thread")]
+
+
+class Threads(Arguments, frozen=True, kw_only=True):
+    """Which threads."""
+
+    state: (
+        Annotated[State, says("Filter threads by state. If omitted, returns all threads.")] | None
+    ) = None
+    limit: PageLimit = 100
+    cursor: Cursor | None = None
+
+
+async def threads(call: Call[Threads]) -> ThreadPage:
+    """The caller's threads, the one with the newest message first."""
+    given = call.arguments
+    return await call.services.mail.threads(
+        call.account, state=given.state, limit=given.limit, cursor=given.cursor
+    )
+
+
+class Thread(Arguments, frozen=True, kw_only=True):
+    """Which thread, and which part of it."""
+
+    thread_id: ThreadId
+    limit: MessagesLimit = 50
+    cursor: Cursor | None = None
+    peek: Peek = False
+
+
+class ThreadMessages(Struct, frozen=True):
+    """A thread with a page of its messages, newest first."""
+
+    thread: ThreadView
+    messages: list[Message]
+    next_cursor: str | None
+
+
+async def thread(call: Call[Thread]) -> ThreadMessages:
+    """One conversation, both sides of it, newest first."""
+    given = call.arguments
+    conversation = await call.services.mail.thread(
+        call.account, given.thread_id, limit=given.limit, cursor=given.cursor, peek=given.peek
+    )
+    return ThreadMessages(conversation.thread, *take_page(call, conversation.page))
+
+
+async def digest(call: Call[Nothing]) -> Digest:
+    """What is unread."""
+    return await call.services.mail.digest(call.account)
+
+
+class MarkRead(Arguments, frozen=True, kw_only=True):
+    """One thread, or some messages of it."""
+
+    thread_id: Annotated[str, says("UUID of the thread to mark as read")]
+    message_ids: (
+        Annotated[
+            list[str],
+            says("Mark only these messages of the thread (UUIDs).", max_length=MOST_MARKED),
+        ]
+        | None
+    ) = None
+
+
+class ThreadDone(Struct, frozen=True):
+    """A thread, and what was done with it."""
+
+    thread_id: str
+    message: str
+
+
+async def mark_read(call: Call[MarkRead]) -> ThreadDone:
+    """Mark everything in a thread as read, or only what was named."""
+    given = call.arguments
+    await call.services.mail.mark_read(call.account, given.thread_id, given.message_ids)
+    done = "Thread" if given.message_ids is None else "Messages"
+    return ThreadDone(given.thread_id, f"{done} marked as read.")
+
+
+class DeleteThread(Arguments, frozen=True, kw_only=True):
+    """One thread, and whether the user agrees."""
+
+    thread_id: Annotated[str, says("UUID of the thread to delete")]
+    confirm: (
+        Annotated[bool, says("Whether to delete it; clients that can ask the user do so")] | None
+    ) = None
+
+
+async def delete_thread(call: Call[DeleteThread]) -> ThreadDone:
+    """Remove a thread from the caller's mailbox."""
+    thread_id = call.arguments.thread_id
+    if call.arguments.confirm is False:
+        raise ArgumentInvalid("Nothing was deleted: the user did not agree.", field="confirm")
+    await call.services.mail.delete_thread(call.account, thread_id)
+    return ThreadDone(thread_id, "Thread deleted.")
+
+
+class ChangeState(Arguments, frozen=True, kw_only=True):
+    """One thread, and whether its state is to be taken back."""
+
+    thread_id: ThreadId
+    undo: bool = False
+
+
+class Archive(ChangeState, frozen=True, kw_only=True):
+    """A thread to archive."""
+
+    undo: Annotated[bool, says("If true, unarchive (restore to active). Default false.")] = False
+
+
+class Star(ChangeState, frozen=True, kw_only=True):
+    """A thread to star."""
+
+    undo: Annotated[bool, says("If true, unstar (restore to active). Default false.")] = False
+
+
+class Mute(ChangeState, frozen=True, kw_only=True):
+    """A thread to mute."""
+
+    undo: Annotated[bool, says("If true, unmute (restore to active). Default false.")] = False
+
+
+class ThreadState(Struct, frozen=True):
+    """A thread, and the state it is in now."""
+
+    thread_id: str
+    state: State
+    message: str
+
+
+def changing(
+    action: str, done: str, undone: str
+) -> Callable[[Call[ChangeState]], Awaitable[ThreadState]]:
+    """The handler of an operation that puts a thread into a state, and back."""
+
+    async def handler(call: Call[ChangeState]) -> ThreadState:
+        given = call.arguments
+        change = getattr(call.services.mail, action)
+        changed = await change(call.account, given.thread_id, undo=given.undo)
+        message = f"Thread {undone if given.undo else done}."
+        return ThreadState(changed.thread_id, changed.state, message)
+
+    return handler
+
+
+THREADS = (
+    Operation(
+        name="msg/threads",
+        description="List your message threads with previews, unread counts, and participant info.",
+        takes=Threads,
+        gives=ThreadPage,
+        handler=threads,
+        scope="mail.read",
+        effect="reads",
+        others_words=("threads",),
+        routes=Absent(NO_ROUTE),
+        commands=("threads",),
+    ),
+    Operation(
+        name="msg/thread",
+        description="Read one conversation with the messages of both sides, newest first. What is "
+        "returned counts as read unless peek is true.",
+        takes=Thread,
+        gives=ThreadMessages,
+        handler=thread,
+        scope="mail.read",
+        others_words=("thread", "messages"),
+        routes=Absent(NO_ROUTE),
+        commands=("thread",),
+    ),
+    Operation(
+        name="msg/digest",
+        description="Get a summary of your unread messages and recent activity.",
+        takes=Nothing,
+        gives=Digest,
+        handler=digest,
+        scope="mail.read",
+        effect="reads",
+        reaches_others=True,
+        routes=Absent(NO_ROUTE),
+        commands=Absent("`inbox` and `threads` show what is unread."),
+    ),
+    Operation(
+        name="msg/delete_thread",
+        description="Delete a thread from your mailbox. The other participant keeps theirs.",
+        takes=DeleteThread,
+        gives=ThreadDone,
+        handler=delete_thread,
+        scope="mail.delete",
+        effect="destroys",
+        asks="confirm",
+        routes=Absent(NO_ROUTE),
+        commands=("delete-thread",),
+    ),
+    Operation(
+        name="msg/mark_read",
+        description="Mark all messages in a thread as read.",
+        takes=MarkRead,
+        gives=ThreadDone,
+        handler=mark_read,
+        scope="mail.read",
+        tool="app",
+        routes=Absent(NO_ROUTE),
+        commands=Absent("`inbox` and `thread` mark what they show."),
+    ),
+    Operation(
+        name="msg/archive",
+        description="Archive or unarchive a thread.",
+        takes=Archive,
+        gives=ThreadState,
+        handler=changing("archive", "archived", "unarchived"),
+        scope="mail.read",
+        tool="app",
+        routes=Absent(NO_ROUTE),
+        commands=("archive",),
+    ),
+    Operation(
+        name="msg/star",
+        description="Star or unstar a thread.",
+        takes=Star,
+        gives=ThreadState,
+        handler=changing("star", "starred", "unstarred"),
+        scope="mail.read",
+        tool="app",
+        routes=Absent(NO_ROUTE),
+        commands=("star",),
+    ),
+    Operation(
+        name="msg/mute",
+        description="Mute or unmute a thread. Muted threads do not generate notifications.",
+        takes=Mute,
+        gives=ThreadState,
+        handler=changing("mute", "muted", "unmuted"),
+        scope="mail.read",
+        tool="app",
+        routes=Absent(NO_ROUTE),
+        commands=("mute",),
+    ),
+)
