@@ -56,12 +56,16 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_one(sql, params)
 
+    def publish(self, subject: str, event: Any = None) -> None:
+        self._tx.publish(subject, event)
+
 
 class RecordingStore:
     """A real store whose statements can be looked at and whose units can be held up."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.bus = store.bus
         self.statements: list[tuple[str, Sequence[SqlValue]]] = []
         self.writes = 0
         self.long_reads = 0

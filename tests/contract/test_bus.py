@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable, SubjectInvalid
-from folkmoot.core.ports import Bus, Event, Missed, Subscription
+from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
 from tests.contract.engines import BUSES, OpenBus, with_bus
 
 pytestmark = pytest.mark.parametrize("open_bus", BUSES.values(), ids=BUSES.keys())
@@ -201,5 +201,50 @@ def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
     async def body(bus: Bus) -> None:
         with pytest.raises(SubjectInvalid):
             await bus.subscribe(pattern)
+
+    with_bus(open_bus, body)
+
+
+@pytest.mark.requirement("bus.listeners-first")
+def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
+    open_bus: OpenBus,
+) -> None:
+    async def body(bus: Bus) -> None:
+        heard: list[tuple[str, str, Any]] = []
+
+        def listener(name: str) -> Listener:
+            return lambda event: heard.append((name, event.subject, event.data))
+
+        for number in range(5):
+            bus.listen("a.*", listener(str(number)))
+        end = bus.listen("a.b", listener("exact"))
+        bus.emit("a.b", {"n": (1,)})
+        names = ["0", "1", "2", "3", "4", "exact"]
+        assert heard == [(name, "a.b", {"n": [1]}) for name in names]
+        heard.clear()
+        end()
+        end()
+        await bus.publish("a.c", None)
+        await bus.publish("b", None)
+        assert heard == [(name, "a.c", None) for name in names[:-1]]
+
+    with_bus(open_bus, body)
+
+
+def test_a_listener_that_fails_costs_nobody_the_event(
+    open_bus: OpenBus, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(bus: Bus) -> None:
+        heard: list[Event] = []
+
+        def fail(_: Event) -> None:
+            raise LookupError("not here")
+
+        bus.listen("a", fail)
+        bus.listen("a", heard.append)
+        subscription = await bus.subscribe("a")
+        bus.emit("a", 1)
+        assert heard == await receive(subscription, 1) == [Event("a", 1)]
+        assert "a listener failed" in caplog.text
 
     with_bus(open_bus, body)

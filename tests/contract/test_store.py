@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import ConstraintViolated, StatementFailed
-from folkmoot.core.ports import Store, Tx
+from folkmoot.core.errors import BusError, ConstraintViolated, StatementFailed
+from folkmoot.core.ports import Event, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore, with_store
 
 pytestmark = pytest.mark.parametrize("open_store", STORES.values(), ids=STORES.keys())
@@ -232,3 +233,109 @@ def test_what_is_committed_is_there_after_closing_and_opening(
 
     with_store(open_store, tmp_path, write)
     with_store(open_store, tmp_path, read)
+
+
+def heard_from(store: Store) -> list[Event]:
+    heard: list[Event] = []
+    store.bus.listen(">", heard.append)
+    return heard
+
+
+@pytest.mark.requirement("store.publishes-after-commit")
+def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        heard = heard_from(store)
+
+        async def unit(tx: Tx) -> None:
+            tx.publish("note.1", {"new": True})
+            await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
+            tx.publish("note.count")
+
+        await store.write(unit)
+        assert heard == [Event("note.1", {"new": True}), Event("note.count", None)]
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("store.publishes-after-commit")
+def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        heard = heard_from(store)
+
+        def unit(number: int) -> Unit[None]:
+            async def run(tx: Tx) -> None:
+                tx.publish(f"note.{number}")
+                await tx.execute("INSERT INTO notes (id, body) VALUES (?, 'x')", (number % 10,))
+
+            return run
+
+        units = [unit(number) for number in range(20)]
+        await asyncio.gather(*map(store.write, units), return_exceptions=True)
+        assert [event.subject for event in heard] == [f"note.{number}" for number in range(10)]
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.requirement("store.publishes-after-commit")
+def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        heard = heard_from(store)
+        running, may_end = threading.Event(), threading.Event()
+
+        async def unit(tx: Tx) -> None:
+            tx.publish("note.1")
+            running.set()
+            may_end.wait(5)
+            await insert(1)(tx)
+
+        caller = asyncio.ensure_future(store.write(unit))
+        await asyncio.to_thread(running.wait, 5)
+        caller.cancel()
+        await asyncio.wait([caller])
+        may_end.set()
+        await store.write(insert(2))
+        assert heard == [Event("note.1", None)]
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.parametrize(("subject", "event"), [("no subject", 1), ("a.*", 1), ("a", object())])
+def test_what_cannot_be_published_fails_its_unit(
+    open_store: OpenStore, tmp_path: Path, subject: str, event: object
+) -> None:
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+
+        async def unit(tx: Tx) -> None:
+            await insert(1)(tx)
+            tx.publish(subject, event)
+
+        with pytest.raises(BusError):
+            await store.write(unit)
+        assert await store.read(all_notes) == []
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> None:
+    async def body(store: Store) -> None:
+        heard = heard_from(store)
+
+        async def query(tx: Tx) -> None:
+            tx.publish("note.1")
+
+        for long in (False, True):
+            with pytest.raises(StatementFailed):
+                await store.read(query, long=long)
+        assert heard == []
+
+    with_store(open_store, tmp_path, body)

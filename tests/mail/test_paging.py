@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -41,12 +41,16 @@ class WeighingTx:
         row = await self._tx.fetch_one(sql, params)
         return None if row is None else self._store.weigh([row])[0]
 
+    def publish(self, subject: str, event: Any = None) -> None:
+        self._tx.publish(subject, event)
+
 
 class WeighingStore:
     """A real store that tells how much text and how many statements its last query took."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
+        self.bus = store.bus
         self.weight = self.statements = 0
 
     def weigh(self, rows: list[Row]) -> list[Row]:

@@ -4,6 +4,9 @@ An *event* is published on a *subject*, tokens joined by dots (`mail.42`). A *su
 is made with a *pattern*, in which `*` stands for one token and a last `>` for one or more. Each
 subscription has a bounded queue of its own; when it overflows, a `Missed` tells the subscriber to
 re-read the store. A lost event costs latency, never data.
+
+A *listener* has no queue: it is called before whoever publishes goes on. That is for what must not
+be later than the answer to a caller, such as a cache that forgets a token that was revoked.
 """
 
 from __future__ import annotations

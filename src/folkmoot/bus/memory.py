@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from itertools import count
+from typing import Any, NamedTuple
 
 import msgspec
 
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
 from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable
-from folkmoot.core.ports import Event, Missed
+from folkmoot.core.ports import Event, Listener, Missed
+
+logger = logging.getLogger("folkmoot.bus")
 
 MAX_EVENT = 1024 * 1024
 MAX_QUEUED = 1_024
 MAX_QUEUED_BYTES = 8 * MAX_EVENT
+
+
+class Listening(NamedTuple):
+    """A listener, and how many listened before it."""
+
+    number: int
+    listener: Listener
 
 
 class MemoryBus:
@@ -30,6 +41,8 @@ class MemoryBus:
     ) -> None:
         self._index: SubjectIndex[MemorySubscription] = SubjectIndex()
         self._open: set[MemorySubscription] = set()
+        self._listeners: SubjectIndex[Listening] = SubjectIndex()
+        self._numbers = count()
         self._limits = (max_queued, max_queued_bytes)
         self._max_event = max_event
         self._closed = False
@@ -41,12 +54,36 @@ class MemoryBus:
 
     async def publish(self, subject: str, event: Any) -> None:
         """Carry an event to everyone who subscribed to its subject, after the commit."""
+        self.emit(subject, event)
+
+    def emit(self, subject: str, event: Any) -> None:
+        """Publish without waiting; every listener has been called when it returns."""
         if self._closed:
             raise BusClosed("The bus is closed.")
         tokens = check_subject(subject)
         data = self._encode(subject, event)
+        for _, listener in sorted(self._listeners.match(tokens), key=lambda each: each.number):
+            try:
+                listener(Event(subject, msgspec.json.decode(data)))
+            except Exception:
+                logger.exception("a listener failed", extra={"subject": subject})
         for subscription in self._index.match(tokens):
             subscription.offer(subject, data)
+
+    def listen(self, pattern: str, listener: Listener) -> Callable[[], None]:
+        """Have a listener called with each event, in the order of listening; the answer ends it."""
+        tokens = check_pattern(pattern)
+        listening = Listening(next(self._numbers), listener)
+        self._listeners.add(tokens, listening)
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                self._listeners.remove(tokens, listening)
+
+        return end
 
     def _encode(self, subject: str, event: Any) -> bytes:
         try:

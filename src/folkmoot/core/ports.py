@@ -79,6 +79,13 @@ class Tx(Protocol):
         """Run one statement and answer its first row, if there is one."""
         ...
 
+    def publish(self, subject: str, event: Any = None) -> None:
+        """Have an event published once this unit is committed, before its caller is answered.
+
+        A unit that is undone publishes nothing, and whoever asked for it may have gone.
+        """
+        ...
+
 
 Unit: TypeAlias = Callable[[Tx], Awaitable[T]]
 """One user-visible action: everything it does with its `Tx` happens, or none of it.
@@ -91,6 +98,11 @@ own. A unit that catches the error of a statement must still end with one.
 
 class Store(Protocol):
     """Durable state. `write` answers after its own commit; `read` sees only what is committed."""
+
+    @property
+    def bus(self) -> Bus:
+        """Where the events of its units are published."""
+        ...
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone."""
@@ -129,8 +141,23 @@ class Subscription(Protocol):
         ...
 
 
+Listener: TypeAlias = Callable[[Event], None]
+"""Called with an event before its publisher goes on: it forgets, marks or closes, and never waits.
+
+What it raises is logged, and is not the publisher's.
+"""
+
+
 class Bus(Protocol):
     """Wakes and fans out. What it loses costs latency, never data: cursors re-read the store."""
+
+    def emit(self, subject: str, event: Any) -> None:
+        """Publish without waiting; every listener has been called when it returns."""
+        ...
+
+    def listen(self, pattern: str, listener: Listener) -> Callable[[], None]:
+        """Have a listener called with each event, in the order of listening; the answer ends it."""
+        ...
 
     async def publish(self, subject: str, event: Any) -> None:
         """Carry an event to everyone who subscribed to its subject, after the commit."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
 
 from folkmoot.core.errors import FolkmootError, StoreClosed, StoreOverloaded
 from folkmoot.core.ports import Unit
 from folkmoot.store.sqlite import translate
+
+if TYPE_CHECKING:
+    from folkmoot.store.tx import Published
 
 T = TypeVar("T")
 
@@ -30,6 +33,8 @@ class Answer(NamedTuple):
     caller: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
+    events: tuple[Published, ...] = ()
+    """What is published before the caller has the answer, and also where there is none."""
 
 
 def answer_all(jobs: Iterable[Job], error: FolkmootError) -> list[Answer]:
@@ -55,8 +60,11 @@ class JobQueue:
     come close together cross back in one wake-up.
     """
 
-    def __init__(self, limit: int, noun: str) -> None:
+    def __init__(
+        self, limit: int, noun: str, publish: Callable[[Published], None] = lambda _: None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._publish = publish
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.take = self._jobs.get
         """Waits, in a thread, for the next job; nothing once the queue is closed and empty.
@@ -106,7 +114,9 @@ class JobQueue:
     def _deliver(self) -> None:
         self._waking = False
         while self._answers:
-            caller, result, error = self._answers.popleft()
+            caller, result, error, events = self._answers.popleft()
+            for event in events:
+                self._publish(event)
             if caller.done():
                 continue
             if error is None:

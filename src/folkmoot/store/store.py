@@ -15,8 +15,16 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseCorrupt, DatabaseDamaged, DiskFailed, StoreError
-from folkmoot.core.ports import Unit
+from folkmoot.bus import MemoryBus
+from folkmoot.core.errors import (
+    BusClosed,
+    BusError,
+    DatabaseCorrupt,
+    DatabaseDamaged,
+    DiskFailed,
+    StoreError,
+)
+from folkmoot.core.ports import Bus, Unit
 from folkmoot.store import meta
 from folkmoot.store.backup import Backup, Progress, copy_database, sync
 from folkmoot.store.erasure import PageCleaner, clean_once
@@ -33,6 +41,7 @@ from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
 from folkmoot.store.stats import StoreStats
 from folkmoot.store.threads import LongWork, start
+from folkmoot.store.tx import Published
 from folkmoot.store.writer import EMPTY_LOG_SECONDS, Writer
 
 T = TypeVar("T")
@@ -72,8 +81,10 @@ class SqliteStore:
         queue: int,
         vfs: str | None,
         empty_log_seconds: float,
+        bus: Bus | None = None,
     ) -> None:
         self.path = path
+        self.bus = bus or MemoryBus()
         self._vfs = vfs
         self._files: list[FileNumber] = []
         self._looking: asyncio.Future[list[FileNumber]] | None = None
@@ -83,7 +94,7 @@ class SqliteStore:
         self._long = LongWork()
         self._checking = asyncio.Lock()
         self._readers_count = len(connections.readers)
-        self._writes = JobQueue(queue, "writes")
+        self._writes = JobQueue(queue, "writes", self._publish)
         self._reads = JobQueue(queue, "reads")
         self._writer = Writer(
             connections.writer,
@@ -104,16 +115,24 @@ class SqliteStore:
         queue: int = 10_000,
         empty_log_seconds: float = EMPTY_LOG_SECONDS,
         vfs: str | None = None,
+        bus: Bus | None = None,
     ) -> SqliteStore:
         """Open a database, made and brought to the newest schema if need be.
 
-        `queue` bounds how many writes, and how many reads, may wait; what was deleted leaves the
+        Units publish on `bus`, or on one of its own. `queue` bounds how many writes, and how many reads, may wait; what was deleted leaves the
         write-ahead log after `empty_log_seconds`; `vfs` names a registered virtual file system to
         keep the files in.
         """
         sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
         connections = await asyncio.to_thread(open_connections, path, synchronous, readers, vfs)
-        store = cls(path, connections, queue=queue, vfs=vfs, empty_log_seconds=empty_log_seconds)
+        store = cls(
+            path,
+            connections,
+            queue=queue,
+            vfs=vfs,
+            empty_log_seconds=empty_log_seconds,
+            bus=bus,
+        )
         try:
             settle = meta.settle_identity(secrets.token_hex(16), secrets.token_hex(8), now())
             store.identity = await store.write(settle)
@@ -172,6 +191,17 @@ class SqliteStore:
         except DatabaseCorrupt as error:
             self._note_damage(error)
             raise
+
+    def _publish(self, event: Published) -> None:
+        """Publish what a unit said; it is committed, so a bus that fails is no error of its."""
+        try:
+            self.bus.emit(*event)
+        except BusClosed:
+            LOG.debug("an event was not published: the bus is closed")
+        except BusError as error:
+            LOG.error(  # noqa: TRY400 - there is nothing to trace
+                "an event was not published", extra={"error": error.message}
+            )
 
     def _require_whole(self) -> None:
         """Refuse to write to a database that was found damaged: it could become worse."""

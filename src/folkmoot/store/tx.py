@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
+import msgspec
 
-from folkmoot.core.errors import StatementFailed, StoreError, UnitSuspended
+from folkmoot.bus import check_subject
+from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, UnitSuspended
 from folkmoot.core.ports import Row, SqlValue, Unit
 from folkmoot.store.sqlite import is_complete, translate
 
@@ -48,6 +50,13 @@ LOOKS = frozenset(
     }
 )
 """Pragmas whose argument says what to look at; that of any other would set something."""
+
+class Published(NamedTuple):
+    """An event of a unit, encoded while the unit runs."""
+
+    subject: str
+    data: msgspec.Raw
+
 
 SEVERAL = "A unit of the store runs one statement at a time, and this text holds several."
 
@@ -91,10 +100,13 @@ class SqliteTx:
     and what was refused is not kept, so nothing that is kept need be asked about again.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, *, publishes: bool = False) -> None:
         self.guarding = False
         self.too_big = False
         """Whether a value was longer than the connection lets one be."""
+        self.events: list[Published] = []
+        """What the unit that runs has published so far."""
+        self._publishes = publishes
         self._connection = connection
         connection.authorizer = self._authorize
 
@@ -142,3 +154,13 @@ class SqliteTx:
         except apsw.Error as error:
             raise self._failure(error) from error
         return row
+
+    def publish(self, subject: str, event: Any = None) -> None:
+        """Have an event published once this unit is committed; what is wrong with it fails it."""
+        if not self._publishes:
+            raise StatementFailed("A query publishes nothing.")
+        check_subject(subject)
+        try:
+            self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error

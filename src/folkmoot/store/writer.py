@@ -70,7 +70,7 @@ class Writer:
         self._cleaner = cleaner
         self._clean_at = inf if cleaner is None or not cleaner.is_due else monotonic()
         self._queue = queue
-        self._tx = SqliteTx(connection)
+        self._tx = SqliteTx(connection, publishes=True)
         self._checkpoint_at = CHECKPOINT_PAGES
         self._empty_log_seconds = empty_log_seconds
         self._empty_log_at = monotonic() + empty_log_seconds
@@ -143,8 +143,10 @@ class Writer:
                 self.counts.failed_commits += 1
                 return failed + answer_all(batch, translate(error))
             for position, job in enumerate(batch):
+                self._tx.events.clear()
                 try:
-                    answers.append(Answer(job.caller, self._run_isolated(job.unit, alone=alone)))
+                    result = self._run_isolated(job.unit, alone=alone)
+                    answers.append(Answer(job.caller, result, events=tuple(self._tx.events)))
                     done.append(job)
                 except BaseException as error:  # noqa: BLE001 - whatever a unit raises is its caller's
                     self.counts.failed_units += 1
