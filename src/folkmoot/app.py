@@ -107,7 +107,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Hub:
-    """One hub: `async with Hub(settings).running() as hub:` and it listens."""
+    """One hub: `async with Hub(settings).running() as hub:` and it listens.
+
+    It has a store and a bus of its own, or shares those that it is given with other hubs: then
+    both have the same master key, and whoever opened the store closes it.
+    """
 
     store: SqliteStore
     quotas: Quotas
@@ -130,11 +134,17 @@ class Hub:
         *,
         gateway: GatewaySpec | None = None,
         loaded: Loaded | None = None,
+        store: SqliteStore | None = None,
+        bus: MemoryBus | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.started = self.clock.monotonic()
-        self.bus = MemoryBus()
+        self._given_store = store
+        self._owns_bus = bus is None
+        self.bus = bus or MemoryBus()
+        if store is not None and store.bus is not self.bus:
+            raise ValueError("a hub listens on the bus that its store publishes on")
         self.metrics = Metrics(version=__version__, clock=self.clock)
         self._hosts = Hosts(
             settings.host,
@@ -208,14 +218,7 @@ class Hub:
             database_exists=folder.paths.database_exists(),
         )
         hide(key, settings)
-        self.store = await SqliteStore.open(
-            folder.paths.database,
-            synchronous=settings.store.synchronous,
-            readers=settings.store.readers,
-            queue=settings.store.queue,
-            empty_log_seconds=settings.store.empty_log_seconds,
-        )
-        stack.push_async_callback(self.store.close)
+        await self._open_store(stack, folder)
         self._audit = AuditTable(
             self.store,
             self.clock,
@@ -227,7 +230,8 @@ class Hub:
         vault = await Vault.load(self.store, key)
         if vault.awaited_id:
             logger.warning("a master key rotation is pending", extra={"new_id": vault.awaited_id})
-        stack.push_async_callback(self.bus.close)
+        if self._owns_bus:
+            stack.push_async_callback(self.bus.close)
         await self._open_quotas(folder)
         self._open_mail(vault)
         await self.accounts.seal_nicknames()
@@ -301,6 +305,21 @@ class Hub:
             tls=tls,
         )
         return control, self._server
+
+    async def _open_store(self, stack: AsyncExitStack, folder: DataFolder) -> None:
+        settings = self.settings.store
+        if self._given_store is not None:
+            self.store = self._given_store
+            return
+        self.store = await SqliteStore.open(
+            folder.paths.database,
+            synchronous=settings.synchronous,
+            readers=settings.readers,
+            queue=settings.queue,
+            empty_log_seconds=settings.empty_log_seconds,
+            bus=self.bus,
+        )
+        stack.push_async_callback(self.store.close)
 
     async def _open_quotas(self, folder: DataFolder) -> None:
         self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))
@@ -390,8 +409,6 @@ class Hub:
             policy=self.behind.policy,
             quotas=self.quotas,
         )
-        self.accounts.watch(self.rooms.recheck)
-        self.behind.rights.watch(self.rooms.rights_changed)
         self.metrics.watch(
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)
         )
@@ -461,7 +478,6 @@ class Hub:
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
         self.rest = self._rest_api()
-        self.accounts.watch(self.rest.recheck)
         return http.build(
             [*pages.routes(), *self._health.routes(), *self.rest.routes()],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
@@ -509,6 +525,7 @@ class Hub:
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,
             allowed_origins=settings.http.allowed_origins,
+            bus=self.bus,
         )
 
     def _mcp_app(self) -> ASGIApp:

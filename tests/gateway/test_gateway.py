@@ -21,17 +21,20 @@ def names(hub: object) -> list[str]:
 def test_what_each_backend_offers_is_listed_together_and_changes_are_told(tmp_path: Path) -> None:
     async def main() -> None:
         async with behind(tmp_path) as hub:
-            changes: list[frozenset[str]] = []
-            hub.gateway.watch(changes.append)
+            changes: list[tuple[str, set[str]]] = []
+            hub.store.bus.listen(
+                "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
+            )
             await hub.has(Scripted("files"), tools=(tool("read"),))
             await hub.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
             assert names(hub) == ["files:read", "github:star"]
-            assert changes == [{"tools"}, {"tools", "prompts"}]
+            github = ("backend.github", {"tools", "prompts"})
+            assert changes == [("backend.files", {"tools"}), github]
             await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
             assert len(changes) == 2, "the same again is no change"
             hub.gateway.detach("github")
             assert names(hub) == ["files:read"]
-            assert changes[2:] == [{"tools", "prompts"}]
+            assert changes[2:] == [github]
 
     run(main())
 

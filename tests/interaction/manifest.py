@@ -32,7 +32,7 @@ BUILT = ("foundation", "mail", "rooms", "proxy", "names")
 """The parts whose every entry must have a test."""
 
 ID = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+")
-SOURCE = re.compile(r"protocol §(10|[1-9])|seed 00[0-4] \S.*|architecture|product")
+SOURCE = re.compile(r"protocol §(1[0-2]|[1-9])|seed 00[0-4] \S.*|architecture|product")
 
 
 class ManifestError(Exception):

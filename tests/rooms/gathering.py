@@ -171,7 +171,6 @@ async def gathering(
             options=options,
             intercept=intercept,
         )
-        accounts.watch(rooms.recheck)
         async with rooms.running():
             yield Gathering(store, clock, accounts, rooms)
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
@@ -46,11 +45,10 @@ from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
-from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.core.events import ACCOUNTS, about
+from folkmoot.core.ports import Clock, Event, Store, Tx
 from folkmoot.quotas import Quotas, used_by
 
-Changed: TypeAlias = Callable[[str], Awaitable[None]]
-"""Told the id of an account that has changed."""
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
 """Joins the transaction of a change of an account."""
 
@@ -82,16 +80,10 @@ class Accounts:
         self._max_message_characters = max_message_characters
         self._quotas = quotas or Quotas()
         self._known = KnownTokens()
-        self._watchers: list[Changed] = []
+        store.bus.listen(ACCOUNTS, self._forget)
 
-    def watch(self, changed: Changed) -> None:
-        """Have it called after every change of an account: its token, its handle, its end."""
-        self._watchers.append(changed)
-
-    async def _tell(self, user_id: str) -> None:
-        # The change is committed: whoever asked for it may go, and still all are told.
-        for changed in self._watchers:
-            await asyncio.shield(changed(user_id))
+    def _forget(self, event: Event) -> None:
+        self._known.forget(about(event))
 
     @property
     def policy(self) -> Policy:
@@ -162,10 +154,7 @@ class Accounts:
                 await also(tx, changed)
             return changed
 
-        with self._known.changing(account.id):
-            changed = await self._store.write(unit)
-        await self._tell(account.id)
-        return changed
+        return await self._store.write(unit)
 
     async def list_people(
         self, after: str = "", limit: int = 100, *, suspended: bool = False
@@ -182,11 +171,9 @@ class Accounts:
         found = await self._store.read(
             lambda tx: registration.check_recovery(tx, handle, code, now)
         )
-        with self._known.changing(found.id):
-            account = await self._store.write(
-                lambda tx: registration.do_recover(tx, found.id, code, token, now)
-            )
-        await self._tell(found.id)
+        account = await self._store.write(
+            lambda tx: registration.do_recover(tx, found.id, code, token, now)
+        )
         return Recovered(account, token)
 
     async def authenticate(self, token: str) -> Account | None:
@@ -379,28 +366,22 @@ class Accounts:
             payload_formats,
         )
         now = self._now()
-        with self._known.changing(viewer.id):
-            return await self._store.write(
-                lambda tx: profiles.do_set_profile(tx, viewer.id, changes, now)
-            )
+        return await self._store.write(
+            lambda tx: profiles.do_set_profile(tx, viewer.id, changes, now)
+        )
 
     async def change_handle(self, viewer: Account, new_handle: str) -> HandleChange:
         """Give the viewer another handle; the old one leads to it for 30 days."""
         handle = profiles.check_new_handle(new_handle)
         now = self._now()
-        with self._known.changing(viewer.id):
-            change = await self._store.write(
-                lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, self.reserved)
-            )
-        await self._tell(viewer.id)
-        return change
+        return await self._store.write(
+            lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, self.reserved)
+        )
 
     async def delete(self, viewer: Account, *, also: Farewell | None = None) -> None:
         """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
         now = self._now()
-        with self._known.changing(viewer.id):
-            await self._store.write(lambda tx: registration.do_delete(tx, viewer.id, now, also))
-        await self._tell(viewer.id)
+        await self._store.write(lambda tx: registration.do_delete(tx, viewer.id, now, also))
 
     async def belongings(self, user_id: str) -> Belongings | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""

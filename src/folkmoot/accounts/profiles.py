@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from folkmoot.accounts import queries
+from folkmoot.accounts.events import publish_change
 from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_handle
 from folkmoot.accounts.keypairs import check_public_key
 from folkmoot.accounts.model import MOST_FORMATS, PRIVACY_LEVELS, Account, HandleChange
@@ -72,6 +73,7 @@ async def do_set_profile(tx: Tx, user_id: str, changes: dict[str, SqlValue], now
     account = await queries.update_user(tx, user_id, changes, now)
     if SEARCHED & changes.keys():
         await queries.index_names(tx, account)
+    publish_change(tx, account, "profile")
     return account
 
 
@@ -101,4 +103,5 @@ async def do_change_handle(
     await queries.redirect_handle(tx, before.handle, until)
     account = await queries.update_user(tx, user_id, {"handle": handle}, now)
     await queries.index_names(tx, account)
+    publish_change(tx, account, "handle")
     return HandleChange(account, before.handle, handle, until)

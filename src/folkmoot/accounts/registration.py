@@ -15,6 +15,7 @@ from folkmoot.accounts.credentials import (
     new_recovery_code,
     new_token,
 )
+from folkmoot.accounts.events import publish_change
 from folkmoot.accounts.handles import REDIRECT_SECONDS, parse_handle
 from folkmoot.accounts.keypairs import check_public_key, new_key_pair
 from folkmoot.accounts.model import ACCOUNT_TYPES, Account, AccountType, Policy
@@ -167,7 +168,9 @@ async def do_suspend(tx: Tx, user_id: str, since: int | None, now: int) -> Accou
         raise UserNotFound
     if (account.suspended_at is None) == (since is None):
         return account
-    return await queries.update_user(tx, user_id, {"suspended_at": since}, now)
+    changed = await queries.update_user(tx, user_id, {"suspended_at": since}, now)
+    publish_change(tx, changed, "restored" if since is None else "suspended")
+    return changed
 
 
 async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
@@ -202,7 +205,9 @@ async def do_recover(tx: Tx, user_id: str, code: str, token: str, now: int) -> A
     account = await access_own(tx, user_id)
     if account.suspended_at is not None:
         raise AccountSuspended
-    return await queries.update_user(tx, user_id, {"token_hash": hash_secret(token)}, now)
+    account = await queries.update_user(tx, user_id, {"token_hash": hash_secret(token)}, now)
+    publish_change(tx, account, "recovered")
+    return account
 
 
 async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> None:
@@ -211,6 +216,7 @@ async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> No
     if also is not None:
         await also(tx, account)
     await queries.delete_user(tx, user_id, now + REDIRECT_SECONDS)
+    publish_change(tx, account, "deleted")
 
 
 async def access_own(tx: Tx, user_id: str) -> Account:

@@ -113,6 +113,14 @@ class Store(Protocol):
         ...
 
 
+class PeekingStore(Store, Protocol):
+    """A store that can also answer one index read at once, in the loop."""
+
+    def peek(self, query: Unit[T]) -> T:
+        """Run a query on what is committed, without waiting."""
+        ...
+
+
 class Event(msgspec.Struct, frozen=True):
     """Something that was published, as plain JSON values."""
 

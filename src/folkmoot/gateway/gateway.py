@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import BackendUnknown
+from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
+from folkmoot.core.events import BACKENDS, PINS, about, subject
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.checks import Checks
 from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
@@ -16,6 +18,7 @@ from folkmoot.gateway.ports import BackendState
 from folkmoot.gateway.search import Search, own_tool
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Event
     from folkmoot.gateway.audit import Audit
     from folkmoot.gateway.model import Inventory, What
     from folkmoot.gateway.part import Part
@@ -25,9 +28,6 @@ if TYPE_CHECKING:
     from folkmoot.settings.gateway import NewTools
 
 logger = logging.getLogger("folkmoot.gateway")
-
-Changed: TypeAlias = Callable[[frozenset["What"]], None]
-"""Told which lists are no longer what they were."""
 
 NOT_YET: Final = "It has not been reached yet."
 OFF: Final = "It is switched off."
@@ -64,25 +64,25 @@ class Gateway:
         self._inventories: dict[str, Inventory] = {}
         self._parts: dict[str, Part] = {}
         self._absent: dict[str, str] = {}
-        self._watchers: list[Changed] = []
+        self._bus = pins.bus
+        self._judge_again: set[str] = set()
+        """Backends of which another hub has accepted tools."""
+        self._repinned = asyncio.Event()
+        self._bus.listen(PINS, self._pins_changed)
         self._arriving: dict[str, asyncio.Lock] = {}
-
-    def watch(self, changed: Changed) -> None:
-        """Have it called whenever lists are no longer what they were."""
-        self._watchers.append(changed)
 
     def attach(self, backend: Backend) -> None:
         """Have a backend that is yet to be reached; one of the same namespace gives way."""
         namespace = backend.spec.namespace
         self.backends[namespace] = backend
         self._absent[namespace] = OFF if backend.state is BackendState.OFF else NOT_YET
-        self._renew()
+        self._renew(namespace)
 
     def detach(self, namespace: str) -> None:
         """A backend is no more; what is pinned of it stays, in case it comes back."""
         for table in (self.backends, self._absent, self._inventories, self._parts, self._arriving):
             table.pop(namespace, None)
-        self._renew()
+        self._renew(namespace)
 
     async def arrived(self, namespace: str, inventory: Inventory) -> None:
         """A backend was reached, or what it lists has changed."""
@@ -105,13 +105,13 @@ class Gateway:
             self._inventories[namespace] = inventory
             self._parts[namespace] = part
             self._absent.pop(namespace, None)
-            self._renew()
+            self._renew(namespace)
 
     def lost(self, namespace: str, why: str) -> None:
         """A backend is away; what it offers is left out of the lists until it is back."""
         if namespace in self.backends and self._absent.get(namespace) != why:
             self._absent[namespace] = why
-            self._renew()
+            self._renew(namespace)
 
     async def accept(
         self, namespace: str, name: str | None = None, *, changed_hash: str | None = None
@@ -124,6 +124,29 @@ class Gateway:
         if accepted and inventory is not None and namespace not in self._absent:
             await self.arrived(namespace, inventory)
         return accepted
+
+    async def follow_pins(self) -> None:
+        """Judge a backend again whenever another hub on the same store accepted tools of it."""
+        while True:
+            await self._repinned.wait()
+            self._repinned.clear()
+            while self._judge_again:
+                await self._follow(self._judge_again.pop())
+
+    def _pins_changed(self, event: Event) -> None:
+        if self.pins.accepted_elsewhere(event):
+            self._judge_again.add(about(event))
+            self._repinned.set()
+
+    async def _follow(self, namespace: str) -> None:
+        inventory = self._inventories.get(namespace)
+        if inventory is not None and namespace not in self._absent:
+            try:
+                await self.arrived(namespace, inventory)
+            except FolkmootError as error:
+                logger.warning(
+                    "pins were not followed", extra={"backend": namespace, "error": error.code}
+                )
 
     def _holds_new(self, spec: BackendSpec) -> bool:
         """Whether tools that a backend adds wait to be accepted."""
@@ -138,17 +161,17 @@ class Gateway:
                 extra={"backend": namespace, "faults": list(part.faults[:10])},
             )
 
-    def _renew(self) -> None:
+    def _renew(self, namespace: str) -> None:
         before = self.catalogue
         self.catalogue = Catalogue(self._parts, self._absent, self._own_names)
         self.listings.renew(self.catalogue)
         self.search.renew(self.catalogue)
-        changed = frozenset(
+        changed = [
             what for what in LISTS if not _same(before.rows(what), self.catalogue.rows(what))
-        )
+        ]
         if changed:
-            for watcher in self._watchers:
-                watcher(changed)
+            with suppress(BusClosed):
+                self._bus.emit(subject(BACKENDS, namespace), {"lists": changed})
 
 
 def _same(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:

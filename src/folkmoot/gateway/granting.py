@@ -18,6 +18,7 @@ from folkmoot.core.errors import (
     TooManyCapabilities,
     UserNotFound,
 )
+from folkmoot.core.events import GRANTS, subject
 from folkmoot.gateway import queries_grants as queries
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.gateway.patterns import compiled, covers_nothing
@@ -146,10 +147,10 @@ class Granting:
                         "for what many people share."
                     )
                 await self._record(tx, self._lines("hub.grant", account, new))
+                tx.publish(subject(GRANTS, account.id))
                 return new
 
             new = await self._store.write(unit)
-            await self._rights.refresh(account.id)
         self._log(self._lines("hub.grant", account, new))
         here = self._rights.settled.namespaces
         warnings = [covers_nothing(each, here) for each in wanted.values()]
@@ -176,9 +177,9 @@ class Granting:
                 for pattern in leaving:
                     await queries.delete_grant(tx, account.id, pattern)
                 await self._record(tx, self._lines("hub.revoke", account, leaving))
+                tx.publish(subject(GRANTS, account.id))
 
             await self._store.write(unit)
-            await self._rights.refresh(account.id)
         self._log(self._lines("hub.revoke", account, leaving))
         return Revoked(account.handle, leaving)
 
@@ -227,7 +228,7 @@ WHERE: Final = {
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await work that must not stop between the disk and the memory; be cancelled afterwards."""
+    """Await work that must not stop between the disk and the log; be cancelled afterwards."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

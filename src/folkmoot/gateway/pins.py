@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import Iterable
 from typing import Final
 
-from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.core.events import PINS, about, subject
+from folkmoot.core.ports import Bus, Clock, Event, Store, Tx
 from folkmoot.gateway import queries_pins as queries
 from folkmoot.gateway.apart import apart
-from folkmoot.gateway.judging import NEVER, Judged, Judging, Pin, pinned_name
+from folkmoot.gateway.judging import Judged, Judging, Pin, pinned_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.pindiff import PinDiff, difference
 from folkmoot.gateway.queries_pins import Changed, Definite
@@ -28,21 +30,52 @@ MOST_TOLD: Final = 10
 
 
 class Pins:
-    """The pins of all backends: hashes are kept at hand, definitions in the store."""
+    """The pins of all backends: hashes are kept at hand, definitions in the store.
+
+    Hashes that were changed, here or by another hub on the same store, are read again.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._pins: dict[str, dict[str, Pin]] = {}
+        self._outdated: set[str] = set()
+        self._id = secrets.token_hex(8)
         self._lock = asyncio.Lock()
+        store.bus.listen(PINS, self._changed_somewhere)
+
+    @property
+    def bus(self) -> Bus:
+        """Where changes are published."""
+        return self._store.bus
 
     async def load(self) -> None:
         """Read what is pinned."""
         rows = await self._store.read(queries.hashes, long=True)
         self._pins = {}
-        for namespace, name, hashed, size, changed, changed_size in rows:
-            pin = Pin(hashed, size, changed, changed_size)
-            self._pins.setdefault(namespace, {})[name] = pin
+        for row in rows:
+            self._pins.setdefault(row[0], {})[row[1]] = Pin(*row[2:])
+
+    def accepted_elsewhere(self, event: Event) -> bool:
+        """Whether an event tells that another hub has accepted tools, or forgotten pins.
+
+        What another hub has only noted of its own link changes no verdict here.
+        """
+        return bool(event.data["accepted"] and event.data["by"] != self._id)
+
+    def _changed_somewhere(self, event: Event) -> None:
+        self._outdated.add(about(event))
+
+    def _publish(self, tx: Tx, namespace: str, *, accepted: bool) -> None:
+        tx.publish(subject(PINS, namespace), {"by": self._id, "accepted": accepted})
+
+    async def _held(self, namespace: str) -> dict[str, Pin]:
+        """The pins of one backend as they are stored now."""
+        while namespace in self._outdated:
+            self._outdated.discard(namespace)
+            rows = await self._store.read(lambda tx: queries.hashes(tx, namespace), long=True)
+            self._pins[namespace] = {row[1]: Pin(*row[2:]) for row in rows}
+        return self._pins.get(namespace, {})
 
     async def judge(
         self,
@@ -61,7 +94,7 @@ class Pins:
         is the same here.
         """
         async with self._lock:
-            held, listed = self._pins.get(namespace, {}), tuple(tools)
+            held, listed = await self._held(namespace), tuple(tools)
             judging = await apart(
                 len(listed),
                 Judging,
@@ -91,18 +124,9 @@ class Pins:
             await queries.hold(tx, namespace, found.hold, now)
             await queries.note_changes(tx, namespace, found.note, now)
             await queries.forget_changes(tx, namespace, found.back)
+            self._publish(tx, namespace, accepted=False)
 
         await self._store.write(unit)
-        held = self._pins.setdefault(namespace, {})
-        for each in found.pin:
-            held[each.name] = Pin(each.hash, len(each.definition))
-        for each in found.hold:
-            held[each.name] = Pin(NEVER, len("{}"), each.hash, len(each.definition))
-        for each in found.note:
-            pin = held[each.name]
-            pin.changed_hash, pin.changed_size = each.hash, len(each.definition)
-        for name in found.back:
-            held[name].changed_hash, held[name].changed_size = None, 0
         _warn("tools have changed and are held back: %s", namespace, found.note)
         _warn("tools are new and are held back: %s", namespace, found.hold)
         if found.repinned:
@@ -137,7 +161,7 @@ class Pins:
         async with self._lock:
             wanted = [
                 Definite(own, pin.changed_hash, "")
-                for own, pin in self._pins.get(namespace, {}).items()
+                for own, pin in (await self._held(namespace)).items()
                 if pin.changed_hash is not None
                 and changed_hash in (None, pin.changed_hash)
                 and name in (None, own, pinned_name(namespace, own))
@@ -145,6 +169,7 @@ class Pins:
             now = int(self._clock.now())
 
             async def unit(tx: Tx) -> list[Definite]:
+                self._publish(tx, namespace, accepted=True)
                 return [
                     each
                     for each in wanted
@@ -153,21 +178,17 @@ class Pins:
 
             if wanted:
                 accepted = await self._store.write(unit)
-            for each in accepted:
-                pin = self._pins[namespace][each.name]
-                self._pins[namespace][each.name] = Pin(each.hash, pin.changed_size)
         return sorted(pinned_name(namespace, each.name) for each in accepted)
 
     async def forget(self, namespace: str) -> int:
         """Remove a backend's pins, so that its tools are first seen once more; how many."""
 
         async def unit(tx: Tx) -> int:
+            self._publish(tx, namespace, accepted=True)
             return await queries.forget(tx, namespace)
 
         async with self._lock:
-            removed = await self._store.write(unit)
-            self._pins.pop(namespace, None)
-        return removed
+            return await self._store.write(unit)
 
 
 def _warn(words: str, namespace: str, tools: list[Definite]) -> None:

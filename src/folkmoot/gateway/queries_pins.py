@@ -51,11 +51,18 @@ class Changed(NamedTuple):
     changed_at: int
 
 
-async def hashes(tx: Tx) -> list[tuple[str, str, str, int, str | None, int]]:
-    """Every pin: namespace, name, hash and length, and those of the change there is, if any."""
+async def hashes(
+    tx: Tx, namespace: str | None = None
+) -> list[tuple[str, str, str, int, str | None, int]]:
+    """Every pin, or those of one backend.
+
+    Namespace, name, hash and length, and those of the change there is, if any.
+    """
+    only, params = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
     rows = await tx.fetch(
-        "SELECT namespace, name, hash, LENGTH(definition), changed_hash, "
-        "COALESCE(LENGTH(changed_definition), 0) FROM pins"
+        "SELECT namespace, name, hash, LENGTH(definition), changed_hash, "  # noqa: S608
+        f"COALESCE(LENGTH(changed_definition), 0) FROM pins{only}",
+        params,
     )
     return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in rows]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.accounts import RESERVED
+from folkmoot.accounts.events import read_change
 from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.queries import redirects_of
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.errors import CapabilityError
+from folkmoot.core.errors import CapabilityError, StoreError
+from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.gateway import queries_grants as queries
 from folkmoot.gateway.settled import FINDERS, Held, Settled, distinct
@@ -19,12 +21,9 @@ from folkmoot.settings.backends import GatewaySpec
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
-    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.core.ports import Clock, Event, PeekingStore, Unit
 
 logger = logging.getLogger("folkmoot.gateway")
-
-Changed: TypeAlias = Callable[[frozenset[str] | None], None]
-"""Told the ids of the accounts whose rights may have changed; None for everyone's."""
 
 MOST_KNOWN: Final = 10_000
 """Accounts whose rights are kept ready; when there are more, all are made anew as they call."""
@@ -58,7 +57,7 @@ class HubRights:
     object. A change holds from the next call on.
     """
 
-    def __init__(self, store: Store, clock: Clock, accounts: Accounts) -> None:
+    def __init__(self, store: PeekingStore, clock: Clock, accounts: Accounts) -> None:
         self._store = store
         self._clock = clock
         self._accounts = accounts
@@ -68,17 +67,21 @@ class HubRights:
         self._redirects: dict[str, dict[str, int]] = {}
         self._known: dict[str, Known] = {}
         self._interned: dict[frozenset[str], Rights] = {}
-        self._watchers: list[Changed] = []
+        self._unknown: set[str] = set()
+        """Accounts whose rights could not be read when they were changed."""
+        self._moment = 0
+        """Grows with every change, so that what was read before one is known to be outdated."""
         self._changing = asyncio.Lock()
 
     @classmethod
     async def open(
-        cls, store: Store, clock: Clock, accounts: Accounts, spec: GatewaySpec | None = None
+        cls, store: PeekingStore, clock: Clock, accounts: Accounts, spec: GatewaySpec | None = None
     ) -> HubRights:
         """The rights as they are stored and settled; they follow the accounts from now on."""
         rights = cls(store, clock, accounts)
-        accounts.watch(rights.refresh)
-        rights._granted = await store.read(queries.all_grants, long=True)
+        store.bus.listen(ACCOUNTS, rights._account_changed)
+        store.bus.listen(GRANTS, rights._grants_changed)
+        rights._granted = await rights._read(queries.all_grants)
         await rights.configure(spec or GatewaySpec())
         return rights
 
@@ -91,10 +94,6 @@ class HubRights:
     def granted(self) -> dict[str, dict[str, int]]:
         """What was granted while the hub ran: by account, the patterns and when."""
         return self._granted
-
-    def watch(self, changed: Changed) -> None:
-        """Have it called after every change of rights, with the accounts it is about."""
-        self._watchers.append(changed)
 
     def of(self, account: Account | None) -> tuple[Principal, Rights]:
         """Who calls as policy knows them, and what they may do."""
@@ -130,14 +129,14 @@ class HubRights:
         reserved = self._accounts.reserved
         async with self._changing:
             now = int(self._clock.now())
-            self._redirects = await self._store.read(
+            self._redirects = await self._read(
                 lambda tx: queries.redirects_from(tx, settled.named, now)
             )
             reserved.awaited, reserved.namespaces = settled.named, settled.namespaces
             self._settled = settled
             self._common = Rights(distinct(settled.everyone).values())
             self._forget_everyone()
-        self._tell(None)
+        self._store.bus.emit(SETTINGS, None)
 
     async def taken_namespaces(self, namespaces: Collection[str]) -> dict[str, str]:
         """Which of these cannot be a backend's, and why; if all can, they are kept from now on."""
@@ -151,24 +150,41 @@ class HubRights:
             for name, reason in sorted(why.items())
         }
 
-    async def refresh(self, account_id: str) -> None:
-        """Read again what is stored of an account: it was changed, or what it was granted."""
+    async def _read(self, query: Unit[dict[str, dict[str, int]]]) -> dict[str, dict[str, int]]:
+        """Read what is stored of everyone, once more if something of it was changed meanwhile."""
+        while True:
+            moment = self._moment
+            found = await self._store.read(query, long=True)
+            if moment == self._moment:
+                return found
 
-        async def query(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
-            now = int(self._clock.now())
-            return (
-                await queries.grants_of(tx, account_id),
-                await redirects_of(tx, account_id, now),
+    def _account_changed(self, event: Event) -> None:
+        changed = read_change(event)
+        if changed.change in {"handle", "deleted"}:
+            self._read_again(changed.id)
+
+    def _grants_changed(self, event: Event) -> None:
+        self._read_again(about(event))
+
+    def _read_again(self, account_id: str) -> None:
+        """Know what is stored of an account now: it was changed, or what it was granted."""
+        self._moment += 1
+        self._known.pop(account_id, None)
+        now = int(self._clock.now())
+        try:
+            granted = self._store.peek(lambda tx: queries.grants_of(tx, account_id))
+            redirects = self._store.peek(lambda tx: redirects_of(tx, account_id, now))
+        except StoreError as error:
+            self._unknown.add(account_id)
+            logger.error(  # noqa: TRY400 - there is nothing to trace
+                "the rights of an account could not be read, so it may do nothing",
+                extra={"account": account_id, "error": error.code},
             )
-
-        # One after the other, so that what was read first is never put in place last.
-        async with self._changing:
-            granted, redirects = await self._store.read(query)
-            named = {h: until for h, until in redirects.items() if h in self._settled.named}
-            put(self._granted, account_id, granted)
-            put(self._redirects, account_id, named)
-            self._known.pop(account_id, None)
-        self._tell(frozenset({account_id}))
+            return
+        self._unknown.discard(account_id)
+        named = {h: until for h, until in redirects.items() if h in self._settled.named}
+        put(self._granted, account_id, granted)
+        put(self._redirects, account_id, named)
 
     def _ready(self, account_id: str, handle: str) -> Known | None:
         known = self._known.get(account_id)
@@ -190,6 +206,10 @@ class HubRights:
 
     def _make(self, principal: Principal) -> tuple[Principal, Rights]:
         account_id, handle = principal.account_id, principal.name
+        if account_id in self._unknown:
+            self._read_again(account_id)
+            if account_id in self._unknown:
+                return principal, NO_RIGHTS
         redirects = self._leading_to(account_id)
         if handle in self._settled.named or redirects or self._granted.get(account_id) is not None:
             rights = self._intern(account_id, handle)
@@ -228,10 +248,6 @@ class HubRights:
     def _forget_everyone(self) -> None:
         self._known.clear()
         self._interned.clear()
-
-    def _tell(self, accounts: frozenset[str] | None) -> None:
-        for changed in self._watchers:
-            changed(accounts)
 
 
 def put(table: dict[str, dict[str, int]], key: str, value: dict[str, int]) -> None:

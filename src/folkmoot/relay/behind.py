@@ -29,7 +29,7 @@ from folkmoot.settings import GatewaySpec
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.control.wire import Command
-    from folkmoot.core.ports import Clock, Store
+    from folkmoot.core.ports import Clock, PeekingStore
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.model import What
     from folkmoot.settings import Loaded, Settings
@@ -59,7 +59,7 @@ class Behind:
 
     async def open(
         self,
-        store: Store,
+        store: PeekingStore,
         accounts: Accounts,
         vault: Vault,
         *,
@@ -124,6 +124,7 @@ class Behind:
             if self._spec.backends:
                 self.gateway.checks.prepare()
             await self._fleet.apply(self._spec.backends)
+            beside.run(self.gateway.follow_pins())
             if self._following is not None:
                 beside.run(self._following.watch())
             yield

@@ -6,7 +6,6 @@ the pipeline, by the effective kind and the account of whoever asked; owning a r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
@@ -88,15 +87,6 @@ class RoomBackends:
     def may_bring(self, account: Account, namespace: str) -> bool:
         """Whether there is such a backend and an account may use any of it."""
         return namespace in self.known() and may_use(self._rights.of(account)[1], namespace)
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        """Have it called whenever the settings changed."""
-
-        def told(accounts: frozenset[str] | None) -> None:
-            if accounts is None:
-                changed()
-
-        self._rights.watch(told)
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
         """What a backend answers, or the error that keeps it from answering."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from folkmoot.core.ports import PeekingStore
 from folkmoot.quotas import ROOM_BYTES, Quotas, Use, stored_in_own_rooms, warning, written_in_rooms
 from folkmoot.rooms.machine import BACKEND, Append
-from folkmoot.rooms.ports import PeekingStore
 from folkmoot.rooms.shares import author_of, size_of
 
 MOST_KNOWN: Final = 100_000

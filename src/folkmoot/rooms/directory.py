@@ -17,7 +17,7 @@ from folkmoot.core.errors import (
     TooManyRooms,
     UserNotFound,
 )
-from folkmoot.core.ports import Clock, Tx
+from folkmoot.core.ports import Clock, PeekingStore, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends
 from folkmoot.rooms.access import check_known, require_owner, role_in
@@ -27,7 +27,7 @@ from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions, settings_of
-from folkmoot.rooms.ports import Backends, PeekingStore
+from folkmoot.rooms.ports import Backends
 from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_name, check_rights
 from folkmoot.rooms.views import room_view
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import PeekingStore, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends, queries_messages, queries_shares
@@ -21,7 +21,7 @@ from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Us
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
-from folkmoot.rooms.ports import Crowd, PeekingStore
+from folkmoot.rooms.ports import Crowd
 from folkmoot.rooms.shares import Share
 
 IDS_IN_MEMORY = RoomBounds().ids

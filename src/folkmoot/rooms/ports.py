@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -13,12 +13,9 @@ from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Store, Unit
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.model import Visitor
 from folkmoot.telemetry.records import AuditTrail
-
-T = TypeVar("T")
 
 
 class Outlet(Protocol):
@@ -68,14 +65,6 @@ class Crowd(Protocol):
         ...
 
 
-class PeekingStore(Store, Protocol):
-    """A store that can also answer one index read at once, in the loop."""
-
-    def peek(self, query: Unit[T]) -> T:
-        """Run a query on what is committed, without waiting."""
-        ...
-
-
 TellProgress: TypeAlias = Callable[[dict[str, Any]], None]
 """Told how far a request has come; never waits."""
 
@@ -101,10 +90,6 @@ class Backends(Protocol):
 
     def may_bring(self, account: Account, namespace: str) -> bool:
         """Whether there is such a backend and an account may use any of it at the hub."""
-        ...
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        """Have it called whenever other namespaces are known."""
         ...
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:

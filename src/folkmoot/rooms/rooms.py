@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from folkmoot.accounts import Accounts, hash_token
+from folkmoot.accounts.events import read_change
 from folkmoot.audit import note_refusal
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
@@ -25,9 +26,10 @@ from folkmoot.core.errors import (
     PolicyError,
     TokenInvalid,
 )
+from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, Tx
+from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import TransportContext
 from folkmoot.quotas import Quotas
@@ -43,7 +45,7 @@ from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomId, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, PeekingStore, Policy
+from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, Policy
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
@@ -91,8 +93,6 @@ class Rooms(Listing):
         self._policy = policy
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
-        if backends is not None:
-            backends.watch(self._reseat)
         self.intercept = intercept
         self.changes = 0
         """How often an account changed since the hub began."""
@@ -101,6 +101,9 @@ class Rooms(Listing):
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
         self._upkeep = Upkeep(store, clock, options, live, self._visits)
+        store.bus.listen(ACCOUNTS, self._account_changed)
+        store.bus.listen(GRANTS, self._grants_changed)
+        store.bus.listen(SETTINGS, self._settings_changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -150,10 +153,15 @@ class Rooms(Listing):
         task.add_done_callback(lambda _: work.close())
         return task
 
-    def _reseat(self) -> None:
-        """The hub has other backends now; those of rooms that are not live are seen to later."""
-        for live in self._live:
-            live.seat()
+    def _settings_changed(self, _: Event) -> None:
+        """The hub may have other backends now; rooms that are not live are seen to later."""
+        if self._backends is not None:
+            for live in self._live:
+                live.seat()
+        self._end_denied(None)
+
+    def _grants_changed(self, event: Event) -> None:
+        self._end_denied(about(event))
 
     async def _show(self, raw: bytes, visitor: Visitor) -> None:
         if self.intercept is not None:
@@ -375,14 +383,14 @@ class Rooms(Listing):
             if live is not None and not STRANGERS_COME_IN[record.access]:
                 live.remove(account, CloseCode.NOT_ALLOWED)
 
-    def rights_changed(self, accounts: frozenset[str] | None) -> None:
-        """End the connections of those, or of everyone, whom the hub denies to be here now."""
+    def _end_denied(self, account_id: str | None) -> None:
+        """End the connections of one, or of everyone, whom the hub denies to be here now."""
         if self._policy is None:
             return
         for live in self._live:
             for outlet, visitor in list(live.outlets.items()):
                 account = visitor.principal.account_id
-                if accounts is not None and account not in accounts:
+                if account_id not in (None, account):
                     continue
                 if self._is_denied(visitor, JOIN, live.name):
                     live.remove(account, CloseCode.NOT_ALLOWED)
@@ -398,10 +406,21 @@ class Rooms(Listing):
             return True
         return False
 
-    async def recheck(self, account_id: str) -> None:
+    def _account_changed(self, event: Event) -> None:
         """An account changed: connections of a token that is no longer good end, names follow."""
+        changed = read_change(event)
         self.changes += 1
-        await self._recheck(account_id)
+        for live in self._live:
+            if changed.closes:
+                live.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            if changed.ends_tokens:
+                for outlet, visitor in list(live.outlets.items()):
+                    if visitor.principal.account_id == changed.id and visitor.token_hash:
+                        outlet.close(CloseCode.NOT_AUTHENTICATED)
+            live.rename(changed.principal)
+        if changed.change == "handle":
+            self._end_denied(changed.id)
 
     def confirm(self, visitor: Visitor, changes: int) -> None:
         """Someone came in who showed a token when there had been so many changes of accounts.

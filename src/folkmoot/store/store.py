@@ -119,9 +119,9 @@ class SqliteStore:
     ) -> SqliteStore:
         """Open a database, made and brought to the newest schema if need be.
 
-        Units publish on `bus`, or on one of its own. `queue` bounds how many writes, and how many reads, may wait; what was deleted leaves the
-        write-ahead log after `empty_log_seconds`; `vfs` names a registered virtual file system to
-        keep the files in.
+        Units publish on `bus`, or on one of its own. `queue` bounds how many writes, and how many
+        reads, may wait; what was deleted leaves the write-ahead log after `empty_log_seconds`;
+        `vfs` names a registered virtual file system to keep the files in.
         """
         sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
         connections = await asyncio.to_thread(open_connections, path, synchronous, readers, vfs)

@@ -51,6 +51,7 @@ LOOKS = frozenset(
 )
 """Pragmas whose argument says what to look at; that of any other would set something."""
 
+
 class Published(NamedTuple):
     """An event of a unit, encoded while the unit runs."""
 

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import CapabilityDenied, KindError
+from folkmoot.core.events import ACCOUNTS
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
@@ -60,7 +61,7 @@ class Parts:
         self._rights = rights
         self.deliveries = Deliveries()
         self.open_calls = OpenCalls()
-        accounts.watch(self.open_calls.recheck)
+        bus.listen(ACCOUNTS, self.open_calls.account_changed)
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
@@ -91,7 +92,7 @@ class Parts:
             listener=Listener(policy, self.hearers, self._notices, backends, self._watches),
             backends=backends,
         )
-        self._changes = Changes(gateway, rights, self.hearers, self._renew)
+        self._changes = Changes(bus, self.hearers, self._renew)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from folkmoot.accounts.events import read_change
 from folkmoot.core.errors import (
     FolkmootError,
     HubStopping,
@@ -15,6 +16,7 @@ from folkmoot.core.errors import (
     RequestError,
     TokenInvalid,
 )
+from folkmoot.core.events import ACCOUNTS
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.transports.answers import JsonResponse, retry_after
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts.ports import Sealer
     from folkmoot.core.message import Request
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Clock, Store
+    from folkmoot.core.ports import Bus, Clock, Event, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
@@ -91,7 +93,7 @@ class McpEndpoint:
         self._catalogue = catalogue
         self._changes = 0
         """How often an account changed since the hub began."""
-        accounts.watch(self._recheck)
+        bus.listen(ACCOUNTS, self._account_changed)
         self._parts = Parts(
             version=version,
             catalogue=catalogue,
@@ -275,20 +277,22 @@ class McpEndpoint:
             if self._stopping:
                 self._let_listeners_go()
 
-    async def _recheck(self, account_id: str) -> None:
-        """End the streams and the waiting of an account whose token is valid no more."""
+    def _account_changed(self, event: Event) -> None:
+        """End the streams and the waiting of an account whose tokens are valid no more."""
         self._changes += 1
+        changed = read_change(event)
+        if not changed.ends_tokens:
+            return
         for exchange in tuple(self._exchanges):
             account, session = exchange.caller.account, exchange.session
             # A stream may be older than what its session was bound to.
-            bound_later = account is None and session is not None and session.bound
-            if bound_later or (account is not None and account.id == account_id):
-                await self._recheck_exchange(exchange)
+            bound_later = account is None and session is not None and session.owner == changed.id
+            if bound_later or (account is not None and account.id == changed.id):
+                end(exchange)
 
     async def _recheck_exchange(self, exchange: Exchange) -> None:
         if not await self._arrivals.is_valid(exchange):
-            exchange.ending = TokenInvalid()
-            exchange.caller.leaving.set()
+            end(exchange)
 
     async def open_session(
         self, exchange: Exchange, version: str, capabilities: dict[str, Any]
@@ -327,6 +331,12 @@ class McpEndpoint:
             await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             while (session := self._sessions.next_idle()) is not None:
                 await self._resumption.close(session, by_client=False)
+
+
+def end(exchange: Exchange) -> None:
+    """End an exchange whose token is valid no more."""
+    exchange.ending = TokenInvalid()
+    exchange.caller.leaving.set()
 
 
 def refused(error: FolkmootError) -> JsonResponse:

@@ -7,11 +7,13 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from folkmoot.accounts.events import read_change
 from folkmoot.core.errors import TokenInvalid, TooManyInFlight
 from folkmoot.mcp.server.service import Stopped
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
+    from folkmoot.core.ports import Event
     from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.exchange import Exchange
 
@@ -65,12 +67,6 @@ class OpenCall:
             self._stopped, self._why = True, why
             self._task.cancel()
 
-    async def recheck(self) -> None:
-        """End it if the token that it was made with is good no more."""
-        confirm = self._asked.caller.caller.confirm
-        if confirm is not None and not await confirm():
-            self.stop(TokenInvalid())
-
 
 class OpenCalls:
     """All of them. A call costs the same however many others there are."""
@@ -121,10 +117,12 @@ class OpenCalls:
             if not self._of_session[call.session]:
                 del self._of_session[call.session]
 
-    async def recheck(self, account_id: str) -> None:
-        """End the calls of an account whose token is good no more, or that is no more."""
-        for call in tuple(self._of_account.get(account_id, ())):
-            await call.recheck()
+    def account_changed(self, event: Event) -> None:
+        """End the calls of an account whose tokens are good no more, or that is no more."""
+        changed = read_change(event)
+        if changed.ends_tokens:
+            for call in tuple(self._of_account.get(changed.id, ())):
+                call.stop(TokenInvalid())
 
     def give_up(self, why: FolkmootError) -> None:
         """End every call there is, and say why."""

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.core.errors import BackendUnavailable, FolkmootError, TooManyInFlight
+from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, RIGHTS
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Bus, Event
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.model import What
     from folkmoot.gateway.ports import Backend
-    from folkmoot.gateway.rights import HubRights
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -215,13 +215,10 @@ class Changes:
 
     def __init__(
         self,
-        gateway: Gateway | None,
-        rights: HubRights,
+        bus: Bus,
         hearers: Hearers,
         also: Callable[[], None] = lambda: None,
     ) -> None:
-        self._gateway = gateway
-        self._rights = rights
         self._hearers = hearers
         self._also = also
         """Called with every change of what backends offer."""
@@ -230,9 +227,10 @@ class Changes:
         self._lists: dict[str, None] = {}
         self._accounts: set[str] = set()
         self._everyone = False
-        rights.watch(self._rights_changed)
-        if gateway is not None:
-            gateway.watch(self._lists_changed)
+        bus.listen(BACKENDS, self._lists_changed)
+        bus.listen(SETTINGS, self._everyones_changed)
+        for pattern in (GRANTS, ACCOUNTS):
+            bus.listen(pattern, self._rights_changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -245,15 +243,16 @@ class Changes:
             if self._timer is not None:
                 self._timer.cancel()
 
-    def _lists_changed(self, what: frozenset[What]) -> None:
-        self._lists |= dict.fromkeys(LIST_CHANGED[each] for each in what)
+    def _lists_changed(self, event: Event) -> None:
+        self._lists |= dict.fromkeys(LIST_CHANGED[each] for each in event.data["lists"])
         self._soon()
 
-    def _rights_changed(self, accounts: frozenset[str] | None) -> None:
-        if accounts is None:
-            self._everyone = True
-        else:
-            self._accounts |= accounts
+    def _rights_changed(self, event: Event) -> None:
+        self._accounts.add(about(event))
+        self._soon()
+
+    def _everyones_changed(self, _: Event) -> None:
+        self._everyone = True
         self._soon()
 
     def _soon(self) -> None:

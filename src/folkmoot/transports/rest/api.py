@@ -11,12 +11,14 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
+from folkmoot.core.events import ACCOUNTS
 from folkmoot.transports.rest.model import Services
 from folkmoot.transports.rest.openapi import document
 from folkmoot.transports.rest.resource import Resource, Waiting
 from folkmoot.transports.rest.table import OPERATIONS
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Bus
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms.rooms import Rooms
@@ -59,6 +61,7 @@ class RestApi:
         addresses: Addresses,
         public_url: str = "",
         allowed_origins: Sequence[str] = (),
+        bus: Bus,
     ) -> None:
         described = msgspec.json.encode(document(version=version, url=public_url))
         self._services = Services(
@@ -68,6 +71,7 @@ class RestApi:
         self._addresses = addresses
         self._origins = tuple(allowed_origins)
         self._waiting = Waiting()
+        bus.listen(ACCOUNTS, self._waiting.account_changed)
 
     def routes(self) -> list[Route]:
         """Where the operations are served: one route for each path of the table."""
@@ -75,10 +79,6 @@ class RestApi:
         for operation in OPERATIONS:
             paths.setdefault(operation.path, {})[operation.method] = operation
         return [self._route(path, operations) for path, operations in paths.items()]
-
-    async def recheck(self, account_id: str) -> None:
-        """Answer the waiting calls of an account that has changed."""
-        await self._waiting.recheck(account_id)
 
     def stop(self) -> None:
         """End what only waits."""

@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
     RoomNotFound,
     TokenInvalid,
 )
+from folkmoot.core.events import about
 from folkmoot.rooms.spec import ROOM_NAME
 from folkmoot.transports.answers import JsonResponse, challenge
 from folkmoot.transports.bodies import read_body
@@ -30,6 +31,7 @@ from folkmoot.transports.rest.reading import check_media_type, read_query
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from folkmoot.core.ports import Event
     from folkmoot.rooms.model import Visitor
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
@@ -51,8 +53,9 @@ class Waiting:
         self._calls: set[Call] = set()
         self._stopping = False
 
-    async def recheck(self, account_id: str) -> None:
+    def account_changed(self, event: Event) -> None:
         """An account changed: what it waits for is answered now, and refused if it may not wait."""
+        account_id = about(event)
         for call in self._calls:
             if call.visitor.principal.account_id == account_id:
                 call.leaving.set()

@@ -1,0 +1,32 @@
+"""Events: the subjects on which one part tells the others what has changed.
+
+A cache forgets, and a connection ends, when it hears of a change. Mail has a subject of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Event
+
+ACCOUNTS: Final = "account.*"
+"""Something about an account is not as it was: `accounts.events` says what."""
+GRANTS: Final = "grants.*"
+"""An account was granted something at the hub, or something was revoked."""
+BACKENDS: Final = "backend.*"
+"""Lists of a backend are not what they were; `lists` names them."""
+PINS: Final = "pins.*"
+"""What is pinned of a backend's tools is not what it was: by whom, and whether it was accepted."""
+SETTINGS: Final = "settings"
+"""The settings of backends and rights were changed."""
+
+
+def subject(pattern: str, id_: str) -> str:
+    """Where events about one of these are published."""
+    return f"{pattern.removesuffix('*')}{id_}"
+
+
+def about(event: Event) -> str:
+    """Which of these an event is about."""
+    return event.subject.partition(".")[2]

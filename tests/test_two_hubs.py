@@ -1,0 +1,177 @@
+"""Two hubs on one store and one bus: what one changes holds in the other at once.
+
+Nothing here waits for a change: each is looked for in the other hub as soon as it was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.bus import MemoryBus
+from folkmoot.gateway.model import Inventory
+from folkmoot.store import SqliteStore
+from tests.gateway.scripted import Scripted
+from tests.gateway.scripted import tool as definition
+from tests.harness import Answer, ask, reached, run
+from tests.interaction.room_client import ROOM, Closed, joined
+from tests.mcp_harness import modern, settings
+
+KEY = "ab" * 32
+NOT_AUTHENTICATED = 4401
+
+
+class Pair(NamedTuple):
+    """Two hubs: what is done in the first must hold in the second."""
+
+    first: Hub
+    second: Hub
+
+    async def call(self, hub: Hub, token: str, tool: str, /, **arguments: Any) -> Answer:
+        message, headers = modern("tools/call", name=tool, arguments=arguments)
+        headers |= {
+            "authorization": f"Bearer {token}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
+        body = json.dumps(message).encode()
+        return await ask(port(hub), "/mcp", method="POST", headers=headers, body=body)
+
+    async def operate(self, command: str, /, **arguments: Any) -> Any:
+        """What the operator of the first hub asks."""
+        commands = self.first.behind.commands(self.first.base_url)
+        return await commands[command](arguments, lambda _: None)
+
+
+def port(hub: Hub) -> int:
+    return int(hub.base_url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def two_hubs(folder: Path) -> AsyncIterator[Pair]:
+    bus = MemoryBus()
+    store = await SqliteStore.open(folder / "shared.db", bus=bus)
+
+    def hub(name: str) -> Hub:
+        return Hub(settings(folder / name, master_key=KEY), store=store, bus=bus)
+
+    try:
+        async with hub("one").running() as first, hub("two").running() as second:
+            yield Pair(first, second)
+    finally:
+        await bus.close()
+        await store.close()
+
+
+def test_a_hub_listens_on_the_bus_of_its_store_and_on_no_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = await SqliteStore.open(tmp_path / "shared.db")
+        try:
+            with pytest.raises(ValueError, match="bus that its store publishes on"):
+                Hub(settings(tmp_path), store=store, bus=MemoryBus())
+        finally:
+            await store.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_a_recovered_accounts_old_token_ends_in_the_other_hub_with_all_it_has_open(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            async with joined(port(hubs.second), ann.token) as seat:
+                waiting = asyncio.ensure_future(
+                    hubs.call(hubs.second, ann.token, "msg/inbox", wait=50)
+                )
+                await reached(lambda: len(hubs.second.mcp._exchanges) == 1)
+                back = await hubs.first.accounts.recover("ann", ann.recovery_code)
+                assert (await hubs.call(hubs.second, ann.token, "msg/whoami")).status == 401
+                assert (await hubs.call(hubs.second, back.token, "msg/whoami")).status == 200
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NOT_AUTHENTICATED
+                assert b"token" in (await waiting).body
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_whoever_is_suspended_by_one_hub_is_refused_by_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            async with joined(port(hubs.second), ann.token) as seat:
+                await hubs.first.accounts.suspend(ann.account, suspended=True)
+                assert (await hubs.call(hubs.second, ann.token, "msg/whoami")).status == 401
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NOT_AUTHENTICATED
+            await hubs.first.accounts.suspend(ann.account, suspended=False)
+            assert (await hubs.call(hubs.second, ann.token, "msg/whoami")).status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_what_one_hub_grants_and_revokes_holds_in_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+
+            async def says() -> str:
+                told = (await hubs.call(hubs.second, ann.token, "msg/threads")).json()
+                return str(json.loads(told["result"]["content"][0]["text"]).get("code"))
+
+            assert await says() == "None"
+            deny = {"handle": "ann", "patterns": ["!mcp.request.tools/call:msg/threads"]}
+            await hubs.operate("grants.grant", **deny)
+            assert await says() == "capability_denied"
+            await hubs.operate("grants.revoke", **deny)
+            assert await says() == "None"
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_a_changed_handle_is_the_handle_in_the_other_hub(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            assert b"ann" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
+            await hubs.first.accounts.change_handle(ann.account, "anna_b")
+            assert b"anna_b" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_a_tool_that_one_hub_accepts_is_offered_by_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            gateways = [hub.behind.gateway for hub in hubs]
+            lists = [
+                Inventory(tools=(definition("read", description=text),)) for text in ("old", "new")
+            ]
+            for inventory in lists:
+                for gateway in gateways:
+                    if "files" not in gateway.backends:
+                        gateway.attach(Scripted("files"))
+                    await gateway.arrived("files", inventory)
+            assert [len(gateway.catalogue.rows("tools")) for gateway in gateways] == [0, 0]
+            assert await gateways[0].accept("files") == ["files:read"]
+            await reached(lambda: len(gateways[1].catalogue.rows("tools")) == 1)
+            assert await gateways[1].pins.diff() == []
+
+    run(main())
