@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import MessageId, Notification, ProtocolMessage, Request, Response
-from folkmoot.mcp.eras.questions import offers
+from folkmoot.mcp.eras.calls import offers
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
     ASKING,

@@ -10,7 +10,7 @@ import pytest
 from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp import peer
-from folkmoot.mcp.eras.questions import QUESTION_SECONDS
+from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from tests.harness import run

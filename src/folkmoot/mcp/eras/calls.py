@@ -1,24 +1,34 @@
-"""Calls: what stateless clients have asked of a handshake server, and it has not answered."""
+"""Calls: what stateless clients have asked of a handshake server, and it has not answered.
+
+What the server asks during a call are its `Questions`. The call is answered with a wish for input
+and the server's own call stays open; whoever repeats the request with the state that we gave takes
+up that call again. The state cannot be guessed, because several clients may share one server.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace, same_id
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient
+from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import (
     ASKING,
     CAPABILITIES_KEY,
+    ELICIT,
+    INPUT_REQUIRED,
     LEVEL_KEY,
     LEVELS,
     MOST_OPEN,
+    NEEDED,
+    SAMPLE,
+    cancellation,
     members_of,
     meta_of,
     params_of,
+    refusal,
 )
-
-if TYPE_CHECKING:
-    from folkmoot.mcp.eras.questions import Parked
 
 
 class Call:
@@ -141,3 +151,147 @@ def _level_of(meta: dict[str, Any]) -> int | None:
     """The place of the level of log messages that a request wants."""
     level = meta.get(LEVEL_KEY)
     return LEVELS.index(level) if level in LEVELS else None
+
+
+QUESTION_SECONDS: Final = 300.0
+"""How long a client may take to answer what it was asked."""
+MOST_PARKED: Final = 256
+"""Calls that may wait for their clients; for more, the oldest is given up."""
+MOST_ASKED: Final = 16
+"""Questions that one call may have waiting."""
+
+
+class Waiting(Protocol):
+    """Something that waits for a client."""
+
+    since: float | None
+    """A time at which it was waiting already, once one is known."""
+
+
+class Parked:
+    """A call whose client was asked: with what, what came since, and the state it was given."""
+
+    def __init__(self, call: Call, state: str, asked: dict[str, Request]) -> None:
+        self.call = call
+        self.state = state
+        self.asked = asked
+        self.later: list[Request] = []
+        self.answer: Response | None = None
+        self.since: float | None = None
+
+
+class Orphan:
+    """A question that came outside of any call."""
+
+    def __init__(self, question: Request) -> None:
+        self.question = question
+        self.since: float | None = None
+
+
+class Questions:
+    """The calls that wait for their clients, and the questions that wait for a call."""
+
+    def __init__(self, token: Callable[[], str]) -> None:
+        self._token = token
+        self._parked: dict[str, Parked] = {}
+        self._orphans: list[Orphan] = []
+
+    def keep(self, question: Request) -> list[Step]:
+        """Keep a question that came outside of any call for the next one to bring the answer."""
+        if len(self._orphans) >= MOST_ASKED:
+            return unanswered([question], Refusal.NOT_ANSWERED)
+        self._orphans.append(Orphan(question))
+        return []
+
+    def due(self, call: Call) -> list[Request]:
+        """The kept questions that this call is to bring the answers to."""
+        if not self._orphans or call.method not in ASKING:
+            return []
+        due = [each for each in self._orphans if offers(call.capabilities, each.question)]
+        self._orphans = [each for each in self._orphans if each not in due]
+        return [each.question for each in due]
+
+    def ask(self, call: Call, requests: list[Request]) -> tuple[Step, list[Parked]]:
+        """Answer a call with questions; beside it the calls that are given up for it."""
+        asked = {str(place): request for place, request in enumerate(requests, 1)}
+        parked = Parked(call, self._token(), asked)
+        call.parked = self._parked[parked.state] = parked
+        wanted = {key: _as_input(request) for key, request in asked.items()}
+        result = {
+            "resultType": INPUT_REQUIRED,
+            "inputRequests": wanted,
+            "requestState": parked.state,
+        }
+        spare = list(self._parked.values())[: max(0, len(self._parked) - MOST_PARKED)]
+        return ToClient(Response(id=call.client_id, result=result)), spare
+
+    def take(self, state: Any, method: str) -> Parked | None:
+        """The call that a repeated request takes up again."""
+        parked = self._parked.get(state) if type(state) is str else None
+        return self.drop(parked) if parked is not None and parked.call.method == method else None
+
+    def drop(self, parked: Parked) -> Parked:
+        """Have a call wait no more."""
+        parked.call.parked = None
+        return self._parked.pop(parked.state)
+
+    def withdraw(self, message_id: Any) -> None:
+        """Take back a question that the server does not want answered any more."""
+        self._orphans = [
+            each for each in self._orphans if not same_id(each.question.id, message_id)
+        ]
+        for parked in self._parked.values():
+            parked.asked = {
+                key: asked
+                for key, asked in parked.asked.items()
+                if not same_id(asked.id, message_id)
+            }
+            parked.later = [asked for asked in parked.later if not same_id(asked.id, message_id)]
+
+    def expired(self, now: float) -> tuple[list[Parked], list[Request]]:
+        """The calls and the questions that have waited for too long."""
+        calls = [parked for parked in self._parked.values() if is_late(parked, now)]
+        late = [each for each in self._orphans if is_late(each, now)]
+        self._orphans = [each for each in self._orphans if each not in late]
+        return calls, [each.question for each in late]
+
+
+def give_up(parked: Parked) -> list[Step]:
+    """Tell the server that a call it asks something for has no client any more."""
+    steps = unanswered([*parked.asked.values(), *parked.later], Refusal.NOT_ANSWERED)
+    if parked.call.server_id is not None and parked.answer is None:
+        told = cancellation(parked.call.server_id, "The client did not come back.")
+        steps.append(ToServer(told))
+    return steps
+
+
+def unanswered(requests: list[Request], why: Refusal) -> list[Step]:
+    """Answer questions of the server's with an error."""
+    return [ToServer(refusal(request.id, why.error())) for request in requests]
+
+
+def is_late(waiting: Waiting, now: float) -> bool:
+    """Whether someone has waited for too long; the time counts from when this is first asked."""
+    if waiting.since is None:
+        waiting.since = now
+    return now - waiting.since >= QUESTION_SECONDS
+
+
+def offers(capabilities: dict[str, Any], question: Request) -> bool:
+    """Whether a client with these capabilities may be asked this."""
+    method, params = question.method, params_of(question)
+    offered = capabilities.get(NEEDED[method])
+    if type(offered) is not dict:
+        return False
+    if method == ELICIT:
+        by_url = type(offered.get("url")) is dict
+        # A client that names no mode means forms.
+        return by_url if params.get("mode") == "url" else "form" in offered or not by_url
+    return method != SAMPLE or "tools" not in params or type(offered.get("tools")) is dict
+
+
+def _as_input(request: Request) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"method": request.method}
+    if type(request.params) is dict:
+        wanted["params"] = request.params
+    return wanted

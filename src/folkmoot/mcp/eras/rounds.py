@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from folkmoot.core.errors import EraNotBridged
 from folkmoot.core.message import ErrorObject, MessageId, Request, Response
-from folkmoot.mcp.eras.questions import is_late, offers
+from folkmoot.mcp.eras.calls import is_late, offers
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import ELICIT, NEEDED, cancellation, members_of

@@ -16,16 +16,17 @@ from folkmoot.core.message import (
     replace,
     same_id,
 )
-from folkmoot.mcp.eras.calls import Call, Calls
-from folkmoot.mcp.eras.listening import Listens
-from folkmoot.mcp.eras.questions import (
+from folkmoot.mcp.eras.calls import (
     MOST_ASKED,
+    Call,
+    Calls,
     Parked,
     Questions,
     give_up,
     offers,
     unanswered,
 )
+from folkmoot.mcp.eras.listening import Listens
 from folkmoot.mcp.eras.shapes import (
     UNKNOWN_PEER,
     as_handshake,

@@ -36,7 +36,7 @@ from folkmoot.core.message import (
     is_message_id,
     members,
 )
-from folkmoot.mcp.eras.questions import QUESTION_SECONDS
+from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_listening, check_wishes, claimed, read_plain
