@@ -199,6 +199,20 @@ def test_a_database_that_is_too_slow_costs_rows_never_time(
     run(main())
 
 
+def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with kept(tmp_path) as (store, table):
+            await store.close()
+            LOGGER.info("capability.grant", extra={"by": "ada"})
+            await table.drain()
+        told = [it.message for it in caplog.records if "stored" in it.message]
+        assert told == ["audit lines were not stored"]
+
+    run(main())
+
+
 def test_what_one_account_is_refused_does_not_push_the_lines_of_others_out(tmp_path: Path) -> None:
     async def main() -> None:
         clock = Clock()

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock, Row, SqlValue, Store, Tx
 
 audit_logger = logging.getLogger("folkmoot.audit")
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("folkmoot.audit_table")
+"""Not below the audit log: what is said of a line that was not stored would be the next line."""
 
 OPERATOR: Final = "operator"
 REFUSED: Final = "policy.refused"
@@ -258,7 +259,8 @@ class AuditTable(logging.Handler):
         """Have a record written soon."""
         if getattr(record, STORED, False):
             return
-        if len(self._waiting) >= MOST_WAITING or not self._is_within_share(record):
+        refused = record.msg == REFUSED
+        if len(self._waiting) >= MOST_WAITING or (refused and not self._is_within_share(record)):
             self._lost += 1
             return
         self._waiting.append(record)
@@ -267,8 +269,6 @@ class AuditTable(logging.Handler):
 
     def _is_within_share(self, record: logging.LogRecord) -> bool:
         """Whether an account's refusals are few: many would push everyone's lines out."""
-        if record.getMessage() != REFUSED:
-            return True
         try:
             self._refusals.take(REFUSED, str(getattr(record, "account", "")))
         except RateLimited:
