@@ -1,7 +1,11 @@
-"""What each method asks a backend for: where its name stands, and how it is said upstream."""
+"""What each method asks a backend for: where its name stands, and how it is said upstream.
+
+The arguments of a tool are held against its pinned schema before anything is sent.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +13,7 @@ from msgspec import Struct, field
 
 from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
 from folkmoot.gateway.ports import Tell
+from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
 from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 if TYPE_CHECKING:
@@ -25,6 +30,8 @@ COMPLETE: Final = COMPLETION
 TASK: Final = "task"
 """The wish to have a call done as a task, which the hub does not carry: nobody could ask for it."""
 MOST_SHOWN: Final = 120
+MOST_KEPT: Final = 4_096
+"""Schemas that are kept compiled."""
 
 
 class CallExtras(Struct, frozen=True, kw_only=True):
@@ -119,3 +126,54 @@ ASKS: Final[Mapping[str, Callable[[Catalogue, dict[str, Any]], Asked]]] = {
     COMPLETE: of_completion,
 }
 """The methods that a backend answers."""
+
+
+class Checks:
+    """The compiled schemas of the tools that were called, by the entry they belong to."""
+
+    def __init__(self) -> None:
+        self._schemas = Schemas()
+        self._of_tool: dict[str, tuple[ToolEntry, Schema | None]] = {}
+        self._reading: dict[str, asyncio.Lock] = {}
+        """By namespace: one schema of a backend is read at a time."""
+
+    def prepare(self) -> None:
+        """Have the library at hand before the first call."""
+        prepare()
+
+    def surely_fits(self, tool: ToolEntry, params: dict[str, Any]) -> bool:
+        """Whether a call may be made without a further look; what is not sure is looked at."""
+        if tool.quarantined:
+            return False
+        entry, schema = self._of_tool.get(tool.canonical, (None, None))
+        arguments = params.get("arguments")
+        return (
+            entry is tool
+            and (arguments is None or isinstance(arguments, dict))
+            and (schema is None or schema.surely_fits(arguments or {}))
+        )
+
+    async def faults(self, tool: ToolEntry, arguments: Any) -> list[Fault]:
+        """What is wrong with the arguments of a call, as much as can be told in time.
+
+        A schema is read when it is first needed, where that holds nobody up but those who call
+        tools of the same backend.
+        """
+        if not isinstance(arguments, dict):
+            return ["the arguments must be an object"]
+        schema = self._schema(tool)
+        if schema is None or schema.surely_fits(arguments):
+            return []
+        if not schema.prepared:
+            async with self._reading.setdefault(tool.namespace, asyncio.Lock()):
+                await asyncio.to_thread(schema.prepare)
+        return schema.faults(arguments)
+
+    def _schema(self, tool: ToolEntry) -> Schema | None:
+        entry, schema = self._of_tool.get(tool.canonical, (None, None))
+        if entry is not tool:
+            schema = self._schemas.of(tool.schema)
+            if len(self._of_tool) >= MOST_KEPT:
+                self._of_tool.clear()
+            self._of_tool[tool.canonical] = tool, schema
+        return schema

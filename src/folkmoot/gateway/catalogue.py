@@ -75,6 +75,8 @@ class Catalogue:
         """Of tools, the hub's own included."""
         self.prompt_names = Spellings({part.namespace: part.prompt_names for part in all_parts})
         self._namespaces = self.parts.keys() | self.absent.keys()
+        self._found: dict[str, ToolEntry] = {}
+        """Tools by the spellings they were called by; a tool has two."""
 
     @property
     def present(self) -> list[Part]:
@@ -87,8 +89,12 @@ class Catalogue:
 
     def tool(self, wire: str) -> ToolEntry | None:
         """The tool with this name, in either spelling."""
-        canonical = self.names.canonical(wire)
-        return None if canonical is None else self.tools.get(canonical)
+        known = self._found.get(wire)
+        if known is None and (canonical := self.names.canonical(wire)) is not None:
+            known = self.tools.get(canonical)
+            if known is not None:
+                self._found[wire] = known
+        return known
 
     def prompt(self, wire: str) -> PromptEntry | None:
         """The prompt with this name, in either spelling."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
 from folkmoot.core.events import BACKENDS, PINS, about, subject
+from folkmoot.gateway.asking import Checks
 from folkmoot.gateway.catalogue import LISTS, Catalogue
-from folkmoot.gateway.checks import Checks
 from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.ports import BackendState

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from msgspec import UNSET
+
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
 from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
@@ -40,7 +42,8 @@ def map_result(
     spell = partial(exposed_uri if canonical else shown_uri, namespace)
     asks = result.get("resultType") == "input_required"
     for member, mapper in QUESTIONS if asks else RESULTS.get(method, ()):
-        result = _member(result, member, mapper, spell)
+        if member in result:
+            result = _member(result, member, mapper, spell)
     return result
 
 
@@ -59,17 +62,24 @@ def fault_of(method: str, result: Any) -> str | None:
     value: Any = result.get(member)
     fits = isinstance(value, kind)
     if fits and kind is list:
-        fits = all(isinstance(each, dict) for each in value)
+        for each in value:
+            if not isinstance(each, dict):
+                fits = False
     return None if fits else f"`{member}` must be {WORDS[kind]}"
 
 
 def outcome_of(method: str, response: Response) -> str:
     """What came of a request, in a word."""
+    if response.error is UNSET and fault_of(method, response.result) is not None:
+        return "invalid"
+    return valid_outcome(response)
+
+
+def valid_outcome(response: Response) -> str:
+    """The same, where the result is known to be one."""
     if isinstance(response.error, ErrorObject):
         return "error"
     result = response.result
-    if fault_of(method, result) is not None:
-        return "invalid"
     if result.get("isError") is True:
         return "tool_error"
     return "ok" if result.get("resultType", COMPLETE) == COMPLETE else "input_required"

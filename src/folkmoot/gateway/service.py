@@ -15,9 +15,10 @@ from folkmoot.core.errors import (
     ToolQuarantined,
 )
 from folkmoot.core.message import ErrorObject, Request, Response
-from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, Asked, CallExtras
+from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, CallExtras
+from folkmoot.gateway.inputs import STATE
 from folkmoot.gateway.ports import Wanted
-from folkmoot.gateway.results import fault_of, map_result, outcome_of
+from folkmoot.gateway.results import fault_of, map_result, valid_outcome
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from folkmoot.core.session import Era
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.inputs import Inputs
+    from folkmoot.gateway.model import ToolEntry
     from folkmoot.telemetry.records import AuditTrail
 
 NO_EXTRAS: Final = CallExtras()
@@ -69,9 +71,9 @@ class GatewayService:
             self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
             person, spoken = admitted.principal.account_id, admitted.envelope.context.session
             # What is asked in a room is asked by no client of either era.
-            era = None if extras.room else spoken.era
+            era = None if extras.room else spoken.protocol_version.era
             response = await self._answer(request, params, person, extras, era)
-            outcome = outcome_of(request.method, response)
+            outcome = valid_outcome(response)
         except FolkmootError as error:
             outcome = error.code
             if request.method != CALL or isinstance(error, InputStateInvalid):
@@ -97,24 +99,18 @@ class GatewayService:
         self, admitted: Admitted, params: dict[str, Any], outcome: str, seconds: float
     ) -> None:
         """Write the audit line, once it is known whether the answer passes the rules."""
-        extensions = admitted.envelope.context.extensions
+        extensions, kind = admitted.envelope.context.extensions, admitted.kind
         trail: AuditTrail | None = extensions.get(AUDIT_TRAIL)
         extras: CallExtras = extensions.get(GATEWAY_CALL, NO_EXTRAS)
-
-        def write(other: str | None) -> None:
-            self._gateway.audit.note(
-                admitted.principal,
-                str(admitted.kind),
-                params.get("arguments", params),
-                other or outcome,
-                seconds,
-                extras.room,
-            )
-
+        what = "" if kind is None else kind.text
+        arguments = params.get("arguments", params)
+        note, who = self._gateway.audit.note, admitted.principal
         if trail is None:
-            write(None)
+            note(who, what, arguments, outcome, seconds, extras.room)
         else:
-            trail.add(write)
+            trail.add(
+                lambda other: note(who, what, arguments, other or outcome, seconds, extras.room)
+            )
 
     async def _answer(
         self,
@@ -129,12 +125,15 @@ class GatewayService:
         backend = gateway.backends.get(asked.namespace)
         if backend is None:
             raise BackendUnavailable(f"The backend {asked.namespace} was removed.")
-        if asked.tool is not None and (fault := await self._fault(asked)) is not None:
-            return Response(id=request.id, result=fault)
+        if asked.tool is not None and not gateway.checks.surely_fits(asked.tool, asked.params):
+            fault = await self._fault(asked.tool, asked.params.get("arguments"))
+            if fault is not None:
+                return Response(id=request.id, result=fault)
+        given = asked.params
         response = await backend.request(
             Wanted(
                 method=method,
-                params=self._inputs.taken(asked.params, person, asked.what),
+                params=self._inputs.taken(given, person, asked.what) if STATE in given else given,
                 person=person,
                 capabilities=extras.capabilities,
                 log_level=extras.log_level,
@@ -153,17 +152,14 @@ class GatewayService:
             )
         in_room = bool(extras.room)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
-        told = self._inputs.told(told, person, asked.what)
+        if STATE in told:
+            told = self._inputs.told(told, person, asked.what)
         return Response(id=request.id, result=told)
 
-    async def _fault(self, asked: Asked) -> dict[str, Any] | None:
+    async def _fault(self, tool: ToolEntry, arguments: Any) -> dict[str, Any] | None:
         """What is wrong with a call before it is sent, as the result of its tool."""
-        tool = asked.tool
-        if tool is None:
-            return None
         if tool.quarantined:
             raise ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
-        arguments = asked.params.get("arguments")
         faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)
         if not faults:
             return None

@@ -23,8 +23,8 @@ from folkmoot.transports.mcp.lists import may_call
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
     from folkmoot.core.capability import Rights
-    from folkmoot.gateway.catalogue import Catalogue
     from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.calls import Calls
@@ -50,10 +50,6 @@ class Backends:
             COMPLETE: self._completion,
         }
 
-    @property
-    def _catalogue(self) -> Catalogue:
-        return self.gateway.catalogue
-
     def rights_of(self, account: Account | None) -> Rights:
         """What someone may do."""
         return self._rights.of(account)[1]
@@ -70,11 +66,13 @@ class Backends:
     async def carry(self, asked: Asked, params: dict[str, Any]) -> Answer | None:
         """What a backend answers to a request; None if it is about nothing of a backend's."""
         exchange: Exchange = asked.caller
-        settled = self.settle(asked.request.method, params, exchange)
+        settled = self._settle[asked.request.method](params, exchange)
         if settled is None:
             return None
         if asked.repeated is not None and asked.request.method == CALL:
-            self._check_repeated(asked, settled)
+            entry = self.gateway.catalogue.tools.get(settled["name"])
+            if entry is not None and entry.mirrored:
+                self._check_repeated(asked, settled, entry)
         if asked.meta:
             settled["_meta"] = asked.meta
         extras = CallExtras(
@@ -88,20 +86,15 @@ class Backends:
             response = await self._calls.ask(request, exchange, asked.version, extras)
         return Answer(response.result, response.error)
 
-    def _check_repeated(self, asked: Asked, params: dict[str, Any]) -> None:
+    def _check_repeated(self, asked: Asked, params: dict[str, Any], entry: ToolEntry) -> None:
         """Hold the headers of a call against the arguments that its tool marks.
 
         What is wrong with them tells of the schema, so only whoever may call the tool hears it. A
         request that was rewritten on its way, or a call inside another, has the headers of what its
         client sent.
         """
-        entry = self._catalogue.tools.get(params["name"])
         exchange: Exchange = asked.caller
-        if (
-            entry is None
-            or not entry.mirrored
-            or params.get("arguments") is not (asked.params.get("arguments"))
-        ):
+        if params.get("arguments") is not asked.params.get("arguments"):
             return
         if not exchange.rewritten and may_call(self.rights_of(exchange.caller.account), entry):
             marked = dict(marked_in(entry.schema))
@@ -114,7 +107,7 @@ class Backends:
         account = exchange.caller.account
         principal, rights = self._rights.of(account)
         try:
-            self._catalogue.check_meaning(rights, kind)
+            self.gateway.catalogue.check_meaning(rights, kind)
         except PolicyError as error:
             self.gateway.audit.refused(principal, request, error)
             if account is None:
@@ -123,47 +116,47 @@ class Backends:
 
     def unknown_tool(self, name: str, exchange: Exchange) -> UnknownTool:
         """The refusal of a name that no tool has; what is like it is told if one may call it."""
-        nearest = self._catalogue.nearest(name, self.rights_of(exchange.caller.account))
+        nearest = self.gateway.catalogue.nearest(name, self.rights_of(exchange.caller.account))
         if nearest is None:
             return UnknownTool(f"Unknown tool: {shown(name)}.")
-        spelled = self._catalogue.names.spell(nearest, exchange.names)
+        spelled = self.gateway.catalogue.names.spell(nearest, exchange.names)
         return UnknownTool(f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled)
 
     def _tool(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
         name = params["name"]
-        entry = self._catalogue.tool(name)
+        entry = self.gateway.catalogue.tool(name)
         if entry is not None:
             return {**params, "name": entry.canonical}
-        namespace = self._catalogue.namespace_of(name)
+        namespace = self.gateway.catalogue.namespace_of(name)
         if namespace is None:
             return None
         # Whoever may not call a tool is not told whether there is one.
         self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
-        self._catalogue.check_there(namespace)
+        self.gateway.catalogue.check_there(namespace)
         raise self.unknown_tool(name, exchange)
 
     def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
         return {**params, "name": self._prompt_name(params["name"], exchange)}
 
     def _prompt_name(self, name: str, exchange: Exchange) -> str:
-        entry = self._catalogue.prompt(name)
+        entry = self.gateway.catalogue.prompt(name)
         if entry is not None:
             return entry.canonical
-        namespace = self._catalogue.namespace_of(name)
+        namespace = self.gateway.catalogue.namespace_of(name)
         if namespace is not None:
             self.check(GET, {"name": canonical_of(name, namespace)}, exchange)
-            self._catalogue.check_there(namespace)
+            self.gateway.catalogue.check_there(namespace)
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
-        uri = self._catalogue.canonical_uri(params["uri"])
+        uri = self.gateway.catalogue.canonical_uri(params["uri"])
         return None if uri is None else {**params, "uri": uri}
 
     def _completion(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
         ref = params["ref"]
         if "uri" not in ref:
             return {**params, "ref": {**ref, "name": self._prompt_name(ref["name"], exchange)}}
-        uri = self._catalogue.canonical_uri(ref["uri"])
+        uri = self.gateway.catalogue.canonical_uri(ref["uri"])
         return None if uri is None else {**params, "ref": {**ref, "uri": uri}}
 
 
