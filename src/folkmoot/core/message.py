@@ -192,7 +192,8 @@ def _response_from(value: dict[str, Any], raw: bytes | None) -> Response:
     elif not is_message_id(identity):
         raise InvalidId('"id" must be a string or an integer of at most 64 bits.')
     error = _error_from(value["error"]) if failed else UNSET
-    extra = _others(value, _RESPONSE_MEMBERS) or None
+    known = 2 + ("id" in value)
+    extra = None if len(value) == known else _others(value, _RESPONSE_MEMBERS)
     return Response(id=identity, result=result, error=error, extra=extra, raw=raw)
 
 

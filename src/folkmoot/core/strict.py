@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
-from folkmoot.core.amount import is_too_much
+from folkmoot.core.amount import LONG, is_too_much
 from folkmoot.core.errors import (
     BatchRefused,
     DuplicateKey,
@@ -65,7 +65,8 @@ else:
 
 _decode = msgspec.json.Decoder().decode
 _decode_shallow = msgspec.json.Decoder(_nested(None | bool | int | float | str, SHALLOW - 2)).decode
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
+"""Encodes a value compactly, members in their order."""
 
 
 def learnt(shape: type[T]) -> type[T]:
@@ -95,7 +96,7 @@ def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | 
         value = read(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    encoded = _encode(value)
+    encoded = encode(value)
     whole = len(encoded) == len(raw) or _kept_every_string(raw, encoded)
     return value if whole else None
 
@@ -107,7 +108,9 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
             + _named(limits.settings[0])
         )
-    if limits.values and is_too_much(raw, limits.values):
+    # A shorter message can have neither too many values nor an overlong number.
+    looked_at = len(raw) >= LONG or len(raw) > 2 * limits.values
+    if limits.values and looked_at and is_too_much(raw, limits.values):
         raise MessageTooLarge(
             f"The message has more than {limits.values:,} values, or a number with hundreds "
             "of digits." + _named(limits.settings[2])
@@ -118,7 +121,7 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
         value = _decode_deep(raw, limits)
     except (msgspec.DecodeError, UnicodeDecodeError) as refusal:
         _explain(raw, limits, refusal)
-    encoded = _encode(value)
+    encoded = encode(value)
     if encoded != raw and not _kept_every_string(raw, encoded):
         _read_slowly(raw, limits)
     return value
@@ -126,7 +129,7 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
 
 def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Decode one strict JSON object; an array, which would be a JSON-RPC batch, is refused."""
-    value = decode(check_single(raw), limits)
+    value = decode(raw if raw[:1] == b"{" else check_single(raw), limits)
     if type(value) is dict:
         return value
     raise NotAnObject("The message must be one JSON object.")
@@ -137,11 +140,6 @@ def check_single(raw: bytes) -> bytes:
     if raw[:1] != b"{" and raw.lstrip(b" \t\r\n")[:1] == b"[":
         raise BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
     return raw
-
-
-def encode(value: Any) -> bytes:
-    """Encode a value compactly, members in their order."""
-    return _encode(value)
 
 
 def _decode_deep(raw: bytes, limits: Limits) -> Any:

@@ -35,7 +35,7 @@ from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.client.target import may_recover, refusal_of
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, as_headers, read_whole
 from folkmoot.mcp.framing import Event, EventReader
-from folkmoot.mcp.wire import EVENT_ID_HEADER, LISTEN, SESSION_HEADER
+from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
@@ -88,14 +88,12 @@ class Exchange:
             if not (self.settled or self.cancelled):
                 await self._link.fail(self, error, self._transport)
         finally:
-            self._link.settle(self)
-            self._has_head()
+            if not self.settled:
+                self._link.settle(self)
+            if self.headed is not None:
+                self.headed.set()
             # They hold this one too, and would be left to the collector of garbage.
             self.task = self._stream = None
-
-    def _has_head(self) -> None:
-        if self.headed is not None:
-            self.headed.set()
 
     async def _post(self) -> CarryError | None:
         link, request = self._link, self.request
@@ -106,8 +104,10 @@ class Exchange:
         try:
             async with asking as answer:
                 self._transport = link.answer_context("POST", answer)
-                link.heard(self, answer)
-                self._has_head()
+                if request.method == INITIALIZE:
+                    link.heard(self, answer)
+                if self.headed is not None:
+                    self.headed.set()
                 if answer.status not in OK:
                     await self._refused(answer)
                 elif answer.content_type == EVENTS:
@@ -181,7 +181,10 @@ class Exchange:
             raise ServerAnswerInvalid(
                 f"The server's answer cannot be read: {error.message}", status=answer.status
             ) from None
-        if not isinstance(message, Response) or not self._is_mine(message):
+        # An error may have been made before anyone had read the id.
+        if not isinstance(message, Response) or not (
+            message.id is None or same_id(message.id, self.request.id)
+        ):
             raise ServerAnswerInvalid(
                 "The server answers something that it was not asked.", status=answer.status
             )
@@ -202,15 +205,12 @@ class Exchange:
             raise error
         await self._deliver(message, len(body))
 
-    def _is_mine(self, answer: Response) -> bool:
-        # An error may have been made before anyone had read the id.
-        return same_id(answer.id, self.request.id) or answer.id is None
-
-    async def _deliver(self, answer: Response, size: int) -> None:
-        if not same_id(answer.id, self.request.id):
-            answer = replace(answer, id=self.request.id)
+    def _deliver(self, answer: Response, size: int) -> Awaitable[None]:
+        own = self.request.id
+        if type(answer.id) is not type(own) or answer.id != own:
+            answer = replace(answer, id=own)
         transport = self._transport or self._link.current_context()
-        await self._link.deliver(answer, transport, size, by=self)
+        return self._link.deliver(answer, transport, size, by=self)
 
 
 logger = logging.getLogger("folkmoot.proxy")

@@ -189,7 +189,7 @@ class Mirror:
         name = params.get(NAMED_BY.get(message.method, ""))
         if isinstance(name, str):
             made[NAME] = as_value(name)
-            if message.method == TOOLS_CALL:
+            if message.method == TOOLS_CALL and name in self._tools:
                 made |= self._params(name, params.get("arguments"))
         return made
 

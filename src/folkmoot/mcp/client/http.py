@@ -58,6 +58,8 @@ __all__ = ["HttpLink", "HttpTarget"]
 logger = logging.getLogger("folkmoot.proxy")
 
 SESSION: Final = SESSION_HEADER
+TELLING: Final = frozenset((INITIALIZE, TOOLS_LIST))
+"""Methods whose answers a link learns from."""
 MOST_OPEN: Final = 256
 """Requests that a server may have unanswered at once; then the next waits."""
 TURN_SECONDS: Final = 30.0
@@ -218,7 +220,8 @@ class HttpLink(WebLink):
             if exchange is None:
                 self.strays.note(InvalidResponse("An answer came that nobody waits for."))
                 return
-            self._learn(exchange, message.result)
+            if exchange.request.method in TELLING:
+                self._learn(exchange, message.result)
             self.settle(exchange)
             if exchange is not by and exchange.task is not None:
                 exchange.task.cancel()
@@ -320,7 +323,7 @@ class BackendLink(HttpLink):
     async def send(self, message: ProtocolMessage) -> None:
         """Send a message; a request goes straight on, since nothing of a caller's goes with it."""
         if type(message) is Request and not self.closed:
-            await self._ask(message, dict(self._own), stateless_version(message))
+            await self._ask(message, dict(self._own.pairs), stateless_version(message))
         else:
             await super().send(message)
 

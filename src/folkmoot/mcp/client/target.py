@@ -140,12 +140,14 @@ class HttpTarget:
             timeout = aiohttp.ClientTimeout(
                 total=None, sock_connect=timeout.sock_connect, sock_read=patience
             )
+        # In one piece a large body would be written without giving others a turn.
+        large = body is not None and len(body) > MOST_IN_ONE_PIECE
         for _ in range(MOST_REDIRECTS + 1):
             answer: Any = await self._session.request(
                 method,
                 url,
                 headers=told,
-                data=_payload(body),
+                data=io.BytesIO(body) if large and body is not None else body,
                 timeout=timeout,
                 allow_redirects=False,
             )
@@ -213,11 +215,6 @@ class Asking:
 def shown(url: URL) -> str:
     """An address without what may be secret in it."""
     return str(url.with_user(None).with_query(None).with_fragment(None))
-
-
-def _payload(body: bytes | None) -> Any:
-    # In one piece a large body would be written without giving others a turn.
-    return body if body is None or len(body) <= MOST_IN_ONE_PIECE else io.BytesIO(body)
 
 
 def _parsed(url: str) -> URL:

@@ -48,12 +48,8 @@ class EraBridge:
         ) = None
         self._client_version: str | None = None
         self._server_version: str | None = None
-        self._transparent = transparent
-
-    @property
-    def transparent(self) -> bool:
+        self.transparent = transparent
         """Whether both speak one era, so that this need not be asked any more."""
-        return self._transparent
 
     @property
     def client_version(self) -> ProtocolVersion | None:
@@ -115,7 +111,7 @@ class EraBridge:
 
     def _open(self, message: ProtocolMessage) -> list[Step]:
         """Recognise the client's era by what it says."""
-        if self._transparent or not isinstance(message, Request):
+        if self.transparent or not isinstance(message, Request):
             return [ToServer(message)]
         if message.method == INITIALIZE:
             self._client_version = params_of(message).get("protocolVersion")
@@ -141,7 +137,7 @@ class EraBridge:
         self._server_version = opening.server_version
         if isinstance(opening.outcome, Settled):
             self._part = None
-            self._transparent = opening.outcome is Settled.SAME
+            self.transparent = opening.outcome is Settled.SAME
         else:
             self._part = opening.outcome
         steps: list[Step] = []

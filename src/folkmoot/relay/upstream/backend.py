@@ -22,7 +22,7 @@ from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
-from folkmoot.relay.upstream.pool import Affinity, Key, Pool
+from folkmoot.relay.upstream.pool import STATE, Affinity, Key, Pool
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
 from folkmoot.relay.upstream.watching import Taking, Watching
 
@@ -188,22 +188,26 @@ class LiveBackend:
         response = await conversation.request(wanted, seconds)
         for line in self.lines:
             if line.conversation is conversation:
-                line.worked()
-        self._affinity.note(response, conversation)
+                line.failures = 0
+        if type(response.result) is dict and STATE in response.result:
+            self._affinity.note(response, conversation)
         return response
 
     async def _conversation(self, wanted: Wanted) -> Conversation:
         """The conversation to ask on: the one that knows of it, or the one for such callers."""
-        known = self._affinity.of(wanted.params)
+        known = self._affinity.of(wanted.params) if STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
             return known
         pool, person = self.pool, wanted.person if self.spec.per_user else ""
         if pool is not None and wanted.era is not None and self.spec.url:
-            offer = self._offer(wanted, await self._first())
+            first = await self._first()
+            offer = self._offer(wanted, first)
             if offer is not None:
                 with suppress(FolkmootError):
                     return await pool.of(Key(person, offer))
                 # Not as the caller's client would speak to it, and yet better than not at all.
+            elif not person:
+                return first
         if pool is None or not person:
             return await self._first()
         if self.state in REFUSING:
@@ -215,17 +219,18 @@ class LiveBackend:
 
         On standard input and output there is no other: it would be another process.
         """
-        if first.stateless and (wanted.era is Era.STATELESS or self.spec.era != "auto"):
+        stateless = first.bridge.transparent
+        if stateless and (wanted.era is Era.STATELESS or self.spec.era != "auto"):
             return None
         offer = offer_of(wanted.capabilities)
-        return offer if first.stateless or offer != EVERYTHING else None
+        return offer if stateless or offer != EVERYTHING else None
 
     async def _first(self) -> Conversation:
         """The least busy of the conversations that are always there.
 
         Waits for a while where there is none, unless the server failed too often.
         """
-        if self.state is BackendState.UP and len(self.lines) == 1:
+        if self.health.state is BackendState.UP and len(self.lines) == 1:
             only = self.lines[0].ready
             if only is not None:
                 return only

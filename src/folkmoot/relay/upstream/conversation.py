@@ -120,7 +120,8 @@ class Conversation(Hearing):
         """
         if self.over is not None:
             raise Unanswered(self.over, begun=False, gone=True)
-        waiting = self._wait(wanted, seconds)
+        waiting = Waiting(next(self._ids), wanted, seconds)
+        self.waiting[waiting.id] = waiting
         try:
             await self._send(waiting)
             return await waiting.answer
@@ -137,14 +138,11 @@ class Conversation(Hearing):
             if self.replaced:
                 self.stirred.set()
 
-    def _wait(self, wanted: Wanted, seconds: float) -> Waiting:
-        waiting = Waiting(next(self._ids), wanted, seconds)
-        self.waiting[waiting.id] = waiting
-        return waiting
-
     def _leave(self, waiting: Waiting) -> None:
         del self.waiting[waiting.id]
-        waiting.close()
+        if waiting.answer.done() and not waiting.answer.cancelled():
+            # They may have been told something else already.
+            waiting.answer.exception()
         call = waiting.call
         if call is not None and call.state is CallState.OPEN:
             # It could not be sent, and may have arrived all the same.
@@ -195,7 +193,8 @@ class Conversation(Hearing):
 
     async def _open(self, silence: float, *, shake: bool) -> None:
         """Find out what the server is."""
-        waiting = self._wait(Wanted(method=DISCOVER, params={}), seconds=86_400)
+        waiting = Waiting(next(self._ids), Wanted(method=DISCOVER, params={}), seconds=86_400)
+        self.waiting[waiting.id] = waiting
         try:
             hello = self.to_server(requests.discover(waiting.id, self.offer), waiting)
             await self.say(self.presume_handshake() if shake else hello)
@@ -215,8 +214,9 @@ class Conversation(Hearing):
     async def _send(self, waiting: Waiting) -> None:
         sender = waiting.sending = asyncio.current_task()
         try:
-            messages = self.to_server(requests.request_of(waiting.wanted, waiting.id), waiting)
-            await self.say(messages)
+            asked = requests.request_of(waiting.wanted, waiting.id)
+            for message in self.to_server(asked, waiting):
+                await self.link.send(message)
         except asyncio.CancelledError:
             if sender is not None and waiting.late and not sender.uncancel():
                 raise Late(waiting.seconds) from None

@@ -276,7 +276,8 @@ class Hearing:
         self.heard_at = self._loop.time()
         if type(self.peer.receive(answer, None, self.heard_at)) is Resolve:
             if self.bridge.transparent:
-                self._hear(answer, None)
+                if self._answered(answer, None) is None:
+                    self._unheard += 1
             else:
                 for message in self._steps(self.bridge.from_server(answer)):
                     self.outbox.put(message)
@@ -311,7 +312,8 @@ class Hearing:
                 seconds=waiting.seconds,
                 slot=waiting,
             )
-            self._look_by(now + waiting.seconds)
+            if self._timer is None or self._look_at > now + waiting.seconds:
+                self._look_by(now + waiting.seconds)
         elif type(message) is Notification and message.method == CANCELLED:
             call = self.peer.get(params_of(message).get("requestId"))
             if call is not None:
@@ -373,7 +375,9 @@ class Hearing:
             return listen
         if waiting.answer.done():
             return None
-        failure = self._failure_of(waiting, answer, envelope)
+        failure = None
+        if answer.error is not UNSET:
+            failure = self._failure_of(waiting, answer, envelope)
         if failure is None:
             waiting.answer.set_result(answer)
             if waiting.call is not None and waiting.call.state is CallState.OPEN:
@@ -393,9 +397,7 @@ class Hearing:
     def _failure_of(
         self, waiting: Waiting, answer: Response, envelope: MessageEnvelope[Any] | None
     ) -> FolkmootError | None:
-        """Why an answer is none of the server's, or only says that it was not asked rightly."""
-        if answer.error is UNSET:
-            return None
+        """Why an error is none of the server's, or only says that it was not asked rightly."""
         if self.opening:
             return self._trouble or waiting.failure or _refused(answer)
         if waiting.failure is not None:

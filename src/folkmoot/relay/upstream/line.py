@@ -70,10 +70,6 @@ class Line:
             return None
         return conversation
 
-    def worked(self) -> None:
-        """A call was answered."""
-        self.failures = 0
-
     async def run(self) -> None:
         """Keep it open until cancelled."""
         loop = asyncio.get_running_loop()

@@ -60,7 +60,12 @@ def _meta(capabilities: dict[str, Any]) -> dict[str, Any]:
 
 def request_of(wanted: Wanted, message_id: int) -> Request:
     """The request; what a caller's `_meta` says of itself stays, but nothing of the protocol's."""
-    meta = _meta(offered(wanted.capabilities))
+    capabilities = wanted.capabilities
+    meta: dict[str, Any] = {
+        VERSION_KEY: STATELESS_VERSION,
+        CLIENT_KEY: CLIENT,
+        CAPABILITIES_KEY: offered(capabilities) if capabilities else capabilities,
+    }
     if wanted.log_level is not None:
         meta[LEVEL_KEY] = wanted.log_level
     if wanted.progress:
@@ -77,8 +82,6 @@ def request_of(wanted: Wanted, message_id: int) -> Request:
 
 def offered(capabilities: dict[str, Any]) -> dict[str, Any]:
     """What a caller's client can be asked for through the hub."""
-    if not capabilities:
-        return capabilities
     kept = without_tasks(capabilities)
     kept.pop(NEVER_OFFERED, None)
     return kept
@@ -176,11 +179,6 @@ class Waiting:
         """Let whoever waits know that there is no answer."""
         if not self.answer.done():
             self.answer.set_exception(error)
-
-    def close(self) -> None:
-        """Nobody waits any more; they may have been told something else already."""
-        if self.answer.done() and not self.answer.cancelled():
-            self.answer.exception()
 
     def hear(self, notice: Notification) -> None:
         """Tell whoever waits what the server says meanwhile."""
