@@ -83,7 +83,7 @@ def fields(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
         key, secret = _key(name if type(name) is str else text_of(name))
         if secret:
             out[key] = MASK
-        elif type(value) is str and value in harmless:
+        elif type(value) in NUMBERS or (type(value) is str and value in harmless):
             out[key] = value
         else:
             out[key] = plain(value, depth)

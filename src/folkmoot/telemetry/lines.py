@@ -65,8 +65,10 @@ class LineWriter:
             if self._size + len(data) > QUEUE_BYTES:
                 self._drop(1)
                 return
-            self._tell_lost()
-            self._append(data)
+            if self._lost:
+                self._tell_lost()
+            self._queue.append(data)
+            self._size += len(data)
             if self._thread is None:
                 self._start()
             if not self._busy:
@@ -120,13 +122,11 @@ class LineWriter:
                 self._busy = True
             self._write(data)
             with self._changed:
-                if not self._queue:
+                if self._lost and not self._queue:
                     self._tell_lost()
-                self._changed.wait_for(lambda: self._hurry, PAUSE_SECONDS)
-
-    def _append(self, data: bytes) -> None:
-        self._queue.append(data)
-        self._size += len(data)
+                if not self._hurry:
+                    # While it is busy only whoever is in a hurry wakes it.
+                    self._changed.wait(PAUSE_SECONDS)
 
     def _take(self) -> bytes:
         """The next lines, as many as make a good write."""
@@ -160,9 +160,10 @@ class LineWriter:
         self._lost += lines
 
     def _tell_lost(self) -> None:
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            self._append(self._note(lost).encode("utf-8", "backslashreplace"))
+        lost, self._lost = self._lost, 0
+        data = self._note(lost).encode("utf-8", "backslashreplace")
+        self._queue.append(data)
+        self._size += len(data)
 
 
 def descriptor_of(stream: TextIO) -> int | None:

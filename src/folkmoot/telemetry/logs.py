@@ -42,9 +42,11 @@ class _Record:
             message = f"{text_of(record.msg)} {text_of(record.args)}"
         self.created = record.created
         self.level = record.levelname
-        self.logger = clean(record.name, NAME_LIMIT)
-        self.message = clean(message, MESSAGE_LIMIT)
-        self.extras = fields(extras_of(record))
+        name, harmless = record.name, redactor.harmless
+        self.logger = name if name in harmless else clean(name, NAME_LIMIT)
+        self.message = message if message in harmless else clean(message, MESSAGE_LIMIT)
+        extras = record.values if type(record) is PlainRecord else extras_of(record)
+        self.extras = fields(extras)
         failed = record.exc_info or record.exc_text or record.stack_info
         self.exception = _exception(record, formatter) if failed else ""
 
@@ -161,20 +163,14 @@ class SafeHandler(logging.StreamHandler[TextIO]):
             return bool(super().handle(record))
         kept: object = self.filter(record)
         if kept:
-            self.emit(kept if isinstance(kept, logging.LogRecord) else record)
+            record = kept if isinstance(kept, logging.LogRecord) else record
+            try:
+                line = f"{self.format(record)}\n"
+            except Exception:  # noqa: BLE001 - the rule of every handler: logging raises nothing
+                self.handleError(record)
+            else:
+                self._writer.put(line)
         return bool(kept)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or have it written soon."""
-        if self._writer is None:
-            super().emit(record)
-            return
-        try:
-            line = f"{self.format(record)}\n"
-        except Exception:  # noqa: BLE001 - the rule of every handler: logging raises nothing
-            self.handleError(record)
-        else:
-            self._writer.put(line)
 
     def flush(self) -> None:
         """Wait until everything is written, for a bounded time."""

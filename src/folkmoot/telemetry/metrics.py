@@ -6,18 +6,21 @@ A label is never taken from a request as it came: routes are templates, methods 
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections import Counter as Counts
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from folkmoot.telemetry.lines import dropped
 from folkmoot.telemetry.parts import log_families
-from folkmoot.telemetry.requests import Requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
@@ -26,6 +29,23 @@ if TYPE_CHECKING:
 OTHER_ROUTE = "other"
 OTHER_METHOD = "OTHER"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+BUCKETS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
+    *(0.5, 1.0, 2.5, 5.0, 10.0, 60.0, float("inf")),
+)
+COUNTED: Final = "HTTP requests answered, by method, route template and status."
+MEASURED: Final = "Seconds from the head of a request to the end of its answer, by route template."
+
+
+class Durations:
+    """How long the requests of one route took."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(BUCKETS)
+        self.total = 0.0
 
 
 class Metrics:
@@ -45,8 +65,9 @@ class Metrics:
         Gauge(
             "folkmoot_uptime_seconds", "Seconds since the hub started.", registry=self.registry
         ).set_function(lambda: clock.monotonic() - started)
-        self._requests = Requests()
-        self.watch(self._requests.families)
+        self._answered: Counts[tuple[str, str, int]] = Counts()
+        self._durations: dict[str, Durations] = {}
+        self.watch(self._requests)
         self.in_flight = 0
         """HTTP requests being answered at this moment."""
         Gauge(
@@ -76,7 +97,27 @@ class Metrics:
         """Count one answered request; `route` is the template it matched, if any."""
         label = OTHER_ROUTE if route is None else route
         known = method if method in METHODS else OTHER_METHOD
-        self._requests.count(known, label, status, seconds)
+        self._answered[known, label, status] += 1
+        durations = self._durations.get(label)
+        if durations is None:
+            durations = self._durations[label] = Durations()
+        durations.counts[bisect_left(BUCKETS, seconds)] += 1
+        durations.total += seconds
+
+    def _requests(self) -> Iterator[Metric]:
+        """The requests that were answered, as metrics."""
+        labels = ("method", "route", "status")
+        counted = CounterMetricFamily("folkmoot_http_requests", COUNTED, labels=labels)
+        for (method, route, status), number in self._answered.items():
+            counted.add_metric((method, route, str(status)), number)
+        yield counted
+        name = "folkmoot_http_request_duration_seconds"
+        measured = HistogramMetricFamily(name, MEASURED, labels=("route",))
+        bounds = [*map(repr, BUCKETS[:-1]), "+Inf"]
+        for route, durations in self._durations.items():
+            below = list(zip(bounds, accumulate(durations.counts), strict=True))
+            measured.add_metric((route,), below, durations.total)
+        yield measured
 
     def watch_bodies(self, held: Callable[[], int]) -> None:
         """Read how many bytes of request bodies the hub holds, when the metrics are asked for."""
