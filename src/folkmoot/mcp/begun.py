@@ -38,14 +38,15 @@ class Begun(Generic[T]):
             try:
                 yield self._waits_for
             except BaseException as error:  # noqa: BLE001 - it is told, and decides
-                self._step(error)
+                self._throw(error)
             else:
-                self._step(None)
+                self.result = yield from self._steps
+                self.done = True
         return self.result
 
-    def _step(self, error: BaseException | None) -> None:
+    def _throw(self, error: BaseException) -> None:
         try:
-            self._waits_for = next(self._steps) if error is None else self._steps.throw(error)
+            self._waits_for = self._steps.throw(error)
         except StopIteration as end:
             self.result = end.value
             self.done = True

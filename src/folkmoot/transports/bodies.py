@@ -244,8 +244,14 @@ class _Body(Struct, eq=False):
 
     def release(self) -> None:
         """The request is done with."""
-        if self._held:
-            self._limit.hold(self._caller or "", -self._held)
+        limit, caller, size = self._limit, self._caller or "", self._held
+        if size:
+            limit.total -= size
+            left = limit.held.get(caller, 0) - size
+            if left:
+                limit.held[caller] = left
+            else:
+                limit.held.pop(caller, None)
 
     async def _is_stranger(self) -> bool:
         if self._caller is None:
@@ -325,7 +331,8 @@ class _Body(Struct, eq=False):
         return bounds.values if self._caller else bounds.anonymous_values or bounds.values
 
     async def _check_values(self, body: bytes | bytearray) -> None:
-        bounds, fewer = self._limit.bounds, self._fewest_values
+        bounds = self._limit.bounds
+        fewer = bounds.values if self._caller else bounds.anonymous_values or bounds.values
         if not fewer or not is_too_much(body, fewer):
             return
         stranger = await self._is_stranger()

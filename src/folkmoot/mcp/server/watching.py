@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from folkmoot.mcp.server.reply import OPEN_SECONDS
 
 if TYPE_CHECKING:
@@ -24,32 +26,28 @@ WATCH_SECONDS: Final = 0.05
 """A request that takes longer is worth watching whether its client is still there."""
 
 
-class Watched:
+class Watched(Struct, eq=False):
     """One request; `left` is called when its client leaves."""
 
-    __slots__ = ("_leaving", "_left", "_receive", "_reply", "_timer", "due")
-
-    def __init__(
-        self, reply: Reply, receive: Receive, left: Callable[[], None], due: float
-    ) -> None:
-        self._reply = reply
-        self._receive = receive
-        self._left = left
-        self._leaving: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self.due = due
-        """When it has taken longer than most."""
+    _reply: Reply
+    _receive: Receive
+    _left: Callable[[], None]
+    due: float
+    """When it has taken longer than most."""
+    _leaving: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    """Set while it is watched."""
 
     def begin(self) -> None:
         """It takes longer than most."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(OPEN_SECONDS - WATCH_SECONDS, self._reply.open)
+        self.timer = loop.call_later(OPEN_SECONDS - WATCH_SECONDS, self._reply.open)
         self._leaving = self._reply.tasks.create_task(self._watch())
 
     def end(self) -> None:
         """Nothing is to be done any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
         if self._leaving is not None:
             self._leaving.cancel()
 
@@ -78,7 +76,8 @@ class Watching:
     def end(self, watched: Watched) -> None:
         """A request is over."""
         self._new.pop(watched, None)
-        watched.end()
+        if watched.timer is not None:
+            watched.end()
 
     def _look(self) -> None:
         """See which of the new ones take longer than most; looks again while there are others."""

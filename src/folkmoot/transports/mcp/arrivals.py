@@ -10,7 +10,7 @@ from folkmoot.accounts import Account, hash_token
 from folkmoot.core.errors import SessionNotFound
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations.call import Caller
-from folkmoot.transports.connections import PEER, sign_in
+from folkmoot.transports.connections import PEER
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.mcp.credentials import mark_of, read_query
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Accounts
     from folkmoot.names import NameStyle
+    from folkmoot.transports.connections import Peer
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.resumption import Resumption
@@ -81,7 +82,8 @@ class Arrivals:
         handshake = version is None or version in HANDSHAKE
         session: Session | None = None
         subscribed: tuple[str, ...] = ()
-        address = self._addresses.of(scope)
+        peer: Peer | None = scope.get(PEER)
+        address = (peer.address if peer is not None else "") or self._addresses.of(scope)
         if session_id is not None and handshake:
             named = session_id.decode("latin-1")
             try:
@@ -95,10 +97,8 @@ class Arrivals:
             suspended = account is not None and account.suspended_at is not None
             if suspended:
                 account = None
-            if account is not None:
-                peer = scope.get(PEER)
-                if peer is not None and peer.account != account.id:
-                    sign_in(scope, account.id)
+            if account is not None and peer is not None and peer.account != account.id:
+                peer.connections.sign_in(peer, account.id)
             if session_id is None and handshake:
                 await self._make_room(address, account)
         except BaseException:

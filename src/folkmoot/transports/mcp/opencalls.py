@@ -7,6 +7,8 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from msgspec import Struct
+
 from folkmoot.accounts.events import read_change
 from folkmoot.core.errors import TokenInvalid, TooManyInFlight
 from folkmoot.mcp.server.service import Stopped
@@ -22,23 +24,20 @@ MOST_OF_ACCOUNT: Final = 256
 """Calls that may be open at once, in one session and for one account."""
 
 
-class OpenCall:
+class OpenCall(Struct, eq=False):
     """One call, open while it is entered; `stop` ends it wherever it waits, and raises `Stopped`.
 
     Entered and left by the task that waits for the answer.
     """
 
-    __slots__ = ("_asked", "_calls", "_cancelling", "_stopped", "_task", "_why", "owner", "session")
-
-    def __init__(self, calls: OpenCalls, asked: Asked, owner: str, session: str) -> None:
-        self._calls = calls
-        self._asked = asked
-        self.owner = owner
-        self.session = session
-        self._stopped = False
-        self._why: FolkmootError | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
+    _calls: OpenCalls
+    _asked: Asked
+    owner: str
+    session: str
+    _stopped: bool = False
+    _why: FolkmootError | None = None
+    _task: asyncio.Task[Any] | None = None
+    _cancelling: int = 0
 
     def __enter__(self) -> Self:
         self._task = task = asyncio.current_task()

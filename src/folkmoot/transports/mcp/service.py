@@ -48,7 +48,7 @@ from folkmoot.transports.mcp.questions import answered, question
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import Asked
-    from folkmoot.operations import Catalogue, Operation, ToolResult
+    from folkmoot.operations import Catalogue, Operation
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.deliveries import Deliveries
@@ -131,7 +131,8 @@ class HubService:
         if asked.request.method != CALL or isinstance(error, OF_THE_PROTOCOL):
             return error_of(error)
         if isinstance(error, AS_POLICY_SAYS):
-            result: dict[str, Any] = content_of(failure(error))
+            told = failure(error).text()
+            result: dict[str, Any] = {"content": [{"type": "text", "text": told}], "isError": True}
         else:
             result = tool_error({**error.data, "error": error.message, "code": error.code})
         return Answer(for_stateless(CALL, result, self.server_info))
@@ -164,7 +165,8 @@ class HubService:
                 tool = self._catalogue.find(name)
         if tool is not None:
             return self._call_own(asked, tool, arguments)
-        object_in(params, "inputResponses")
+        if "inputResponses" in params:
+            object_in(params, "inputResponses")
         if arguments is None:
             params.pop("arguments", None)
         return self._call_backend(asked, name, params)
@@ -189,7 +191,9 @@ class HubService:
                     return Answer(wish)
                 arguments = answered(asked, tool, arguments)
         result = await self._calls.call(tool, asked.request.id, arguments, exchange, asked.version)
-        return Answer(content_of(result), after=result.delivered)
+        content = [{"type": "text", "text": result.text()}]
+        told = {"content": content, "isError": result.is_error}
+        return Answer(told, after=result.delivered)
 
     async def _get_prompt(self, asked: Asked) -> Answer:
         """A prompt of a backend's; the hub has none of its own."""
@@ -250,8 +254,3 @@ class HubService:
         if self._backends is None:
             return UnknownTool(f"Unknown tool: {shown(name)}.")
         return self._backends.unknown_tool(name, exchange)
-
-
-def content_of(result: ToolResult) -> dict[str, Any]:
-    """What a tool of the hub's own says, as the result of a call."""
-    return {"content": [{"type": "text", "text": result.text()}], "isError": result.is_error}
