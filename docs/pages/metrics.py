@@ -9,7 +9,7 @@ import msgspec
 from docs.pages.markdown import code, table
 from folkmoot.clock import SystemClock
 from folkmoot.store import StoreStats
-from folkmoot.store.stats import BATCH_BOUNDS
+from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
     backend_families,

@@ -53,7 +53,7 @@ from folkmoot.relay.upstream.health import BOUNDS as BACKEND_BOUNDS
 from folkmoot.rooms import Rooms
 from folkmoot.settings import GatewaySpec
 from folkmoot.store import SqliteStore
-from folkmoot.store.stats import BATCH_BOUNDS
+from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.clean import redactor
 from folkmoot.telemetry.metrics import Metrics

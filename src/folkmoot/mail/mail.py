@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from msgspec import UNSET
 
@@ -75,7 +76,7 @@ class Mail:
         self._remover = Remover(subjects)
         self._sent_keys = SentKeys(sealer)
 
-    async def send(
+    def send(
         self,
         sender: Account,
         to: str,
@@ -85,7 +86,7 @@ class Mail:
         priority: str = "normal",
         reply_to: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Sent:
+    ) -> Coroutine[Any, Any, Sent]:
         """Send a message, encrypted here or by the client; answered when it is stored for good.
 
         The same `idempotency_key` within 24 hours is answered with the first message.
@@ -103,9 +104,9 @@ class Mail:
                 raise CannotSendToSelf
             return await self._sender.store(tx, sender, recipient, letter), recipient
 
-        return await self._post(sender, unit, attempt)
+        return self._post(sender, unit, attempt)
 
-    async def reply(
+    def reply(
         self,
         sender: Account,
         message_id: str,
@@ -114,7 +115,7 @@ class Mail:
         encrypted_payload: GivenPayload | None = None,
         priority: str = "normal",
         idempotency_key: str | None = None,
-    ) -> Sent:
+    ) -> Coroutine[Any, Any, Sent]:
         """Answer a message the sender has, in its thread; blocks and privacy hold as in `send`."""
         content = check_content(body, encrypted_payload, self._max_body)
         letter = new_letter(content, priority, message_id, self._now())
@@ -128,7 +129,7 @@ class Mail:
             await self._accounts.may_write_to(tx, sender, recipient)
             return await self._sender.store(tx, sender, recipient, letter), recipient
 
-        return await self._post(sender, unit, attempt)
+        return self._post(sender, unit, attempt)
 
     async def _post(
         self, sender: Account, unit: Unit[tuple[Stored, Account]], attempt: Attempt | None

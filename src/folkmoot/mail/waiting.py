@@ -14,6 +14,8 @@ from folkmoot.mail.sending import Stored
 
 LOG = logging.getLogger(__name__)
 
+MAILBOX = "mail."
+
 
 def subject_of_mailbox(user_id: str) -> str:
     """Where the bus carries the events of a mailbox.
@@ -21,7 +23,7 @@ def subject_of_mailbox(user_id: str) -> str:
     A new message is `{"seq", "thread_id", "muted", "urgent"}`; what its owner, or the hub, made of
     older ones is `{"changed": true}`.
     """
-    return f"mail.{user_id}"
+    return f"{MAILBOX}{user_id}"
 
 
 async def announce(bus: Bus, stored: Stored) -> None:
@@ -45,7 +47,7 @@ async def announce_change(bus: Bus, user_ids: Iterable[str]) -> None:
 async def publish(bus: Bus, user_id: str, event: dict[str, Any]) -> None:
     """Publish an event of a mailbox; its change is committed, so a bus that fails is no error."""
     try:
-        await bus.publish(subject_of_mailbox(user_id), event)
+        await bus.publish(f"{MAILBOX}{user_id}", event)
     except BusError as error:
         LOG.warning("A change of a mailbox was not announced: %s", error.message)
 

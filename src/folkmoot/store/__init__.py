@@ -14,8 +14,7 @@ from folkmoot.store.backup import Backup, copy_database
 from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database, look_up
 from folkmoot.store.meta import Identity, read_identity
 from folkmoot.store.sqlite import Synchronous
-from folkmoot.store.stats import StoreStats
-from folkmoot.store.store import SqliteStore
+from folkmoot.store.store import SqliteStore, StoreStats
 from folkmoot.store.target import check_target
 
 __all__ = [

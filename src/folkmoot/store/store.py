@@ -14,6 +14,7 @@ from threading import Event
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
+from msgspec import Struct
 
 from folkmoot.bus import MemoryBus
 from folkmoot.core.errors import (
@@ -39,7 +40,6 @@ from folkmoot.store.loop_reader import TURN_SECONDS, GivenUp, LoopReader
 from folkmoot.store.readers import Readers
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
-from folkmoot.store.stats import StoreStats
 from folkmoot.store.threads import LongWork, start
 from folkmoot.store.tx import Published
 from folkmoot.store.writer import EMPTY_LOG_SECONDS, Writer
@@ -66,6 +66,26 @@ class Connections(NamedTuple):
     readers: list[apsw.Connection]
     cleaner: PageCleaner | None
     """What cleans the file of deleted content; nothing in a virtual file system."""
+
+
+class StoreStats(Struct, frozen=True):
+    """A snapshot for metrics; everything but the depths and the write-ahead log only grows."""
+
+    units: int
+    failed_units: int
+    commits: int
+    failed_commits: int
+    commit_seconds: float
+    batch_sizes: tuple[int, ...]
+    reads: int
+    failed_reads: int
+    loop_reads: int
+    given_up_reads: int
+    checkpoints: int
+    failed_checkpoints: int
+    wal_pages: int
+    write_queue_depth: int
+    read_queue_depth: int
 
 
 class SqliteStore:

@@ -7,6 +7,7 @@ wait for it; the more wait, the more share. The cost of a unit does not depend o
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from contextlib import suppress
 from math import inf
 from queue import Empty
@@ -21,7 +22,6 @@ from folkmoot.core.ports import Unit
 from folkmoot.store.erasure import PageCleaner
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
 from folkmoot.store.sqlite import copy_log, empty_log, translate
-from folkmoot.store.stats import BATCH_BOUNDS, WriterCounts
 from folkmoot.store.tx import (
     BEGIN_WRITING,
     COMMIT,
@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
+BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Upper bounds of the buckets in which the sizes of committed batches are counted."""
 MAX_BATCH = BATCH_BOUNDS[-1]
 CHECKPOINT_PAGES = 1_000
 RESTART_PAGES = 16_384
@@ -50,6 +52,28 @@ BUSY_PAUSE = 0.05
 
 UNCLEANED = "Copies of what was deleted may still be in the database file: %s"
 LOST = "The writer failed and undid what it was doing; see the log."
+
+
+class WriterCounts:
+    """The writer's own counts; only its thread changes them."""
+
+    def __init__(self) -> None:
+        self.units = 0
+        self.failed_units = 0
+        self.commits = 0
+        self.failed_commits = 0
+        self.commit_seconds = 0.0
+        self.batch_sizes = [0] * len(BATCH_BOUNDS)
+        self.checkpoints = 0
+        self.failed_checkpoints = 0
+        self.wal_pages = 0
+
+    def committed(self, units: int, seconds: float) -> None:
+        """Count one commit and the units it held."""
+        self.commits += 1
+        self.units += units
+        self.commit_seconds += seconds
+        self.batch_sizes[bisect_left(BATCH_BOUNDS, units)] += 1
 
 
 class Writer:
