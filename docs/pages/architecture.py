@@ -21,6 +21,9 @@ from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
 from folkmoot.mcp.peer import MOST_CANCELLED
+from folkmoot.mcp.server.resumable import ACCOUNT_SHARE, SESSION_SHARE
+from folkmoot.mcp.server.streams import MOST_BYTES as MOST_EVENT_BYTES
+from folkmoot.mcp.server.streams import MOST_EVENTS
 from folkmoot.ratelimits import MOST_KEYS
 from folkmoot.rooms.history import RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
@@ -128,6 +131,19 @@ def bounds() -> str:
                     f"accounts were made; {session_rows.MOST_BYTES // 1024} KiB each"
                 ),
                 "the oldest are forgotten",
+            ],
+            [
+                "streams kept for clients that come back",
+                (
+                    f"`mcp.max_stream_bytes`; 1/{ACCOUNT_SHARE} an account, "
+                    f"1/{SESSION_SHARE} a session; `mcp.resume_seconds`"
+                ),
+                "the oldest that nobody reads are dropped, and their calls cancelled",
+            ],
+            [
+                "events kept of one stream",
+                f"{MOST_EVENTS}, and {MOST_EVENT_BYTES >> 20} MiB",
+                "progress is dropped first, then log messages",
             ],
             [
                 "what a client declares of itself",

@@ -92,5 +92,11 @@ def as_fixtures_take_it(asked: Asked) -> FixtureAsked:
     async def tell(method: str, params: dict[str, Any]) -> None:
         asked.tell(Notification(method=method, params=params))
 
+    def hang_up() -> None:
+        stream = asked.reply.open()
+        if stream is not None and stream.resumable and stream.reader is not None:
+            stream.reader.leave()
+
     params = {**asked.params, "_meta": {"progressToken": asked.token}}
-    return FixtureAsked(asked.request.method, params, asked.capabilities, asked.level, tell)
+    method, level = asked.request.method, asked.level
+    return FixtureAsked(method, params, asked.capabilities, level, tell, hang_up)

@@ -61,7 +61,7 @@ def test_the_inbox_is_a_resource_with_the_digest(era: str, tmp_path: Path) -> No
 async def streams(there: Meeting, people: int) -> bool:
     """Whether everyone's stream is open; what is told before that is lost."""
     sessions = there.hub.mcp._sessions._sessions.values()
-    return sum(session.stream is not None for session in sessions) == people
+    return sum(session.listens for session in sessions) == people
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")

@@ -223,6 +223,26 @@ class McpSettings(Section, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),
     ] = 1_800
+    resume_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600,
+            description="How long a call of the handshake era continues, and its stream is kept, "
+            "after its client's connection broke; the client gets the rest with `Last-Event-ID`. "
+            "0: such calls are cancelled, and streams can't be resumed.",
+        ),
+    ] = 60
+    max_stream_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_048_576,
+            le=1_099_511_627_776,
+            description="Memory that streams kept for resuming may take, by a careful estimate; an "
+            "account may have an eighth of it, a session a sixteenth. When it is full, the oldest "
+            "streams are dropped and their calls cancelled.",
+        ),
+    ] = 67_108_864
 
 
 class RateSettings(Section, frozen=True, kw_only=True):

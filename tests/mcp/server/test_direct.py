@@ -70,6 +70,9 @@ class Server:
     def deliver(self, visit: Any, after: Callable[[], Awaitable[None]]) -> None:
         self.happened.append("delivered")
 
+    def session_listens(self, session: Any, *, missed: bool) -> None:
+        self.happened.append("missed" if missed else "listens")
+
     def visit(self, message: Any = None, **headers: str) -> Visitor:
         """A request of the era that the server is spoken to in."""
         session = self.session

@@ -224,7 +224,7 @@ class Wire:
 async def read_events(response: httpx2.Response) -> AsyncIterator[Any]:
     """The messages of a stream, one after the other."""
     async for line in response.aiter_lines():
-        if line.startswith("data: "):
+        if line.startswith("data: {"):
             yield json.loads(line.removeprefix("data: "))
 
 
@@ -232,7 +232,7 @@ def messages(answer: Answer) -> list[Any]:
     """Every message of an answer, in either form."""
     if answer.headers.get("content-type", "").startswith("text/event-stream"):
         lines = answer.text.replace("\r\n", "\n").split("\n")
-        return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     return [answer.json()]
 
 

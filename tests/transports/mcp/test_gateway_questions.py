@@ -82,7 +82,7 @@ async def first_question(wire: Wire, id_: int = 1) -> tuple[Any, Any, Any]:
     message = wire.message("tools/call", {"name": "demo_asking"}, id_, None)
     opened = wire.http.stream("POST", wire.there.url, json=message, headers=wire.headers(message))
     response = await opened.__aenter__()
-    lines = (line async for line in response.aiter_lines() if line.startswith("data: "))
+    lines = (line async for line in response.aiter_lines() if line.startswith("data: {"))
     return opened, lines, json.loads((await anext(lines))[6:])
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.server import reply, watching
+from folkmoot.mcp.server import responses, streams, watching
 from folkmoot.transports.mcp import opencalls
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
@@ -56,7 +56,7 @@ def test_a_long_call_begins_its_stream_and_keeps_it_alive(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
-    monkeypatch.setattr(reply, "PING_SECONDS", 0.02)
+    monkeypatch.setattr(responses, "QUIET_SECONDS", 0.02)
 
     async def main() -> None:
         slow = Slow()
@@ -70,7 +70,8 @@ def test_a_long_call_begins_its_stream_and_keeps_it_alive(
                 assert response.headers["content-type"].startswith("text/event-stream")
                 assert not slow.answered
                 parts = response.aiter_text()
-                assert await anext(parts) == ": ping\r\n\r\n"
+                while (part := await anext(parts)) != ": still here\n\n":
+                    assert (era, part[:4]) == ("handshake", "id: ")
                 slow.may_answer.set()
                 rest = "".join([part async for part in parts])
             last = json.loads(rest.strip().rpartition("data: ")[2])
@@ -260,7 +261,7 @@ def test_what_a_slow_reader_misses_is_progress_first(tmp_path: Path) -> None:
             logs = [each for each in told if "data" in each["params"]]
             assert [each["params"]["data"] for each in logs] == [str(n) for n in range(200)]
             done = [each["params"]["progress"] for each in told if "data" not in each["params"]]
-            assert done == list(range(1_000 - (reply.MOST_SAID - 200), 1_000))
+            assert done == list(range(1_000 - (streams.MOST_EVENTS - 200), 1_000))
             assert last["result"]["content"][0]["text"] == "done"
 
     run(main())

@@ -44,7 +44,7 @@ from folkmoot.mcp.server.responses import refuse, say
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
-from folkmoot.mcp.server.watching import Watching, has_left
+from folkmoot.mcp.server.watching import Watching, has_left, leave_with
 from folkmoot.mcp.wire import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -58,6 +58,7 @@ from folkmoot.mcp.wire import (
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from folkmoot.mcp.server.resumable import StreamBudget
     from folkmoot.mcp.server.service import After, Service
     from folkmoot.mcp.server.sessions import HandshakeSession
 
@@ -122,14 +123,25 @@ class Hosts(Protocol):
     def deliver(self, visit: Any, after: After) -> None:
         """Do what follows an answer, beside everything else."""
 
+    def session_listens(self, session: Any, *, missed: bool) -> None:
+        """A session hears of changes from now on; it may have `missed` some before."""
+
 
 class DirectServer:
     """Serves HTTP requests while `running` is entered."""
 
-    def __init__(self, service: Service, host: Hosts, limits: strict.Limits = CARRIED) -> None:
+    def __init__(
+        self,
+        service: Service,
+        host: Hosts,
+        limits: strict.Limits = CARRIED,
+        streams: StreamBudget | None = None,
+    ) -> None:
         self._service = service
         self._host = host
         self._limits = limits
+        self.streams = streams
+        """What may be kept of the streams of sessions; without it none can be resumed."""
         self._watching = Watching()
         self._tasks = asyncio.TaskGroup()
         self._sessions = SessionServer(self)
@@ -285,10 +297,25 @@ class DirectServer:
         else:
             message["error"] = error_members(answer.error)
         reply, after = asked.reply, answer.after
+        if reply.stream is not None:
+            if after is not None:
+                reply.stream.delivered = partial(self._host.deliver, asked.caller, after)
+            await self._finish(reply, message, receive)
+            return
         gone = after is not None and (reply.lost or await has_left(receive))
         await reply.answer(message, status)
         if after is not None and not gone and not reply.lost:
             self._host.deliver(asked.caller, after)
+
+    async def _finish(self, reply: Reply, message: Any, receive: Receive) -> None:
+        """Write an answer as the end of a stream; a client that has left may come back for it."""
+        if reply.lost or await has_left(receive):
+            reply.left()
+        watch = self._tasks.create_task(leave_with(receive, reply.left))
+        try:
+            await reply.answer(message)
+        finally:
+            watch.cancel()
 
 
 def left(visit: Visit, asked: Asked) -> None:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote
 
@@ -18,6 +19,7 @@ from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.fronts import Front, FrontCarrier, Serve
 from folkmoot.mcp.server.heads import check_answerable, check_json, check_listener
 from folkmoot.mcp.server.responses import answer, refuse, say, write_events
+from folkmoot.mcp.server.resumable import FIRST_PRIMED, StreamBudget
 from folkmoot.mcp.server.session import SessionCarrier
 from folkmoot.mcp.server.stateless import StatelessFront
 from folkmoot.mcp.server.streams import UNSENT, Stream
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.heads import Head
 
 METHODS: Final = "DELETE, GET, POST"
-FIRST_PRIMED: Final = "2025-11-25"
-"""The first version whose clients understand an event without data."""
 ACCEPTED: Final = 202
 NO_CONTENT: Final = 204
 
@@ -54,6 +54,7 @@ class HttpFront(Front[SessionCarrier]):
     ) -> None:
         super().__init__(serve, clock, **options)
         self._stateless = StatelessFront(self, clock, self._limits, apart)
+        self._streams = StreamBudget(by_account=False)
 
     async def _answer(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         method = scope["method"]
@@ -91,12 +92,12 @@ class HttpFront(Front[SessionCarrier]):
 
     async def _ask(self, head: Head, request: Request, receive: Receive, send: Send) -> None:
         opening = request.method == INITIALIZE and head.session is None
-        carrier = self._open(SessionCarrier, head) if opening else self._known(head)
+        carrier = self._new(head) if opening else self._known(head)
         stream, reader = carrier.ask(request, plain=head.json, events=head.events)
         async with self.watching(receive, reader):
             await carrier.take(request, head.transport, opening=opening)
-            first = _first(head, stream)
-            await answer(send, stream, reader, first=first, headers=_named(carrier))
+            stream.primed = head.version.value >= FIRST_PRIMED
+            await answer(send, stream, reader, headers=_named(carrier))
 
     async def _listen(self, head: Head, receive: Receive, send: Send) -> None:
         check_listener(head)
@@ -106,7 +107,7 @@ class HttpFront(Front[SessionCarrier]):
             first = b""
         else:
             stream, reader = carrier.listen()
-            first = _first(head, stream)
+            first = stream.first() if head.version.value >= FIRST_PRIMED else b""
         async with self.watching(receive, reader):
             stream.begun = True
             await write_events(send, reader, first, _named(carrier))
@@ -116,13 +117,12 @@ class HttpFront(Front[SessionCarrier]):
             raise SessionRequired("The request names no session; one is opened with initialize.")
         return self._session(head.session)
 
+    def _new(self, head: Head) -> SessionCarrier:
+        return self._open(partial(SessionCarrier, budget=self._streams), head)
+
 
 def _named(carrier: SessionCarrier) -> list[tuple[bytes, bytes]]:
     return [(SESSION_HEADER.encode(), carrier.id.encode())]
-
-
-def _first(head: Head, stream: Stream) -> bytes:
-    return stream.first() if head.version.value >= FIRST_PRIMED else b""
 
 
 SESSION: Final = "session_id"
@@ -138,7 +138,7 @@ class OldSseCarrier(FrontCarrier):
         super().__init__(clock, limits, context)
         self.id = session_id
         self.session = SessionContext(SessionId(session_id), ProtocolVersion(VERSION))
-        self.stream = Stream("", resumable=False)
+        self.stream = Stream()
 
     @property
     def attended(self) -> bool:

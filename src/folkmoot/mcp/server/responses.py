@@ -63,12 +63,7 @@ async def refuse(
 
 
 async def answer(
-    send: Send,
-    stream: Stream,
-    reader: Reader,
-    *,
-    first: bytes = b"",
-    headers: Sequence[tuple[bytes, bytes]] = (),
+    send: Send, stream: Stream, reader: Reader, headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
     """Answer as soon as something is said: by the answer alone if it is that, else by a stream."""
     while not await reader.wait(PATIENCE_SECONDS) and not stream.events:
@@ -80,7 +75,7 @@ async def answer(
         stream.answered()
         return
     stream.begun = True
-    await write_events(send, reader, first, headers)
+    await write_events(send, reader, stream.first() if stream.primed else b"", headers)
 
 
 async def write_events(

@@ -25,7 +25,7 @@ from folkmoot.mcp.eras.rounds import (
     read_questions,
 )
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.server.reply import Weight
+from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import (
     COMPLETE,
     INPUT_REQUIRED,

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
-    EventUnknown,
     InvalidId,
     RequestCancelled,
     TooManyInFlight,
@@ -26,8 +25,9 @@ from folkmoot.mcp.server.fronts import (
     FrontCarrier,
     found,
 )
-from folkmoot.mcp.server.streams import UNSENT, Reader, Stream
-from folkmoot.mcp.wire import CANCELLED, PROGRESS, refusal
+from folkmoot.mcp.server.resumable import ResumableStreams
+from folkmoot.mcp.server.streams import UNSENT, Reader, Stream, Weight
+from folkmoot.mcp.wire import CANCELLED, LOGGED, PROGRESS, refusal
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -35,39 +35,42 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
+    from folkmoot.mcp.server.resumable import StreamBudget
 
 logger = logging.getLogger("folkmoot.proxy")
 
 MOST_OPEN: Final = 1024
 """Requests of one session that may be open at once."""
-MOST_DONE: Final = 16
-DONE_SECONDS: Final = 60.0
-"""So many streams that are done are kept for so long, in case their end did not arrive."""
 CANCEL_SECONDS: Final = 1.0
 """How long a server may still answer what was cancelled; then its stream is ended for it."""
 MOST_UNHEARD: Final = 256
 UNHEARD_BYTES: Final = 1024 * 1024
 """What may wait for a stream."""
-GENERAL: Final = "0"
-"""The name of the stream that answers nothing: the one a client opens with GET."""
+LOSSES: Final = {PROGRESS: Weight.PROGRESS, LOGGED: Weight.LOG}
+"""What may be dropped while nobody reads it."""
 
 
 class SessionCarrier(FrontCarrier):
     """What one session looks like to the relay."""
 
     def __init__(
-        self, session_id: str, clock: Clock, limits: Limits, context: TransportContext
+        self,
+        session_id: str,
+        clock: Clock,
+        limits: Limits,
+        context: TransportContext,
+        budget: StreamBudget,
     ) -> None:
         super().__init__(clock, limits, context)
         self.id = session_id
         self.session = SessionContext(SessionId(session_id))
-        self._general = Stream(GENERAL)
+        self._streams = ResumableStreams(budget)
+        self._general = self._streams.open(listening=True)
+        """The stream that answers nothing: the one a client opens with GET."""
         self._tokens: dict[MessageId, MessageId] = {}
         """Which request a progress token belongs to."""
-        self._done: dict[str, Stream] = {}
         self._unheard = Unheard()
         self._listened = asyncio.Event()
-        self._streams = 0
 
     @property
     def listeners(self) -> int:
@@ -86,8 +89,7 @@ class SessionCarrier(FrontCarrier):
             raise InvalidId("A request with this id is already open.")
         if len(self._open) >= MOST_OPEN:
             raise TooManyInFlight("Too many requests of this session are open at once.")
-        self._streams += 1
-        stream = Stream(str(self._streams), plain=plain, events=events)
+        stream = self._streams.open(plain=plain, events=events)
         reader = stream.attach()
         token = found(request, ASKED_TOKEN)
         if is_message_id(token):
@@ -111,15 +113,11 @@ class SessionCarrier(FrontCarrier):
 
     def resume(self, event_id: str) -> tuple[Stream, Reader]:
         """The stream that an event belongs to, from there on."""
-        asked = (each.stream for each in self._open.values())
-        for stream in (self._general, *asked, *self._done.values()):
-            place = stream.place_of(event_id) if stream.begun else None
-            if place is not None:
-                reader = stream.attach(place)
-                if stream is self._general:
-                    self._tell_unheard(stream)
-                return stream, reader
-        raise EventUnknown("The stream of this event is no longer kept.")
+        stream, place = self._streams.resume(event_id)
+        reader = stream.attach(place)
+        if stream is self._general:
+            self._tell_unheard(stream)
+        return stream, reader
 
     def cancelled(self, message: ProtocolMessage) -> None:
         """See to it that a request ends which the client has cancelled and the server lets be."""
@@ -148,7 +146,9 @@ class SessionCarrier(FrontCarrier):
             if refusal_of is not None:
                 self.say(refusal_of)
             return
-        stream.put(encode_message(message), envelope.context.transport)
+        method = message.method if isinstance(message, Notification) else ""
+        weight = LOSSES.get(method, Weight.QUESTION)
+        stream.put(encode_message(message), envelope.context.transport, weight=weight)
         if stream.unsent > UNSENT:
             await stream.room()
             if self.over:
@@ -178,12 +178,8 @@ class SessionCarrier(FrontCarrier):
             self._tokens.pop(asked.token, None)
         stream = asked.stream
         stream.put(raw, said, last=True)
-        if stream.answer is not None or not (stream.begun or stream.reader):
-            return
-        while len(self._done) >= MOST_DONE:
-            del self._done[next(iter(self._done))]
-        self._done[stream.name] = stream
-        asyncio.get_running_loop().call_later(DONE_SECONDS, self._done.pop, stream.name, None)
+        if not (stream.begun or stream.reader):
+            stream.discard()
 
     def _give_up(self, asked: Asked) -> None:
         if self._open.get(asked.id) is asked:
@@ -196,8 +192,8 @@ class SessionCarrier(FrontCarrier):
 
     def _ended(self) -> None:
         self._general.end()
+        self._streams.close()
         self._tokens.clear()
-        self._done.clear()
         self._unheard.take()
 
 

@@ -25,7 +25,6 @@ from folkmoot.core.errors import (
     ParamsInvalid,
     SessionNotFound,
     SessionRequired,
-    StreamExists,
     TooManyInFlight,
 )
 from folkmoot.core.message import (
@@ -39,8 +38,8 @@ from folkmoot.core.message import (
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
-from folkmoot.mcp.server.heads import check_listening, check_wishes, claimed, read_plain
-from folkmoot.mcp.server.reply import Reply, Weight
+from folkmoot.mcp.server.heads import check_wishes, claimed
+from folkmoot.mcp.server.reply import Reply
 from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.server.service import (
     Answer,
@@ -50,7 +49,8 @@ from folkmoot.mcp.server.service import (
     method_unknown,
     written,
 )
-from folkmoot.mcp.server.watching import until_gone
+from folkmoot.mcp.server.session_streams import SessionStreams
+from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import (
     CANCELLED,
     DISCOVER,
@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 
     from folkmoot.core.message import MessageId
     from folkmoot.mcp.server.direct import DirectServer, Visit
+    from folkmoot.mcp.server.resumable import ResumableStreams
+    from folkmoot.mcp.server.streams import Stream
 
 MOST_QUESTIONS: Final = 64
 """Questions that one session may have waiting."""
@@ -93,10 +95,14 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
     """What its client can be asked for."""
     log_level: str = "info"
     """From which level on its client wants to hear log messages."""
-    stream: Reply | None = None
-    """The stream in which it hears of changes, while there is one."""
+    owner: str = ""
+    """Whose account it is, as the last request that came in it showed."""
+    stream: Stream | None = None
+    """The stream in which it hears of changes, since it was first opened."""
     listening: asyncio.Event | None = None
-    """Ends that stream."""
+    """Ends the response that this stream is written to."""
+    streams: ResumableStreams | None = None
+    """The streams that its client may come back to, since there was one."""
     requests: dict[MessageId, Asked] = field(default_factory=dict)
     """Those without an answer."""
     questions: dict[str, asyncio.Future[Response]] = field(default_factory=dict)
@@ -112,6 +118,16 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
         """What every response in it says."""
         return [(SESSION_HEADER.encode(), self.id.encode())]
 
+    @property
+    def listens(self) -> bool:
+        """Whether its client listens now."""
+        return self.stream is not None and self.stream.reader is not None
+
+    @property
+    def may_listen_again(self) -> bool:
+        """Whether its client has listened, and comes back for what it has not heard."""
+        return self.stream is not None and not self.stream.done
+
     def end(self) -> None:
         """Let everyone go who waits in it."""
         self.ended = True
@@ -119,6 +135,8 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
             cancel(asked)
         if self.listening is not None:
             self.listening.set()
+        if self.streams is not None:
+            self.streams.close()
 
 
 class SessionServer:
@@ -126,6 +144,7 @@ class SessionServer:
 
     def __init__(self, server: DirectServer) -> None:
         self._server = server
+        self._streams = SessionStreams(server)
 
     async def ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
         """A request in a session, or the one that opens it."""
@@ -135,16 +154,19 @@ class SessionServer:
         session = known(visit)
         if request.id in session.requests:
             raise InvalidId("A request with this id is already open.")
-        asked = asked_in(session, request, visit, Reply(send, self._server.tasks, session.headers))
+        abandoned = partial(abandon, session, request.id)
+        new_stream = partial(self._streams.of_request, session, abandoned)
+        reply = Reply(send, self._server.tasks, session.headers, new_stream)
+        asked = asked_in(session, request, visit, reply)
         session.requests[request.id] = asked
         try:
             work = self._work(session, visit, asked)
-            answer = await self._server.perform(asked, receive, visit.leaving.set, work)
+            answer = await self._server.perform(asked, receive, partial(left, asked), work)
         finally:
             session.requests.pop(request.id, None)
-        if answer is None or asked.cancelled:
-            # The client has said so, and waits for the end of the stream.
-            await asked.reply.end()
+        if answer is None or asked.cancelled or (reply.lost and visit.ending is not None):
+            # The client has said so, and waits for the end of the stream; or it may not come back.
+            await reply.end()
             return
         result = shaped(request.method, session.version, answer.result)
         await self._server.answer(asked, answer, result, receive)
@@ -162,21 +184,8 @@ class SessionServer:
                 cancel(asked)
 
     async def listen(self, visit: Visit, receive: Receive, send: Send) -> None:
-        """The stream in which a session hears what belongs to none of its requests."""
-        session = known(visit)
-        check_listening(read_plain(visit.scope["headers"]))
-        if session.stream is not None:
-            raise StreamExists("This session has a stream already; it may have one.")
-        reply = Reply(send, self._server.tasks, session.headers)
-        session.stream, session.listening = reply, visit.leaving
-        reply.open()
-        watch = self._server.tasks.create_task(leave_with(receive, visit.leaving))
-        try:
-            await visit.leaving.wait()
-        finally:
-            session.stream = session.listening = None
-            watch.cancel()
-            await reply.end()
+        """A stream that no request of this session begins, or that goes on from where it broke."""
+        await self._streams.listen(known(visit), visit, receive, send)
 
     async def end(self, visit: Visit, send: Send) -> None:
         """End a session."""
@@ -297,6 +306,19 @@ def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: R
     )
 
 
+def left(asked: Asked) -> None:
+    """The client of a request has left: it ends, unless its client can come back for the answer."""
+    if not asked.reply.left():
+        asked.caller.leaving.set()
+
+
+def abandon(session: HandshakeSession, request_id: MessageId) -> None:
+    """The client of a request has not come back in time, or its stream had to give way."""
+    asked = session.requests.get(request_id)
+    if asked is not None:
+        cancel(asked)
+
+
 def cancel(asked: Asked) -> None:
     """End a request that is not wanted any more."""
     asked.cancelled = True
@@ -337,9 +359,3 @@ async def all_of(waiting: Iterable[Awaitable[Response]]) -> list[Response]:
         if isinstance(answer.error, ErrorObject):
             break
     return answers
-
-
-async def leave_with(receive: Receive, leaving: asyncio.Event) -> None:
-    """Have a stream end with its client."""
-    await until_gone(receive)
-    leaving.set()

@@ -233,7 +233,7 @@ class StatelessFront:
         carrier = self._carried(head)
         check_params(head, request, carrier.mirror)
         plain = head.json and not (listens and head.events)
-        stream = Stream("", plain=plain, events=head.events, resumable=False)
+        stream = Stream(plain=plain, events=head.events)
         reader = stream.attach()
         asked = carrier.ask(request, stream)
         try:

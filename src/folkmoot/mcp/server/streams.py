@@ -1,7 +1,8 @@
 """Stream: what one HTTP response tells a client, kept for a while in case it does not arrive.
 
 Events wait in the stream until its reader has written them. A reader that goes away may be followed
-by another, which goes on after the last event its client has.
+by another, which goes on after the last event its client has. `resumable` says which streams are
+kept, and for how long.
 """
 
 from __future__ import annotations
@@ -9,19 +10,37 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
 
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.framing import encode_event
 
 MOST_EVENTS: Final = 256
 MOST_BYTES: Final = 1024 * 1024
-"""So much of a stream is kept for a client that comes back."""
+"""So much of a stream is kept for a client that comes back, or for one that reads slowly."""
 UNSENT: Final = 1024 * 1024
 """So many bytes may wait for a reader before the sender waits."""
+RETRY_SECONDS: Final = 1.0
+"""After so long a client whose connection broke comes back."""
 OK: Final = 200
 
 _NUMBER: Final = re.compile("[0-9]{1,15}")
+
+
+class Weight(Enum):
+    """What is dropped first when a client does not keep up."""
+
+    PROGRESS = 0
+    """A later one says more."""
+    LOG = 1
+    QUESTION = 2
+    """Never dropped; there are few, and someone waits for the answer."""
+
+
+DROPPED: Final = (Weight.PROGRESS, Weight.LOG)
+"""What may be dropped, in this order."""
 
 
 class Kept(NamedTuple):
@@ -30,6 +49,7 @@ class Kept(NamedTuple):
     number: int
     event_id: str | None
     data: bytes
+    weight: Weight
 
 
 class Fresh(NamedTuple):
@@ -46,34 +66,85 @@ class Plain(NamedTuple):
     body: bytes
 
 
-class Stream:
-    """One stream. `resumable` gives its events ids and keeps them; a `plain` one may end as JSON.
+class Keeper(Protocol):
+    """Whoever keeps streams for clients that come back."""
 
-    One that takes no `events` is for a client that reads nothing but the answer.
+    def enter(self, stream: Stream) -> str:
+        """Keep a stream from now on; the name that its events' ids begin with."""
+
+    def resized(self, stream: Stream, change: int) -> None:
+        """A stream holds so many bytes more, or less."""
+
+    def attended(self, stream: Stream) -> None:
+        """A stream has a reader, or has lost it, or is done."""
+
+    def forget(self, stream: Stream) -> None:
+        """Keep a stream no longer, and close it."""
+
+
+class Stream:
+    """One stream. A `keeper` gives its events ids and keeps them; a `plain` one may end as JSON.
+
+    One that takes no `events` is for a client that reads nothing but the answer. A `lossy` one
+    drops progress and log messages where another would have their sender wait.
     """
 
     def __init__(
-        self, name: str, *, plain: bool = False, events: bool = True, resumable: bool = True
+        self,
+        *,
+        plain: bool = False,
+        events: bool = True,
+        lossy: bool = False,
+        keeper: Keeper | None = None,
     ) -> None:
-        self.name = name
+        self.name = ""
         self.events = events
         self.answer: Plain | None = None
         self.done = False
         """Whether nothing more is said in it."""
         self.begun = False
         """Whether a client may know of its events, and so come back for them."""
+        self.primed = False
+        """Whether it begins with an event that only says where to come back."""
         self.reader: Reader | None = None
         self.unsent = 0
+        self.abandoned: Callable[[], None] | None = None
+        """Called if it is given up before it is done; without it, it is kept until then."""
+        self.delivered: Callable[[], None] | None = None
+        """Called when all of it was written to a client that was there."""
         self._plain = plain
-        self._resumable = resumable
+        self._lossy = lossy
+        self._keeper = keeper
         self._events: deque[Kept] = deque()
         self._bytes = 0
         self._number = 0
         self._sent = 0
+        self._taken = 0
+        """The number of the last event that is being written."""
+        self._lost = 0
+        """The number of the last event that nobody can have any more."""
+        self._thinned = 0
+        """The number of the last log message that was dropped."""
         self._room: list[asyncio.Future[None]] = []
 
+    @property
+    def size(self) -> int:
+        """The bytes that are kept of it."""
+        return self._bytes
+
+    @property
+    def resumable(self) -> bool:
+        """Whether its client can come back for what it has not read."""
+        return self._keeper is not None and bool(self.name)
+
     def put(
-        self, raw: bytes, said: TransportContext | None, *, last: bool = False, status: int = OK
+        self,
+        raw: bytes,
+        said: TransportContext | None = None,
+        *,
+        last: bool = False,
+        status: int = OK,
+        weight: Weight = Weight.QUESTION,
     ) -> None:
         """Say something in the stream; `last` is the answer, and then it is done."""
         if self.done:
@@ -83,47 +154,83 @@ class Stream:
             self.answer = Plain(status, raw)
             self.unsent += len(raw)
         else:
-            self._add(raw, said)
+            self._add(raw, said, weight)
         self._wake()
+        if last:
+            self._tell_keeper()
 
     def end(self) -> None:
         """Say nothing more."""
         self.done = True
         self._wake()
+        self._tell_keeper()
+
+    def discard(self) -> None:
+        """Close it, and have nobody keep it."""
+        if self._keeper is not None and self.name:
+            self._keeper.forget(self)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Keep nothing of it any more; whoever reads it, or works for it, is let go."""
+        unfinished, self.done, self._keeper = not self.done, True, None
+        self._events.clear()
+        self._bytes = self.unsent = 0
+        if self.reader is not None:
+            self.reader.leave()
+        self._wake_senders()
+        if unfinished and self.abandoned is not None:
+            self.abandoned()
+
+    def give_way(self) -> bool:
+        """Keep nothing that was written already; whether somebody reads the rest."""
+        while self._events and self._events[0].number <= self._sent:
+            self._drop(0)
+        return self.reader is not None
 
     def attach(self, after: int | None = None) -> Reader:
         """A reader, in the place of the last one; it goes on there, or after an event."""
         if self.reader is not None:
             self.reader.leave()
         if after is not None:
-            self._sent = after
+            self._sent = self._taken = after
             self.unsent = sum(len(each.data) for each in self._events if each.number > after)
         self.reader = Reader(self)
+        self._tell_keeper()
         return self.reader
 
     def place_of(self, event_id: str) -> int | None:
-        """After which event of this stream a client goes on that has this one as its last."""
-        for each in self._events:
-            if each.event_id == event_id:
-                return each.number
-        # It may have been dropped by now; then what is left is told.
+        """After which event of this stream a client goes on that has this one as its last.
+
+        None if it is no event of this stream, or what follows it cannot be had any more.
+        """
+        place = None
         name, _, number = event_id.rpartition("-")
-        if name != self.name or not _NUMBER.fullmatch(number):
-            return None
-        return min(int(number), self._number)
+        if name == self.name and _NUMBER.fullmatch(number):
+            place = int(number)
+        else:
+            # One that came with the id of another server's stream.
+            place = next((each.number for each in self._events if each.event_id == event_id), None)
+        return None if place is None or not self._lost <= place <= self._number else place
+
+    def is_thinned(self, after: int) -> bool:
+        """Whether log messages were dropped of what follows an event."""
+        return after < self._thinned
 
     def first(self) -> bytes:
         """An event that says nothing, so that a client knows from the start where to come back."""
-        return encode_event(b"", event_id=f"{self.name}-{self._sent}")
+        self._begin()
+        return encode_event(b"", event_id=f"{self.name}-{self._sent}", retry=RETRY_SECONDS)
 
     async def room(self) -> None:
         """Wait until not too much is unsent, or nobody reads any more."""
         while self.unsent > UNSENT and self.reader is not None and not self.done:
             await self._turn()
 
-    async def flushed(self) -> None:
-        """Wait until not too much of what was said is unsent, also at the end of the stream."""
-        while self.unsent > UNSENT and self.reader is not None:
+    async def flushed(self, most: int = UNSENT) -> None:
+        """Wait until no more than so much is unsent, also at the end of the stream."""
+        while self.unsent > most and self.reader is not None:
             await self._turn()
 
     async def _turn(self) -> None:
@@ -144,6 +251,7 @@ class Stream:
                 break
             parts.append(each.data)
         parts.reverse()
+        self._taken = self._number
         return Fresh(self._number, b"".join(parts))
 
     def sent(self, written: Fresh) -> None:
@@ -153,19 +261,43 @@ class Stream:
         self._trim()
         self._wake_senders()
 
+    def read(self) -> None:
+        """All of it was written to a client that is there."""
+        delivered, self.delivered = self.delivered, None
+        if delivered is not None:
+            delivered()
+
     def left(self, reader: Reader) -> None:
         """A reader is gone; the stream goes on without one."""
         if self.reader is reader:
             self.reader = None
+            self._taken = self._sent
+            if self._keeper is None:
+                # Nobody can come back to it.
+                self.done = True
+                self._events.clear()
             self._trim()
             self._wake_senders()
+            self._tell_keeper()
 
-    def _add(self, raw: bytes, said: TransportContext | None) -> None:
-        self._number += 1
+    def _begin(self) -> None:
+        if self._keeper is not None and not self.name:
+            self.name = self._keeper.enter(self)
+
+    def _tell_keeper(self) -> None:
+        if self._keeper is not None and self.name:
+            self._keeper.attended(self)
+
+    def _add(self, raw: bytes, said: TransportContext | None, weight: Weight) -> None:
+        self._begin()
+        if self.name and self._keeper is None:
+            # There was no room for it.
+            return
         event = said.metadata if said is not None else None
         known = event if isinstance(event, SseMetadata) else None
+        self._number += 1
         event_id = known.event_id if known is not None else None
-        if not event_id and self._resumable:
+        if not event_id and self._keeper is not None:
             event_id = f"{self.name}-{self._number}"
         data = encode_event(
             raw,
@@ -173,24 +305,55 @@ class Stream:
             event_type=(known.event_type if known is not None else None) or "message",
             retry=known.retry_after if known is not None else None,
         )
-        self._events.append(Kept(self._number, event_id, data))
-        self._bytes += len(data)
+        kept = Kept(self._number, event_id, data, weight)
+        if self._lossy and weight in DROPPED and len(data) > MOST_BYTES:
+            self._miss(kept)
+            return
+        if not self.done:
+            self._trim(len(data))
+        self._events.append(kept)
         self.unsent += len(data)
-        self._trim()
+        self._resize(len(data))
 
-    def _trim(self) -> None:
-        most_events, most_bytes = (MOST_EVENTS, MOST_BYTES) if self._resumable else (0, 0)
-        while len(self._events) > most_events or self._bytes > most_bytes:
-            first = self._events[0] if self._events else None
-            if first is None:
+    def _trim(self, more: int = 0) -> None:
+        """Drop what is too much: what was written first, then what may be missed."""
+        if self._keeper is None:
+            self.give_way()
+        count = MOST_EVENTS - bool(more)
+        while len(self._events) > count or self._bytes + more > MOST_BYTES:
+            place = self._place_to_drop()
+            if place is None:
                 return
-            unsent = first.number > self._sent
-            if unsent and (self.reader is not None or len(self._events) == 1):
-                return
-            self._events.popleft()
-            self._bytes -= len(first.data)
-            if unsent:
-                self.unsent -= len(first.data)
+            self._drop(place)
+
+    def _place_to_drop(self) -> int | None:
+        if self._events and self._events[0].number <= self._sent:
+            return 0
+        if self.reader is None or self._lossy:
+            for weight in DROPPED:
+                for place, each in enumerate(self._events):
+                    if each.weight is weight and each.number > self._taken:
+                        return place
+        return None
+
+    def _drop(self, place: int) -> None:
+        kept = self._events[place]
+        del self._events[place]
+        if kept.number > self._sent:
+            self.unsent -= len(kept.data)
+        self._miss(kept)
+        self._resize(-len(kept.data))
+
+    def _miss(self, kept: Kept) -> None:
+        if kept.weight is Weight.LOG:
+            self._thinned = max(self._thinned, kept.number)
+        elif kept.weight is Weight.QUESTION:
+            self._lost = max(self._lost, kept.number)
+
+    def _resize(self, change: int) -> None:
+        self._bytes += change
+        if self._keeper is not None:
+            self._keeper.resized(self, change)
 
     def _wake(self) -> None:
         if self.reader is not None:
@@ -235,6 +398,7 @@ class Reader:
                 self._taken = fresh
                 return fresh.data
             if stream.done:
+                stream.read()
                 return None
             self._news.clear()
             if not await self.wait(seconds):

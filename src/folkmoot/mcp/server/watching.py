@@ -100,6 +100,12 @@ async def until_gone(receive: Receive) -> None:
         logger.debug("a client was lost", extra={"error": type(error).__name__})
 
 
+async def leave_with(receive: Receive, leave: Callable[[], object]) -> None:
+    """Call `leave` when a client has closed its connection."""
+    await until_gone(receive)
+    leave()
+
+
 async def has_left(receive: Receive) -> bool:
     """Whether the client has closed its connection. The body of the request must have been read."""
     try:

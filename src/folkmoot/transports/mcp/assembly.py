@@ -16,7 +16,7 @@ from folkmoot.mcp.wire import SUBSCRIBE
 from folkmoot.transports.mcp.backends import Backends
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.deliveries import Deliveries
-from folkmoot.transports.mcp.hearers import RIGHTS, Hearers
+from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, Hearers
 from folkmoot.transports.mcp.listening import Listener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
@@ -115,6 +115,16 @@ class Parts:
         hearer = self.hearers.of(session)
         if hearer is not None:
             self.hearers.tell(hearer, RIGHTS)
+
+    def session_listens(self, session: Session, *, missed: bool) -> None:
+        """Tell a session what it has not heard; if it may have missed anything, all that it can be
+        told.
+        """
+        hearer = self.hearers.of(session)
+        if hearer is not None:
+            for what in (*LISTS, *self.subscribed(session)) if missed else ():
+                hearer.mark(what)
+            self.hearers.go_on(hearer)
 
     def end_session(self, session: Session) -> None:
         """End all that belongs to a session which has ended."""

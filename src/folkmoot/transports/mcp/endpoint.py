@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import ACCOUNTS
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
+from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import Arrivals
@@ -140,7 +141,14 @@ class McpEndpoint:
         self.answered = {"stateless": 0, "handshake": 0}
         """How many requests of each era were answered."""
         self._stopping = False
-        self._server = DirectServer(self._parts.service, self)
+        streams = None
+        if options.resume_seconds:
+            streams = StreamBudget(
+                self._resumption.boot_id,
+                seconds=options.resume_seconds,
+                most_bytes=options.max_stream_bytes,
+            )
+        self._server = DirectServer(self._parts.service, self, streams=streams)
         self._idle_seconds = options.session_idle_seconds
 
     @asynccontextmanager
@@ -316,6 +324,10 @@ class McpEndpoint:
         account = exchange.caller.account
         if account is not None:
             self._parts.deliveries.start(account.id, after)
+
+    def session_listens(self, session: Session, *, missed: bool) -> None:
+        """Tell a session what it has not heard of yet."""
+        self._parts.session_listens(session, missed=missed)
 
     def principal(self, exchange: Exchange) -> Principal:
         """Who asks, as policy knows them."""

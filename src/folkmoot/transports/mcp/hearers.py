@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.mcp.server.reply import Weight
+import msgspec
+
 from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED, UPDATED
 from folkmoot.operations.call import unless
+from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")
+
+_encode = msgspec.json.Encoder().encode
 
 LIST_CHANGED: Final = {
     "tools": TOOLS_CHANGED,
@@ -125,6 +129,8 @@ class SessionHearer(Hearer):
         super().__init__()
         self.session = session
         self.telling = False
+        self.urgent = False
+        """Whether urgent mail has come that was not told yet."""
 
     @property
     def account_id(self) -> str:
@@ -137,8 +143,8 @@ class SessionHearer(Hearer):
         return self.session.holder
 
     def wants(self, what: str) -> bool:
-        """Only while it has a stream to hear it on."""
-        return bool(what) and self.session.stream is not None
+        """Only once it has a stream to hear it on; if that broke, it may be back for it."""
+        return bool(what) and self.session.may_listen_again
 
 
 class Hearers:
@@ -198,13 +204,17 @@ class Hearers:
             if not hearer.wants(what) or self._tasks is None:
                 return
             hearer.mark(what)
-            if not hearer.telling:
-                hearer.telling = True
-                task = self._tasks.create_task(self._tell(hearer))
-                self._telling.add(task)
-                task.add_done_callback(self._telling.discard)
+            self.go_on(hearer)
         else:
             hearer.mark(what)
+
+    def go_on(self, hearer: SessionHearer) -> None:
+        """Tell a session what it has not heard yet, if it listens."""
+        if self._tasks is not None and hearer.session.listens and not hearer.telling:
+            hearer.telling = True
+            task = self._tasks.create_task(self._tell(hearer))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
 
     def tell_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
         """Have everyone who has an account, or only these, told that something has changed."""
@@ -226,13 +236,15 @@ class Hearers:
 
     async def _tell(self, hearer: SessionHearer) -> None:
         try:
-            while what := hearer.take():
+            while hearer.session.listens and (what := hearer.take()):
                 for each in what:
                     due = await self.due(hearer, each)
                     if due is None or hearer.session.ended:
                         return
                     for notice in due:
-                        await say_in(hearer.session, notice)
+                        meta = URGENT if notice == INBOX and hearer.urgent else None
+                        hearer.urgent = hearer.urgent and meta is None
+                        await say_in(hearer.session, notice, meta)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
             logger.debug("a session was not notified", extra={"error": type(error).__name__})
         finally:
@@ -243,8 +255,8 @@ async def say_in(session: Session, what: str, meta: dict[str, Any] | None = None
     """Tell a session of a change, if it has a stream, and wait until it could have read it."""
     stream = session.stream
     if stream is not None:
-        stream.say(notice_of(what, meta), Weight.QUESTION)
-        await stream.flushed()
+        stream.put(_encode(notice_of(what, meta)))
+        await stream.flushed(0)
 
 
 def notice_of(what: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:

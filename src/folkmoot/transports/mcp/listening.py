@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import FolkmootError, ParamsInvalid
-from folkmoot.mcp.server.reply import Weight
 from folkmoot.mcp.server.service import Answer
+from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
     CHANGES,

@@ -12,9 +12,8 @@ from folkmoot.gateway.asking import READ
 from folkmoot.mcp.server.service import Answer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.operations.mail import APP_TYPE, INBOX_APP, inbox_page
-from folkmoot.transports.mcp.hearers import say_in
 from folkmoot.transports.mcp.lists import app_type
-from folkmoot.transports.mcp.notices import INBOX, URGENT, Resubscriptions
+from folkmoot.transports.mcp.notices import INBOX, Resubscriptions
 from folkmoot.transports.mcp.params import text_in
 
 if TYPE_CHECKING:
@@ -96,7 +95,10 @@ class Resources:
         account = account_of(exchange)
 
         async def notify(notice: Notice) -> None:
-            await say_in(session, INBOX, URGENT if notice.urgent else None)
+            hearer = self._hearers.of(session)
+            if hearer is not None:
+                hearer.urgent = hearer.urgent or notice.urgent
+                self._hearers.tell(hearer, INBOX)
 
         await self._notices.subscribe(session, account.id, exchange.holder, notify)
         return Answer({})

@@ -59,6 +59,11 @@ class Resumption:
         self._closing: set[str] = set()
         """The ids of sessions that are gone, while that is written down."""
 
+    @property
+    def boot_id(self) -> str:
+        """Tells this process from those before it."""
+        return self._ids.boot_id.hex()
+
     async def open(
         self,
         credential_id: str,

@@ -46,8 +46,6 @@ class Session(HandshakeSession, eq=False):
     """Where it was opened from, if nobody's; there are not too many such from one place."""
     user_id: str = ""
     """Whose account it was opened for; it has not too many either."""
-    owner: str = ""
-    """Whose account it is, as the last request that came in it showed."""
     in_flight: int = 0
     stored: bool = False
     """Whether it could be adopted in another process, so that its end has to be stored."""

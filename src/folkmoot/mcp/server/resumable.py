@@ -1,0 +1,241 @@
+"""The streams that clients of the handshake era may come back to, and what they may cost.
+
+The id of an event is the boot id of the server, the name of its stream and the event's number:
+`BOOT-cSTREAM-NUMBER` in the stream of a call, `BOOT-lSTREAM-NUMBER` in the one that a session
+listens on. So no stream takes the id of another for one of its own, nor one of an earlier process.
+
+A session, an account and the whole server each have a share of the memory. When one is full, the
+oldest streams in it that nobody reads are forgotten, and the calls that they belong to are ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections import OrderedDict
+from typing import Final
+
+from folkmoot.core.errors import EventUnknown
+from folkmoot.mcp.server.streams import Stream
+
+FIRST_VERSION: Final = "2025-03-26"
+"""The first version whose clients resume streams."""
+FIRST_PRIMED: Final = "2025-11-25"
+"""The first version whose clients understand an event without data."""
+BOOT_BYTES: Final = 8
+NAME_BYTES: Final = 6
+CALL, LISTENING = "c", "l"
+LISTENED: Final = re.compile("[0-9a-f]{16}-l[0-9a-f]{12}-[0-9]{1,15}")
+
+KEPT_SECONDS: Final = 60.0
+MOST_BYTES: Final = 64 * 1024 * 1024
+STREAM_BYTES: Final = 1024
+CALL_BYTES: Final = 16 * 1024
+"""What a stream takes beside its events, and what a call takes that goes on for nobody, by a
+careful estimate."""
+ACCOUNT_SHARE: Final = 8
+"""One in so many of the bytes is for one account, and for all those who have none."""
+SESSION_SHARE: Final = 16
+LOOKED_AT: Final = 16
+"""So many streams are asked to give way for one event."""
+UNKNOWN: Final = (
+    "This stream cannot be resumed: it has ended, is no longer kept, or never existed. What was "
+    "not received of it is lost; send the request again if its answer is needed."
+)
+
+
+class Share:
+    """A part of the memory, and the streams that it is for, the oldest first."""
+
+    __slots__ = ("_bytes", "_most", "_streams")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+        self._streams: OrderedDict[Stream, ResumableStreams] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @property
+    def used(self) -> int:
+        """The bytes that are in use."""
+        return self._bytes
+
+    def add(self, stream: Stream, session: ResumableStreams) -> None:
+        """Keep one more stream."""
+        self._streams[stream] = session
+
+    def remove(self, stream: Stream) -> None:
+        """Keep a stream no longer."""
+        del self._streams[stream]
+
+    def resize(self, change: int) -> None:
+        """Use so many bytes more, or less."""
+        self._bytes += change
+
+    def make_room(self, wanting: Stream) -> None:
+        """Have the oldest streams give way until there is room, and at last the one that wants."""
+        for _ in range(LOOKED_AT):
+            if self._bytes <= self._most or not self._streams:
+                return
+            oldest, session = next(iter(self._streams.items()))
+            if oldest.give_way():
+                self._streams.move_to_end(oldest)
+            else:
+                session.forget(oldest)
+        if self._bytes > self._most and wanting in self._streams and not wanting.give_way():
+            self._streams[wanting].forget(wanting)
+
+
+class StreamBudget:
+    """What all sessions of one server share: its boot id, the memory, and how long it is kept."""
+
+    def __init__(
+        self,
+        boot_id: str = "",
+        *,
+        seconds: float = KEPT_SECONDS,
+        most_bytes: int = MOST_BYTES,
+        by_account: bool = True,
+    ) -> None:
+        self.boot_id = boot_id or secrets.token_hex(BOOT_BYTES)
+        self.seconds = seconds
+        self.whole = Share(most_bytes)
+        self.most_of_session = most_bytes // SESSION_SHARE
+        self._most_of_account = most_bytes // ACCOUNT_SHARE if by_account else most_bytes
+        self._of_account: dict[str, Share] = {}
+
+    def share_of(self, account_id: str) -> Share:
+        """What an account has, or all those together who have none."""
+        share = self._of_account.get(account_id)
+        if share is None:
+            share = self._of_account[account_id] = Share(self._most_of_account)
+        return share
+
+    def tidy(self, account_id: str) -> None:
+        """Forget the share of an account that has no stream."""
+        share = self._of_account.get(account_id)
+        if share is not None and not share:
+            del self._of_account[account_id]
+
+
+class ResumableStreams:
+    """Those of one session; they count for the account that it has when they are opened."""
+
+    def __init__(self, budget: StreamBudget, account_id: str = "") -> None:
+        self.account_id = account_id
+        self._budget = budget
+        self._own = Share(budget.most_of_session)
+        self._named: dict[str, Stream] = {}
+        self._shares: dict[Stream, tuple[str, tuple[Share, ...]]] = {}
+        self._timers: dict[Stream, asyncio.TimerHandle] = {}
+        self._alone: set[Stream] = set()
+        """Those of calls that go on while nobody reads."""
+        self._listening: set[Stream] = set()
+        self._ended = False
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def open(
+        self,
+        *,
+        listening: bool = False,
+        plain: bool = False,
+        events: bool = True,
+        lossy: bool = False,
+    ) -> Stream:
+        """A new stream. It is kept once something is said in it, or its client is given its id."""
+        stream = Stream(plain=plain, events=events, lossy=lossy, keeper=self)
+        if listening:
+            self._listening.add(stream)
+        return stream
+
+    def resume(self, event_id: str) -> tuple[Stream, int]:
+        """The stream that an event belongs to, and its number there."""
+        stream = self._named.get(event_id.rpartition("-")[0])
+        for each in self._named.values() if stream is None else (stream,):
+            place = each.place_of(event_id) if each.begun else None
+            if place is not None:
+                return each, place
+        raise EventUnknown(UNKNOWN)
+
+    def forget(self, stream: Stream) -> None:
+        """Keep a stream no longer, and end what it waits for."""
+        if self._named.pop(stream.name, None) is None:
+            return
+        self._listening.discard(stream)
+        self._stop_timer(stream)
+        self._charge(stream, alone=False)
+        account_id, shares = self._shares.pop(stream)
+        for share in shares:
+            share.resize(-STREAM_BYTES - stream.size)
+            share.remove(stream)
+        self._budget.tidy(account_id)
+        stream.close()
+
+    def close(self) -> None:
+        """Keep none of them any longer than it is read: the session has ended."""
+        self._ended = True
+        for stream in tuple(self._named.values()):
+            self.attended(stream)
+
+    def enter(self, stream: Stream) -> str:
+        """Keep a stream from now on; the name that its events' ids begin with."""
+        budget = self._budget
+        kind = LISTENING if stream in self._listening else CALL
+        name = f"{budget.boot_id}-{kind}{secrets.token_hex(NAME_BYTES)}"
+        shares = (self._own, budget.share_of(self.account_id), budget.whole)
+        self._named[name] = stream
+        self._shares[stream] = (self.account_id, shares)
+        for share in shares:
+            share.add(stream, self)
+        stream.name = name
+        self.resized(stream, STREAM_BYTES)
+        self.attended(stream)
+        return name
+
+    def resized(self, stream: Stream, change: int) -> None:
+        """A stream holds so many bytes more, or less."""
+        kept = self._shares.get(stream)
+        if kept is None:
+            return
+        for share in kept[1]:
+            share.resize(change)
+        if change > 0:
+            for share in kept[1]:
+                share.make_room(stream)
+
+    def attended(self, stream: Stream) -> None:
+        """See to it that a stream which nobody reads is forgotten after a while.
+
+        One that is not done, and whose work cannot be ended, is kept until it is done.
+        """
+        self._stop_timer(stream)
+        if stream not in self._shares:
+            return
+        unread = stream.reader is None
+        if unread and self._ended:
+            self.forget(stream)
+        elif unread and (stream.done or stream.abandoned is not None):
+            loop = asyncio.get_running_loop()
+            self._timers[stream] = loop.call_later(self._budget.seconds, self.forget, stream)
+        self._charge(stream, alone=unread and not stream.done and stream not in self._listening)
+
+    def _charge(self, stream: Stream, *, alone: bool) -> None:
+        """Count what a call takes that goes on while nobody reads."""
+        if alone != (stream in self._alone) and stream in self._shares:
+            (self._alone.add if alone else self._alone.discard)(stream)
+            self.resized(stream, CALL_BYTES if alone else -CALL_BYTES)
+
+    def _stop_timer(self, stream: Stream) -> None:
+        timer = self._timers.pop(stream, None)
+        if timer is not None:
+            timer.cancel()
+
+
+def is_listening(event_id: str) -> bool:
+    """Whether an event would be one of a stream that a session listens on."""
+    return LISTENED.fullmatch(event_id) is not None

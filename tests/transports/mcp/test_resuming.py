@@ -1,0 +1,681 @@
+"""Streams of sessions that break, and clients that come back for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from folkmoot.mcp.framing import Event, EventReader
+
+from folkmoot.gateway.ports import Wanted
+from folkmoot.mcp.server import streams, watching
+from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
+from folkmoot.transports.mcp.notices import INBOX
+from tests.harness import run
+from tests.mcp_harness import Person, meeting, until
+from tests.transports.mcp.gateway_support import (
+    Demo,
+    Wire,
+    fronted,
+    log,
+    progress,
+    text,
+    wired,
+)
+
+SESSION = "mcp-session-id"
+TOKEN = {"progressToken": "mine"}
+FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
+
+
+class Talker:
+    """A tool that says something, waits, says more and answers."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.answered = 0
+
+    async def __call__(self, wanted: Wanted) -> Any:
+        assert wanted.tell is not None
+        if "inputResponses" not in wanted.params:
+            wanted.tell(progress(1))
+            self.begun.set()
+            await self.go_on.wait()
+            wanted.tell(progress(2))
+            wanted.tell(log("info", "nearly"))
+            if wanted.params.get("arguments", {}).get("ask"):
+                return {"resultType": "input_required", "inputRequests": {"who": FORM}}
+        self.answered += 1
+        given = wanted.params.get("inputResponses", {}).get("who", {}).get("content", {})
+        return text(f"done {given.get('name', '')}".strip())
+
+
+class Reading:
+    """The events of one response, as they come."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self._chunks = response.aiter_bytes()
+        self._reader = EventReader(1 << 24)
+        self._read: list[Event] = []
+
+    async def next(self) -> Event:
+        """The next event."""
+        while not self._read:
+            self._read += self._reader.feed(await anext(self._chunks))
+        return self._read.pop(0)
+
+    async def rest(self) -> list[Any]:
+        """Every message until the end."""
+        found = [json.loads(each.data) for each in self._read if each.data]
+        async for chunk in self._chunks:
+            found += [json.loads(each.data) for each in self._reader.feed(chunk) if each.data]
+        return found
+
+    async def message(self) -> tuple[str | None, Any]:
+        """The next message, and the id of its event."""
+        while not (event := await self.next()).data:
+            pass
+        return event.event_id, json.loads(event.data)
+
+
+@asynccontextmanager
+async def listening(wire: Wire, event_id: str = "", **headers: str) -> AsyncIterator[Reading]:
+    """A GET of a session; whoever leaves it breaks the connection."""
+    named = {**wire.headers({}), **headers, **({"last-event-id": event_id} if event_id else {})}
+    async with (
+        httpx2.AsyncClient(verify=False, timeout=30) as http,
+        http.stream("GET", wire.there.url, headers=named) as response,
+    ):
+        yield Reading(response)
+
+
+@asynccontextmanager
+async def calling(
+    wire: Wire, tool: str = "demo_talk", id_: int = 1, **arguments: Any
+) -> AsyncIterator[Reading]:
+    """A call on a connection of its own; whoever leaves it before its end breaks the connection."""
+    message = wire.message("tools/call", {"name": tool, "arguments": arguments}, id_, TOKEN)
+    async with (
+        httpx2.AsyncClient(verify=False, timeout=30) as http,
+        http.stream(
+            "POST", wire.there.url, json=message, headers=wire.headers(message)
+        ) as response,
+    ):
+        yield Reading(response)
+
+
+async def refusal(wire: Wire, event_id: str, **headers: str) -> tuple[int, bytes]:
+    """What is answered to whoever may not resume a stream."""
+    named = {**wire.headers({}), **headers}
+    raw = [*((name.encode(), value.encode()) for name, value in named.items())]
+    raw.append((b"last-event-id", event_id.encode()))
+    answer = await wire.http.get(wire.there.url, headers=raw)
+    return answer.status_code, answer.content
+
+
+def kept(wire: Wire) -> list[Any]:
+    """The streams of a session that are kept."""
+    session = wire.there.hub.mcp._sessions._sessions.get(wire.session)
+    return [] if session is None or session.streams is None else [*session.streams._named.values()]
+
+
+async def unread(wire: Wire) -> None:
+    """Wait until the hub knows that nobody reads any stream of a session."""
+
+    async def nobody() -> bool:
+        return all(stream.reader is None for stream in kept(wire))
+
+    await until(nobody)
+
+
+async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[Event, str]:
+    """Call, hear the first words, and lose the connection: the first event, and the last id."""
+    async with calling(wire, **arguments) as said:
+        first = await said.next()
+        last, message = (first.event_id, json.loads(first.data)) if first.data else (
+            await said.message()
+        )  # fmt: skip
+        assert message["params"]["progress"] == 1
+    await unread(wire)
+    assert last is not None
+    return first, last
+
+
+@pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("taped", [False, True])
+def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later(
+    version: str, taped: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        record = {"record": {"folder": str(tmp_path / "tapes")}} if taped else {}
+        async with fronted(tmp_path / "hub", "handshake", demo, **record) as there:
+            wire = await wired(there, await there.person("ann"), version=version)
+            first, last = await broken(wire, talker)
+            # Only the newest version knows an event that has no message.
+            primed = version == "2025-11-25"
+            assert (first.data == b"", first.retry) == (primed, 1.0 if primed else None)
+            talker.go_on.set()
+            await until(lambda: answered(talker))
+            async with listening(wire, last) as said:
+                two, note, answer = await said.rest()
+            assert two["params"] == {**progress(2).params, "progressToken": "mine"}  # type: ignore[dict-item]
+            assert note["params"]["data"] == "nearly"
+            assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "done")
+            # What was sent may have been lost on its way: it can be had again.
+            async with listening(wire, last) as said:
+                assert [each.get("id") for each in await said.rest()] == [None, None, 1]
+            assert (demo.cancelled, len(demo.asked)) == ([], 1)
+
+    run(main())
+
+
+async def answered(talker: Talker) -> bool:
+    return talker.answered > 0
+
+
+@pytest.mark.requirement("mcp.stream-resumed")
+def test_a_stream_that_is_resumed_goes_on_live_with_questions(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
+            ann = await there.person("ann")
+            wire = await wired(there, ann, capabilities={"elicitation": {}})
+            _, last = await broken(wire, talker, ask=True)
+            async with listening(wire, last) as said:
+                talker.go_on.set()
+                for _ in range(2):
+                    last, _ = await said.message()  # type: ignore[assignment]
+            await unread(wire)
+            # The question is asked while nobody reads, and answered before its stream is back.
+            async with listening(wire, last) as said:
+                _, question = await said.message()
+                assert question["method"] == "elicitation/create"
+                result = {"action": "accept", "content": {"name": "Ann"}}
+                reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+                assert (await wire.post(reply)).status == 202
+                [answer] = await said.rest()
+            assert answer["result"]["content"][0]["text"] == "done Ann"
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-resumed")
+def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_known_to_be_broken(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
+            wire = await wired(there, await there.person("ann"))
+            async with calling(wire) as before:
+                last, _ = await before.message()
+                assert last is not None
+                async with listening(wire, last) as said:
+                    talker.go_on.set()
+                    assert [each.get("id") for each in await said.rest()] == [None, None, 1]
+                assert await before.rest() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-resumed", "tool.inbox.vanished-client")
+def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, bob = await there.people("alice", "bob")
+            wire = await wired(there, bob)
+            async with calling(wire, "msg_inbox", wait=50) as said:
+                first = await said.next()
+                assert first.data == b""
+            await unread(wire)
+            assert first.event_id is not None
+            await alice.call("msg/send", to="bob", body="Kept for you")
+
+            async def has_answer() -> bool:
+                return all(stream.done for stream in kept(wire))
+
+            await until(has_answer)
+            assert (await bob.call("msg/digest"))["total_unread"] == 1
+            for _ in range(2):
+                async with listening(wire, first.event_id) as said:
+                    [answer] = await said.rest()
+                assert "Kept for you" in answer["result"]["content"][0]["text"]
+
+                async def all_read() -> bool:
+                    return (await bob.call("msg/digest"))["total_unread"] == 0
+
+                await until(all_read)
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-bounds")
+def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            budget = there.hub.mcp._server.streams
+            assert budget is not None
+            budget.seconds = 0.05
+            alice, bob = await there.people("alice", "bob")
+            wire = await wired(there, bob)
+            _, last = await broken(wire, talker)
+
+            async def cancelled() -> bool:
+                return len(demo.cancelled) == 1
+
+            await until(cancelled)
+            async with calling(wire, "msg_inbox", wait=50) as said:
+                first = await said.next()
+
+            async def forgotten() -> bool:
+                return not kept(wire) and there.hub.bus.subscriptions == 0
+
+            await until(forgotten)
+            await alice.call("msg/send", to="bob", body="Still unread")
+            for gone in (last, first.event_id or ""):
+                assert_unknown(await refusal(wire, gone))
+            assert (await bob.call("msg/digest"))["total_unread"] == 1
+
+    run(main())
+
+
+def assert_unknown(answer: tuple[int, bytes]) -> None:
+    """What is answered wherever a stream cannot be resumed, and nothing else."""
+    status, body = answer
+    error = json.loads(body)["error"]
+    assert (status, error["code"], error["data"]) == (400, -32600, {"code": "event_unknown"})
+    assert error["message"].startswith("This stream cannot be resumed")
+
+
+@pytest.mark.requirement("mcp.stream-resumed-by-its-own")
+def test_only_the_session_and_the_credential_of_a_stream_resume_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire = await wired(there, ann)
+            others = [await wired(there, who) for who in (ann, bob, "")]
+            _, last = await broken(wire, talker)
+            name, _, number = last.rpartition("-")
+            forged = [
+                "7",
+                "0-57",
+                "-1",
+                "x" * 4_000,
+                f"{name}-{int(number) + 1}",
+                f"{name}-{'9' * 15}",
+                f"{name}-{'9' * 400}",
+                f"{name}--1",
+                f"{name}-1.0",
+                f"{name[:-1]}{'0' if name[-1] != '0' else '1'}-{number}",
+                f"{'0' * 16}{name[16:]}-{number}",
+                f"{name}-\u0661",
+            ]
+            answers = {await refusal(other, last) for other in others}
+            for each in forged:
+                answers |= {await refusal(other, each) for other in (wire, *others)}
+            [answer] = answers
+            assert_unknown(answer)
+            # Of another's session they learn nothing, with whatever id.
+            for token in (bob.token, "", "sk_" + "0" * 64):
+                lent = Wire(there, token, wire.session)
+                assert (await refusal(lent, last))[0] == 404
+                await lent.leave()
+            # All of that has disturbed nobody.
+            talker.go_on.set()
+            async with listening(wire, last) as said:
+                assert (await said.rest())[-1]["id"] == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-resumed-by-its-own", "auth.old-token-stops")
+def test_a_dead_credential_ends_a_broken_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            ann = await there.person("ann")
+            wire = await wired(there, ann)
+            _, last = await broken(wire, talker)
+            async with calling(wire, "msg_inbox", id_=2, wait=50) as said:
+                await said.next()
+            await unread(wire)
+            assert len(kept(wire)) == 2
+            await there.hub.accounts.recover("ann", ann.recovery_code)
+
+            async def ended() -> bool:
+                return not kept(wire)
+
+            await until(ended)
+            assert len(demo.cancelled) == 1
+            assert (await refusal(wire, last))[0] == 401
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.disconnect-is-no-cancel")
+def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            wire = await wired(there, await there.person("ann"))
+            _, last = await broken(wire, talker)
+            notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+            assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
+
+            async def cancelled() -> bool:
+                return len(demo.cancelled) == calls
+
+            calls = 1
+            await until(cancelled)
+            assert_unknown(await refusal(wire, last))
+            _, last = await broken(wire, talker)
+            ended = await wire.http.delete(there.url, headers=wire.headers({}))
+            assert ended.status_code == 200
+            calls = 2
+            await until(cancelled)
+            assert (await refusal(wire, last))[0] == 404
+            assert kept(wire) == []
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-bounds")
+def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has_them(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        bounds = {"max_stream_bytes": 1_048_576}
+        async with fronted(tmp_path, "handshake", demo, mcp=bounds) as there:
+            ann, bob = await there.people("ann", "bob")
+            wire, bobs = await wired(there, ann), await wired(there, bob)
+            _, bobs_last = await broken(bobs, talker)
+            lasts: list[str] = []
+            budget = there.hub.mcp._server.streams
+            assert budget is not None
+            for number in range(12):
+                async with calling(wire, id_=number) as said:
+                    last, _ = await said.message()
+                    lasts.append(last or "")
+                assert budget.whole.used <= 1_048_576
+            await unread(wire)
+            # A session has a sixteenth: three calls of sixteen KiB and what they have said.
+            room = 1_048_576 // 16 // (CALL_BYTES + STREAM_BYTES + 200)
+
+            async def cancelled() -> bool:
+                return len(demo.cancelled) == 12 - room
+
+            await until(cancelled)
+            talker.go_on.set()
+            for last in lasts[:-room]:
+                assert_unknown(await refusal(wire, last))
+            for of, last in ((bobs, bobs_last), *((wire, last) for last in lasts[-room:])):
+                async with listening(of, last) as said:
+                    assert "result" in (await said.rest())[-1]
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-bounds")
+def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+
+        async def large(wanted: Wanted) -> Any:
+            await talker(wanted)
+            return text("x" * 70_000)
+
+        bounds = {"max_stream_bytes": 1_048_576}
+        async with fronted(tmp_path, "handshake", Demo(talk=large), mcp=bounds) as there:
+            wire = await wired(there, await there.person("ann"))
+            async with calling(wire) as said:
+                await said.message()
+                talker.go_on.set()
+                # Whoever reads it gets it, however large it is.
+                assert len((await said.rest())[-1]["result"]["content"][0]["text"]) == 70_000
+            talker.go_on.clear()
+            _, last = await broken(wire, talker)
+            talker.go_on.set()
+
+            async def forgotten() -> bool:
+                session = there.hub.mcp._sessions._sessions[wire.session]
+                return not session.requests
+
+            await until(forgotten)
+            assert_unknown(await refusal(wire, last))
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-bounds")
+def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_logs_are_told(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+
+        async def flood(wanted: Wanted) -> Any:
+            result = await talker(wanted)
+            assert wanted.tell is not None
+            for number in range(1_000):
+                wanted.tell(progress(number))
+            if wanted.params["arguments"].get("logs"):
+                for number in range(300):
+                    wanted.tell(log("info", str(number)))
+            return result
+
+        async with fronted(tmp_path, "handshake", Demo(talk=flood)) as there:
+            wire = await wired(there, await there.person("ann"))
+            for logs in (False, True):
+                talker.go_on.clear()
+                _, last = await broken(wire, talker, logs=logs)
+                talker.go_on.set()
+                async with listening(wire, last) as said:
+                    *told, answer = await said.rest()
+                assert answer["result"]["content"][0]["text"] == "done"
+                assert len(told) <= streams.MOST_EVENTS + 1
+                data = [each["params"].get("data") for each in told if "data" in each["params"]]
+                if logs:
+                    note = told[0]["params"]
+                    assert (note["level"], note["logger"]) == ("warning", "folkmoot")
+                    assert note["data"].startswith("Log messages of this call were dropped")
+                    assert data[-1] == "299"
+                else:
+                    assert data == ["nearly"]
+                    assert told[-1]["params"]["progress"] == 999
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-resumed", "notice.inbox-resource")
+def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, bob = await there.people("alice", "bob")
+            wire = await wired(there, bob)
+            await wire.ask("resources/subscribe", {"uri": INBOX})
+            async with listening(wire) as said:
+                first = await said.next()
+                assert (first.data, first.retry) == (b"", 1.0)
+                assert first.event_id is not None
+                await alice.call("msg/send", to="bob", body="One")
+                last, one = await said.message()
+                assert (one["params"]["uri"], last is not None) == (INBOX, True)
+            await unread(wire)
+            for priority in ("urgent", "normal"):
+                await alice.call("msg/send", to="bob", body="More", priority=priority)
+            async with listening(wire, last or "") as said:
+                _, more = await said.message()
+                assert more["params"] == {"uri": INBOX, "_meta": {"folkmoot/urgent": True}}
+                # A second connection takes the stream over, from wherever it wants.
+                async with listening(wire, first.event_id) as again:
+                    assert [(await again.message())[1] for _ in "ab"] == [one, more]
+                    assert await said.rest() == []
+                    # One that does not come back to the stream is one too many.
+                    answer = await wire.http.get(there.url, headers=wire.headers({}))
+                    assert answer.status_code == 409
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.event-ids-of-a-process", "mcp.session-outlives-restart")
+def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
+            made = await there.hub.accounts.register("bob")
+            await there.hub.accounts.register("alice")
+            wire = await wired(there, made.token)
+            await wire.ask("resources/subscribe", {"uri": INBOX})
+            async with listening(wire) as said:
+                heard = (await said.next()).event_id
+                assert heard is not None
+            _, called = await broken(wire, talker)
+        async with fronted(tmp_path, "handshake", Demo(talk=Talker())) as there:
+            wire.there, wire.http = there, httpx2.AsyncClient(verify=False)
+            there._people.append(wire)  # type: ignore[arg-type] - it leaves like everyone
+            assert_unknown(await refusal(wire, called))
+            name, _, _ = heard.rpartition("-")
+            async with listening(wire, f"{name}-57") as said:
+                fresh = await said.next()
+                assert (fresh.data, (fresh.event_id or "")[:16] == name[:16]) == (b"", False)
+                # What may have changed meanwhile is told, since nobody knows what was heard.
+                told = [(await said.message())[1] for _ in range(4)]
+                assert [each["method"].rpartition("/")[2] for each in told] == [
+                    "list_changed", "list_changed", "list_changed", "updated",
+                ]  # fmt: skip
+                assert told[-1]["params"]["uri"] == INBOX
+            # An invented id is answered in the same way, and opens nothing that GET would not.
+            async with listening(wire, f"{'0' * 16}-l{'0' * 12}-3") as said:
+                assert (await said.next()).data == b""
+                assert (await said.message())[1]["method"].endswith("list_changed")
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-resumed")
+@pytest.mark.parametrize("how", ["2024-11-05", "off"])
+def test_where_streams_are_not_resumed_events_have_no_ids(how: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        off = {"mcp": {"resume_seconds": 0}} if how == "off" else {}
+        async with fronted(tmp_path, "handshake", demo, **off) as there:
+            version = "2025-11-25" if how == "off" else how
+            wire = await wired(there, await there.person("ann"), version=version)
+            async with calling(wire) as said:
+                assert (await said.message())[0] is None
+                talker.go_on.set()
+                assert (await said.rest())[-1]["id"] == 1
+            async with listening(wire, "7") as said:
+                assert said.status == 200
+
+    run(main())
+
+
+class Cutting:
+    """A connection to a hub through which all can be cut at once."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open: set[asyncio.StreamWriter] = set()
+        self.heads: list[bytes] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            server.close()
+            self.cut()
+
+    def cut(self) -> None:
+        for writer in tuple(self._open):
+            writer.transport.abort()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open |= {writer, back}
+        await asyncio.gather(self._copy(reader, back, self.heads), self._copy(there, writer, []))
+        self._open -= {writer, back}
+
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: list[bytes]
+    ) -> None:
+        try:
+            while chunk := await reader.read(65_536):
+                seen.append(chunk)
+                writer.write(chunk)
+        except OSError:
+            pass
+        writer.close()
+
+
+@pytest.mark.long
+@pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
+def test_the_official_client_gets_the_answer_of_a_call_whose_connection_was_cut(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with fronted(tmp_path, "handshake", demo) as there:
+            made = await there.hub.accounts.register("ann")
+            network = Cutting(there.port)
+            steps: list[float] = []
+
+            async def progressed(done: float, total: float | None, message: str | None) -> None:
+                steps.append(done)
+                heard.set()
+
+            heard = asyncio.Event()
+            async with network.running() as url:
+                ann: Person = await there.enter(f"{url}?token={made.token}")
+                asking = asyncio.ensure_future(
+                    ann.client.call_tool("demo_talk", {}, progress_callback=progressed)
+                )
+                await heard.wait()
+                network.cut()
+                talker.go_on.set()
+                result = await asking
+                assert result.content[0].text == "done"  # type: ignore[union-attr]
+                assert steps == [1, 2]
+                resumed = [each for each in network.heads if b"last-event-id" in each.lower()]
+                assert any(each.startswith(b"GET") for each in resumed)
+                await ann.leave()
+            assert (demo.cancelled, len(demo.asked)) == ([], 1)
+
+    run(main())
