@@ -24,6 +24,7 @@ from folkmoot.core.transport import HttpMetadata, SseMetadata, TransportContext
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.server.http import HttpFront
 from folkmoot.mcp.server.session import SessionCarrier
+from folkmoot.mcp.server.streams import MOST_EVENTS
 from tests.harness import run
 from tests.mcp.server.played import Played, fronted, initialize, tool, until
 
@@ -379,6 +380,53 @@ def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows() -> No
                     await server.send(note(2))
                     assert (await other.message())[1]["params"]["data"] == 2
                 assert await events.rest() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.sse-last-event-id", "mcp.event-ids-of-a-process")
+def test_no_stream_takes_the_event_id_of_another_session_or_process_for_its_own() -> None:
+    async def main() -> None:
+        ids = []
+        for _ in range(2):
+            async with fronted() as (_, played, http):
+                await http.open()
+                server = played.carriers[0]
+                async with http.stream("GET", headers=VERSION) as events:
+                    ids.append((await events.next()).event_id or "")
+                    await server.send(note(0))
+                    assert (await events.message())[1]["params"]["data"] == 0
+                await settled(server)
+                name, _, _ = ids[-1].rpartition("-")
+                for unknown in (*ids[:-1], "0-1", "0-57", f"{name}-2", f"{name}-{'9' * 99}"):
+                    refused = await http.ask("GET", None, {"last-event-id": unknown})
+                    assert refused.status_code == 400, unknown
+                    assert refused.json()["error"]["data"]["code"] == "event_unknown"
+                async with http.stream("GET", headers={"last-event-id": ids[-1]}) as events:
+                    assert (await events.message())[1]["params"]["data"] == 0
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.sse-last-event-id")
+def test_what_is_not_kept_any_more_is_refused_and_not_skipped() -> None:
+    async def main() -> None:
+        async with fronted() as (_, played, http):
+            await http.open()
+            server = played.carriers[0]
+            changed = Notification(method="notifications/tools/list_changed")
+            async with http.stream("GET", headers=VERSION) as events:
+                first = (await events.next()).event_id or ""
+                for _ in range(MOST_EVENTS + 1):
+                    await server.send(changed)
+                    last, _ = await events.message()
+            await settled(server)
+            refused = await http.ask("GET", None, {"last-event-id": first})
+            assert refused.status_code == 400
+            assert "What was not received of it is lost" in refused.json()["error"]["message"]
+            await server.send(note(1))
+            async with http.stream("GET", headers={"last-event-id": last or ""}) as events:
+                assert (await events.message())[1]["params"]["data"] == 1
 
     run(main())
 

@@ -25,7 +25,7 @@ BOOT = "0123456789abcdef"
 
 def call_of(streams: ResumableStreams, given_up: list[Stream] | None = None) -> Stream:
     """The stream of a call whose client knows of it."""
-    stream = streams.open(lossy=True)
+    stream = Stream(lossy=True, keeper=streams)
     stream.abandoned = lambda: None if given_up is None else given_up.append(stream)
     stream.begun = True
     return stream
@@ -44,7 +44,11 @@ async def read(stream: Stream, after: int | None = None) -> list[bytes]:
 def test_ids_name_the_process_the_stream_and_the_event() -> None:
     async def main() -> None:
         streams = ResumableStreams(StreamBudget(BOOT))
-        call, other, listening = call_of(streams), call_of(streams), streams.open(listening=True)
+        call, other, listening = (
+            call_of(streams),
+            call_of(streams),
+            Stream(listening=True, keeper=streams),
+        )
         names = set()
         for stream in (call, other, listening):
             stream.begun = True
@@ -139,7 +143,7 @@ def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
         streams = ResumableStreams(budget)
         given_up: list[Stream] = []
         broken, reading, done = (call_of(streams, given_up) for _ in range(3))
-        listening, patient = streams.open(listening=True), streams.open()
+        listening, patient = Stream(listening=True, keeper=streams), Stream(keeper=streams)
         for stream in (broken, reading, done, listening, patient):
             stream.attach()
             stream.put(b"x")

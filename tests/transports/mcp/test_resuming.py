@@ -408,6 +408,21 @@ def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(tmp_path:
 
 
 @pytest.mark.requirement("mcp.stream-bounds")
+def test_a_hub_that_stops_does_not_wait_for_broken_calls(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with fronted(tmp_path, "handshake", demo, http={"shutdown_seconds": 60}) as there:
+            wire = await wired(there, await there.person("ann"))
+            await broken(wire, talker)
+            began = asyncio.get_running_loop().time()
+        assert len(demo.cancelled) == 1
+        assert asyncio.get_running_loop().time() - began < 30
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.stream-bounds")
 def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has_them(
     tmp_path: Path,
 ) -> None:

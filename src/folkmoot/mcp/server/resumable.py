@@ -58,6 +58,10 @@ class Share:
     def __len__(self) -> int:
         return len(self._streams)
 
+    def streams(self) -> list[tuple[Stream, ResumableStreams]]:
+        """The streams, and the sessions that they belong to."""
+        return list(self._streams.items())
+
     @property
     def used(self) -> int:
         """The bytes that are in use."""
@@ -107,6 +111,12 @@ class StreamBudget:
         self._most_of_account = most_bytes // ACCOUNT_SHARE if by_account else most_bytes
         self._of_account: dict[str, Share] = {}
 
+    def abandon(self) -> None:
+        """Forget every call that goes on while nobody reads: the server stops."""
+        for stream, session in self.whole.streams():
+            if stream.reader is None and not stream.done and not stream.listening:
+                session.forget(stream)
+
     def share_of(self, account_id: str) -> Share:
         """What an account has, or all those together who have none."""
         share = self._of_account.get(account_id)
@@ -121,6 +131,19 @@ class StreamBudget:
             del self._of_account[account_id]
 
 
+class Place:
+    """Where a stream is counted, and when it is forgotten."""
+
+    __slots__ = ("account_id", "alone", "shares", "timer")
+
+    def __init__(self, account_id: str, shares: tuple[Share, ...]) -> None:
+        self.account_id = account_id
+        self.shares = shares
+        self.alone = False
+        """Whether its call goes on while nobody reads, and is counted as such."""
+        self.timer: asyncio.TimerHandle | None = None
+
+
 class ResumableStreams:
     """Those of one session; they count for the account that it has when they are opened."""
 
@@ -129,29 +152,11 @@ class ResumableStreams:
         self._budget = budget
         self._own = Share(budget.most_of_session)
         self._named: dict[str, Stream] = {}
-        self._shares: dict[Stream, tuple[str, tuple[Share, ...]]] = {}
-        self._timers: dict[Stream, asyncio.TimerHandle] = {}
-        self._alone: set[Stream] = set()
-        """Those of calls that go on while nobody reads."""
-        self._listening: set[Stream] = set()
+        self._places: dict[Stream, Place] = {}
         self._ended = False
 
     def __len__(self) -> int:
         return len(self._named)
-
-    def open(
-        self,
-        *,
-        listening: bool = False,
-        plain: bool = False,
-        events: bool = True,
-        lossy: bool = False,
-    ) -> Stream:
-        """A new stream. It is kept once something is said in it, or its client is given its id."""
-        stream = Stream(plain=plain, events=events, lossy=lossy, keeper=self)
-        if listening:
-            self._listening.add(stream)
-        return stream
 
     def resume(self, event_id: str) -> tuple[Stream, int]:
         """The stream that an event belongs to, and its number there."""
@@ -164,48 +169,46 @@ class ResumableStreams:
 
     def forget(self, stream: Stream) -> None:
         """Keep a stream no longer, and end what it waits for."""
-        if self._named.pop(stream.name, None) is None:
+        place = self._places.get(stream)
+        if place is None:
             return
-        self._listening.discard(stream)
-        self._stop_timer(stream)
-        self._charge(stream, alone=False)
-        account_id, shares = self._shares.pop(stream)
-        for share in shares:
+        self._count(stream, place, alone=False)
+        stop_timer(place)
+        del self._named[stream.name], self._places[stream]
+        for share in place.shares:
             share.resize(-STREAM_BYTES - stream.size)
             share.remove(stream)
-        self._budget.tidy(account_id)
+        self._budget.tidy(place.account_id)
         stream.close()
 
     def close(self) -> None:
         """Keep none of them any longer than it is read: the session has ended."""
         self._ended = True
-        for stream in tuple(self._named.values()):
+        for stream in tuple(self._places):
             self.attended(stream)
 
-    def enter(self, stream: Stream) -> str:
-        """Keep a stream from now on; the name that its events' ids begin with."""
+    def enter(self, stream: Stream) -> None:
+        """Keep a stream from now on, under a name that its events' ids begin with."""
         budget = self._budget
-        kind = LISTENING if stream in self._listening else CALL
-        name = f"{budget.boot_id}-{kind}{secrets.token_hex(NAME_BYTES)}"
+        kind = LISTENING if stream.listening else CALL
+        stream.name = f"{budget.boot_id}-{kind}{secrets.token_hex(NAME_BYTES)}"
         shares = (self._own, budget.share_of(self.account_id), budget.whole)
-        self._named[name] = stream
-        self._shares[stream] = (self.account_id, shares)
+        self._named[stream.name] = stream
+        self._places[stream] = Place(self.account_id, shares)
         for share in shares:
             share.add(stream, self)
-        stream.name = name
         self.resized(stream, STREAM_BYTES)
         self.attended(stream)
-        return name
 
     def resized(self, stream: Stream, change: int) -> None:
         """A stream holds so many bytes more, or less."""
-        kept = self._shares.get(stream)
-        if kept is None:
+        place = self._places.get(stream)
+        if place is None:
             return
-        for share in kept[1]:
+        for share in place.shares:
             share.resize(change)
         if change > 0:
-            for share in kept[1]:
+            for share in place.shares:
                 share.make_room(stream)
 
     def attended(self, stream: Stream) -> None:
@@ -213,27 +216,31 @@ class ResumableStreams:
 
         One that is not done, and whose work cannot be ended, is kept until it is done.
         """
-        self._stop_timer(stream)
-        if stream not in self._shares:
+        place = self._places.get(stream)
+        if place is None:
             return
+        stop_timer(place)
         unread = stream.reader is None
         if unread and self._ended:
             self.forget(stream)
-        elif unread and (stream.done or stream.abandoned is not None):
+            return
+        if unread and (stream.done or stream.abandoned is not None):
             loop = asyncio.get_running_loop()
-            self._timers[stream] = loop.call_later(self._budget.seconds, self.forget, stream)
-        self._charge(stream, alone=unread and not stream.done and stream not in self._listening)
+            place.timer = loop.call_later(self._budget.seconds, self.forget, stream)
+        alone = unread and not stream.done and not stream.listening
+        self._count(stream, place, alone=alone)
 
-    def _charge(self, stream: Stream, *, alone: bool) -> None:
-        """Count what a call takes that goes on while nobody reads."""
-        if alone != (stream in self._alone) and stream in self._shares:
-            (self._alone.add if alone else self._alone.discard)(stream)
+    def _count(self, stream: Stream, place: Place, *, alone: bool) -> None:
+        if alone is not place.alone:
+            place.alone = alone
             self.resized(stream, CALL_BYTES if alone else -CALL_BYTES)
 
-    def _stop_timer(self, stream: Stream) -> None:
-        timer = self._timers.pop(stream, None)
-        if timer is not None:
-            timer.cancel()
+
+def stop_timer(place: Place) -> None:
+    """Let a stream be kept on."""
+    if place.timer is not None:
+        place.timer.cancel()
+        place.timer = None
 
 
 def is_listening(event_id: str) -> bool:

@@ -65,7 +65,7 @@ class SessionCarrier(FrontCarrier):
         self.id = session_id
         self.session = SessionContext(SessionId(session_id))
         self._streams = ResumableStreams(budget)
-        self._general = self._streams.open(listening=True)
+        self._general = Stream(listening=True, keeper=self._streams)
         """The stream that answers nothing: the one a client opens with GET."""
         self._tokens: dict[MessageId, MessageId] = {}
         """Which request a progress token belongs to."""
@@ -89,7 +89,7 @@ class SessionCarrier(FrontCarrier):
             raise InvalidId("A request with this id is already open.")
         if len(self._open) >= MOST_OPEN:
             raise TooManyInFlight("Too many requests of this session are open at once.")
-        stream = self._streams.open(plain=plain, events=events)
+        stream = Stream(plain=plain, events=events, keeper=self._streams)
         reader = stream.attach()
         token = found(request, ASKED_TOKEN)
         if is_message_id(token):

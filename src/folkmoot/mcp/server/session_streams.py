@@ -103,7 +103,7 @@ class SessionStreams:
         if session.streams is None:
             session.streams = ResumableStreams(self._server.streams)
         session.streams.account_id = session.owner
-        stream = session.streams.open(listening=listening, lossy=True)
+        stream = Stream(lossy=True, listening=listening, keeper=session.streams)
         stream.primed = session.version >= FIRST_PRIMED
         return stream
 

@@ -69,8 +69,8 @@ class Plain(NamedTuple):
 class Keeper(Protocol):
     """Whoever keeps streams for clients that come back."""
 
-    def enter(self, stream: Stream) -> str:
-        """Keep a stream from now on; the name that its events' ids begin with."""
+    def enter(self, stream: Stream) -> None:
+        """Keep a stream from now on, under a name that its events' ids begin with."""
 
     def resized(self, stream: Stream, change: int) -> None:
         """A stream holds so many bytes more, or less."""
@@ -83,10 +83,11 @@ class Keeper(Protocol):
 
 
 class Stream:
-    """One stream. A `keeper` gives its events ids and keeps them; a `plain` one may end as JSON.
+    """One stream. A `keeper` keeps it, once something is said in it, and gives its events ids.
 
-    One that takes no `events` is for a client that reads nothing but the answer. A `lossy` one
-    drops progress and log messages where another would have their sender wait.
+    A `plain` one may end as JSON. One that takes no `events` is for a client that reads nothing but
+    the answer. A `lossy` one drops progress and log messages where another would have their sender
+    wait. A `listening` one answers no request.
     """
 
     def __init__(
@@ -95,9 +96,11 @@ class Stream:
         plain: bool = False,
         events: bool = True,
         lossy: bool = False,
+        listening: bool = False,
         keeper: Keeper | None = None,
     ) -> None:
         self.name = ""
+        self.listening = listening
         self.events = events
         self.answer: Plain | None = None
         self.done = False
@@ -125,6 +128,8 @@ class Stream:
         """The number of the last event that nobody can have any more."""
         self._thinned = 0
         """The number of the last log message that was dropped."""
+        self._foreign = False
+        """Whether events came with the ids of another server's stream."""
         self._room: list[asyncio.Future[None]] = []
 
     @property
@@ -209,8 +214,7 @@ class Stream:
         name, _, number = event_id.rpartition("-")
         if name == self.name and _NUMBER.fullmatch(number):
             place = int(number)
-        else:
-            # One that came with the id of another server's stream.
+        elif self._foreign:
             place = next((each.number for each in self._events if each.event_id == event_id), None)
         return None if place is None or not self._lost <= place <= self._number else place
 
@@ -282,7 +286,7 @@ class Stream:
 
     def _begin(self) -> None:
         if self._keeper is not None and not self.name:
-            self.name = self._keeper.enter(self)
+            self._keeper.enter(self)
 
     def _tell_keeper(self) -> None:
         if self._keeper is not None and self.name:
@@ -297,6 +301,7 @@ class Stream:
         known = event if isinstance(event, SseMetadata) else None
         self._number += 1
         event_id = known.event_id if known is not None else None
+        self._foreign = self._foreign or bool(event_id)
         if not event_id and self._keeper is not None:
             event_id = f"{self.name}-{self._number}"
         data = encode_event(

@@ -190,7 +190,9 @@ class McpEndpoint:
             why = HubStopping("The hub is stopping, and the backend did not answer in time.")
             loop.call_later(DRAINED * self._drain_seconds, self._parts.open_calls.give_up, why)
         self._stopping = True
-        for exchange in self._exchanges:
+        if self._server.streams is not None:
+            self._server.streams.abandon()
+        for exchange in tuple(self._exchanges):
             if not exchange.listens:
                 exchange.caller.leaving.set()
         self._let_listeners_go()
