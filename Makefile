@@ -11,7 +11,7 @@ PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pyth
 # Twice as many as there are processors and one more, since many tests wait for a process or a socket.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2 + 1)
 ARGS    ?=
-PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist worksteal
+PYTEST   = $(BIN)/pytest -n $(WORKERS)
 # The tests start many processes: each would compile all it imports, did the first not write it down.
 unexport PYTHONDONTWRITEBYTECODE
 

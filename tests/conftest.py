@@ -1,4 +1,7 @@
-"""For every test: its own user folders, the Hypothesis profile, the check of requirement marks."""
+"""For every test: its own user folders, the Hypothesis profile, the check of requirement marks.
+
+With `-n` the tests run in several processes.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from hypothesis import settings
 
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
+from tests.workers import Workers
 
 CORE = Path(__file__).parent / "core"
 PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
@@ -19,11 +23,23 @@ PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 # The everyday profile tries the same examples in every run, so that a red run can be repeated;
 # the deep one looks for new ones and prints how to repeat what it found.
 PROFILES = {
-    "default": settings(max_examples=50, deadline=None, database=None, derandomize=True),
+    "default": settings(max_examples=20, deadline=None, database=None, derandomize=True),
     "deep": settings(max_examples=2000, deadline=None, database=None, print_blob=True),
 }
 for _name, _profile in PROFILES.items():
     settings.register_profile(_name, _profile)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # Only this way may an option be a small letter.
+    parser.getgroup("folkmoot")._addoption(
+        "-n",
+        type=int,
+        default=0,
+        dest="workers",
+        metavar="WORKERS",
+        help="Run this many at a time.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,8 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # suite starts would ignore it too.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput"):
-        leave_the_users_folders(config)
+    leave_the_users_folders(config)
+    if config.option.workers:
+        config.pluginmanager.register(Workers(config.option.workers))
 
 
 def leave_the_users_folders(config: pytest.Config) -> None:
@@ -48,19 +65,12 @@ def leave_the_users_folders(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
-def pytest_collection_modifyitems(
-    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     try:
         proved = check_marks(items, load())
     except (ManifestError, MarkError) as error:
-        if not hasattr(config, "workerinput"):
-            raise pytest.UsageError(str(error)) from error
-        # An exception in a pytest-xdist worker reaches nobody; a reason to stop does.
-        session.shouldfail = str(error)
-        items.clear()
-    else:
-        config.stash[COLLECTED] = Collected(proved, why_partial(config))
+        raise pytest.UsageError(str(error)) from error
+    config.stash[COLLECTED] = Collected(proved, why_partial(config))
     for item in items:
         if item.path.is_relative_to(CORE):
             item.add_marker("core")

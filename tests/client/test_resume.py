@@ -235,7 +235,7 @@ class entered:  # noqa: N801 - reads as a verb
 Plan = list[tuple[str, int]]
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     plan=st.lists(
         st.tuples(st.sampled_from(["say", "cut", "other", "cut after"]), st.integers(0, 3)),

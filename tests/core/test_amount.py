@@ -8,7 +8,7 @@ from time import process_time
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.amount import is_too_much
@@ -28,7 +28,6 @@ def count(value: object) -> int:
     return 1 + sum(map(count, value)) if isinstance(value, list) else 1
 
 
-@settings(max_examples=60)
 @given(VALUES, st.booleans())
 def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
     value: object, ascii_only: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
@@ -101,7 +101,6 @@ def test_what_would_end_a_line_is_left_out_of_id_and_type() -> None:
 _field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.strip)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     events=st.lists(
         st.builds(

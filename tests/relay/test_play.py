@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.clock import SystemClock
@@ -323,7 +323,6 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.sampled_from(Mode))
-@settings(max_examples=60)
 def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
     said: list[tuple[str, int, list[str], bool]], mode: Mode
 ) -> None:

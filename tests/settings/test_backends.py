@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema  # type: ignore[import-untyped]
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
@@ -436,7 +436,6 @@ STATEMENTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(STATEMENTS, max_size=8).map("\n".join))
 def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
     Path("any.toml").write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
@@ -235,7 +235,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(JSON)
 def test_any_file_gives_backends_or_a_settings_error(value: Any) -> None:
     try:

@@ -1,0 +1,100 @@
+"""The suite's own workers: every test is run once, and what becomes of it is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import workers
+
+CONFTEST = """
+from workers import Workers
+
+def pytest_configure(config):
+    config.pluginmanager.register(Workers(2))
+"""
+MODULE = """
+import os, signal, pytest
+from pathlib import Path
+
+RAN = Path("ran")
+
+@pytest.fixture(scope="module")
+def shared():
+    yield os.getpid()
+    with RAN.open("a") as file:
+        file.write("torn down\\n")
+
+@pytest.mark.parametrize("number", range(40))
+def test_number(number, shared, tmp_path):
+    print("said by", number, os.getpid())
+    (tmp_path / "own").touch(exist_ok=False)
+    assert shared == os.getpid()
+    with RAN.open("a") as file:
+        file.write(f"{number}\\n")
+    FAULT
+"""
+
+
+def run(folder: Path, fault: str, *arguments: str) -> tuple[int, str, list[str]]:
+    """Run forty tests, of which some have a fault; what was said, and what the tests wrote."""
+    shutil.copy(workers.__file__, folder / "workers.py")
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_numbers.py").write_text(MODULE.replace("FAULT", fault))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr, (folder / "ran").read_text().splitlines()
+
+
+def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path: Path) -> None:
+    fault = (
+        "assert number != 3\n"
+        "    if number in (5, 20): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if number == 7: pytest.skip('seven is odd')"
+    )
+    status, output, ran = run(tmp_path, fault, "-rA")
+    assert status == pytest.ExitCode.TESTS_FAILED, output
+    assert "3 failed, 36 passed, 1 skipped" in output
+    assert "assert 3 != 3" in output
+    assert output.count("The process that ran this test was ended by signal 9.") >= 2
+    assert "seven is odd" in output
+    assert sorted(int(line) for line in ran if line.isdecimal()) == list(range(40))
+    # What each of them printed is its own, and nobody else's.
+    assert output.count("said by 4 ") == 1
+
+
+@pytest.mark.long
+def test_the_first_failure_may_end_the_run(tmp_path: Path) -> None:
+    status, output, ran = run(tmp_path, "assert False", "-x")
+    assert status == pytest.ExitCode.TESTS_FAILED, output
+    assert "stopping after 1 failures" in output
+    assert len(ran) < 40
+
+
+@pytest.mark.long
+def test_a_test_that_takes_too_long_is_told_as_such(tmp_path: Path) -> None:
+    fault = "while number == 3: pass"
+    status, output, _ = run(tmp_path, fault, "-p", "pytest_timeout", "--timeout", "2")
+    assert status == pytest.ExitCode.TESTS_FAILED, output
+    assert "1 failed, 39 passed" in output
+    assert "Timeout (>2.0s)" in output
+
+
+@pytest.mark.long
+def test_a_run_without_tests_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "ran").touch()
+    status, output, _ = run(tmp_path, "pass", "-k", "nothing")
+    assert status == pytest.ExitCode.NO_TESTS_COLLECTED, output
