@@ -18,6 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, TextContent
 
 from folkmoot.transports.listen import listen
+from tests.harness import KEEP_ALIVE_SECONDS
 
 
 class Asked(NamedTuple):
@@ -57,7 +58,11 @@ def scripted_hub() -> Iterator[Scripted]:
     app = Server("scripted", on_call_tool=hub.call).streamable_http_app()
     sockets = listen("127.0.0.1", 0)
     hub.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_keep_alive=KEEP_ALIVE_SECONDS
+        )
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": sockets})
     thread.start()
     try:

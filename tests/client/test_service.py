@@ -152,19 +152,21 @@ def test_an_error_of_the_callers_own_ends_the_call() -> None:
 def test_a_cancelled_call_ends_the_tool_and_gets_no_answer() -> None:
     async def main() -> None:
         async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-            ended: list[str] = []
+            begun, ended = asyncio.Event(), asyncio.Event()
 
             @bob.tool
             async def forever() -> None:
                 try:
+                    begun.set()
                     await asyncio.Event().wait()
                 except asyncio.CancelledError:
-                    ended.append("cancelled")
+                    ended.set()
                     raise
 
-            with pytest.raises(RequestFailed):
-                await alice.call("bob", "forever", timeout=0.05)
-            await eventually(lambda: ended == ["cancelled"])
+            calling = asyncio.ensure_future(alice.call("bob", "forever"))
+            await begun.wait()
+            calling.cancel()
+            await ended.wait()
             await alice.request("bob", "ping")
             assert not [kind for kind in there.kinds() if kind.endswith("tools/call:forever")][1:]
 
@@ -174,17 +176,20 @@ def test_a_cancelled_call_ends_the_tool_and_gets_no_answer() -> None:
 def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing() -> None:
     async def main() -> None:
         async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+            begun = asyncio.Event()
 
             @bob.tool
             async def stubborn() -> str:
                 try:
+                    begun.set()
                     await asyncio.Event().wait()
                 except asyncio.CancelledError:
                     return "too late"
                 return ""
 
-            with pytest.raises(RequestFailed):
-                await alice.call("bob", "stubborn", timeout=0.05)
+            calling = asyncio.ensure_future(alice.call("bob", "stubborn"))
+            await begun.wait()
+            calling.cancel()
             assert await alice.request("bob", "ping") == {}
 
     run(main())

@@ -79,7 +79,7 @@ def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(
             async def is_back() -> bool:
                 return not (await at.call("echo")).get("isError")
 
-            await until(is_back, 30)
+            await until(is_back)
             assert await at.echo() != process
         assert not is_there(process)
 
@@ -112,7 +112,7 @@ def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_
             heard = at.view()["dropped"]
 
             async def floods() -> bool:
-                return bool(at.view()["dropped"] > heard + 1_000)
+                return bool(at.view()["dropped"] > heard + 100)
 
             await until(floods)
 

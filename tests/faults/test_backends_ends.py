@@ -202,13 +202,13 @@ def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path
             async def has_started() -> bool:
                 return bool(children(hub.child.pid))
 
-            await until(has_started, 30)
+            await until(has_started)
             started = children(hub.child.pid)
             hub.child.kill()
 
             async def all_gone() -> bool:
                 return not any(map(is_there, started))
 
-            await until(all_gone, 30)
+            await until(all_gone)
 
     run(main())

@@ -13,7 +13,7 @@ from folkmoot.gateway import listing
 from folkmoot.gateway.search import Search, own_tool
 from folkmoot.relay.upstream.watching import Watch
 from tests.gateway.scripted import Scripted, behind, tool
-from tests.harness import run
+from tests.harness import reached, run
 
 EVERYTHING = Rights(["mcp.*"])
 
@@ -75,8 +75,6 @@ def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
             watch.tell()
         assert len(told) == 1
         # The last change is never left out.
-        async with asyncio.timeout(10):
-            while len(told) < 2:  # noqa: ASYNC110 - nobody sets an event for it
-                await asyncio.sleep(0.01)
+        await reached(lambda: len(told) == 2)
 
     run(main())

@@ -277,12 +277,10 @@ async def end_token(there: Meeting, handle: str, code: str, ending: str) -> None
     if ending == "recover":
         await there.hub.accounts.recover(handle, code)
     else:
-        async with asyncio.timeout(10):
-            account = await there.hub.accounts.authenticate(
-                (await there.hub.accounts.recover(handle, code)).token
-            )
-            assert account is not None
-            await there.hub.accounts.delete(account)
+        token = (await there.hub.accounts.recover(handle, code)).token
+        account = await there.hub.accounts.authenticate(token)
+        assert account is not None
+        await there.hub.accounts.delete(account)
 
 
 @ENDINGS

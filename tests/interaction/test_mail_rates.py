@@ -13,16 +13,17 @@ from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern
 
 
 class Later(SystemClock):
-    """A clock that can be set forward."""
+    """A clock that stands still, however long a test takes, and can be set forward."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
+        self._began = super().now(), super().monotonic()
 
     def now(self) -> float:
-        return super().now() + self.ahead
+        return self._began[0] + self.ahead
 
     def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
+        return self._began[1] + self.ahead
 
 
 def wait_for(payload: Any) -> str:

@@ -58,7 +58,7 @@ async def reaches(hub: Hub, *namespaces: str) -> None:
         states, absent = hub.behind.health(), hub.behind.gateway.catalogue.absent
         return all(states.get(name) == "up" and name not in absent for name in namespaces)
 
-    await until(all_there, SECONDS)
+    await until(all_there)
 
 
 async def token_of(there: Meeting, handle: str) -> str:

@@ -78,7 +78,7 @@ async def held(there: Meeting) -> int:
     seen = asyncio.Event()
     end = waiting.subscribe(lambda *_: seen.set())
     if not len(waiting):
-        await asyncio.wait_for(seen.wait(), 10)
+        await seen.wait()
     end()
     return waiting.list()[0].id
 

@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.harness import run
+from tests.harness import KEEP_ALIVE_SECONDS, run
 from tests.mcp.server.played import until
 from tests.relay.standing import Standing, before
 
@@ -115,7 +115,15 @@ class People:
 @asynccontextmanager
 async def serving_at(listening: socket.socket, app: Any) -> AsyncIterator[None]:
     """An ASGI application on a port that is known already."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            ws="none",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        )
+    )
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         await until(lambda: server.started)

@@ -106,4 +106,4 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
         client.close()
         return time.monotonic() - started
 
-    assert run(main()) < 5
+    assert run(main()) < 20

@@ -76,7 +76,7 @@ def test_stopping_ends_what_does_not_finish_in_time() -> None:
 def test_a_forced_stop_does_not_wait() -> None:
     async def main() -> None:
         slow = Slow()
-        async with asyncio.timeout(5), serving([slow.route], shutdown_seconds=60) as hub:
+        async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=60) as hub:
             request = asyncio.create_task(ask(hub.port, "/slow"))
             await slow.began.wait()
             hub.server.stop(force=True)
@@ -90,7 +90,7 @@ def test_a_forced_stop_does_not_wait() -> None:
 
 def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
     async def main() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             async with serving(shutdown_seconds=60) as hub:
                 reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
             assert await reader.read() == b""
