@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forge.forked import Forked
 from tests.process import Process, environment, serving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the switch")
@@ -25,23 +26,17 @@ subprocess.run([sys.executable, "-c", asked], check=True)
 """
 
 
-def allow_cores() -> None:
+def cores() -> tuple[int, int]:
+    """The limit that lets a process write as large a core file as it may."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    return hard, hard
 
 
-def dumps(command: list[str], folder: Path, *, wait_for: bytes = b"") -> bool:
+def dumps(started: subprocess.Popen[str] | Forked, folder: Path, *, wait_for: str) -> bool:
     """Whether a process that is ended by a fault leaves a core file behind."""
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=allow_cores,
-    ) as child:
+    with started as child:
         assert child.stdout
-        while wait_for and wait_for not in (line := child.stdout.readline()):
+        while wait_for not in (line := child.stdout.readline()):
             assert line, "it ended early"
         child.send_signal(signal.SIGSEGV)
         assert child.wait(60) == -signal.SIGSEGV
@@ -61,11 +56,26 @@ def test_a_process_forbids_its_own_dumps_and_not_those_of_what_it_starts() -> No
 
 @pytest.mark.requirement("process.not-dumpable")
 def test_a_hub_that_is_ended_by_a_fault_leaves_no_core(tmp_path: Path) -> None:
-    waits = "import sys, time; print('here', flush=True); time.sleep(60)"
-    if not dumps(["-c", waits], tmp_path, wait_for=b"here"):
+    waits = "print('here', flush=True); input()"
+    usual = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", waits],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, cores()),
+        text=True,
+    )
+    if not dumps(usual, tmp_path, wait_for="here"):
         pytest.skip("this system writes no core files here")
-    serve = ["-m", "folkmoot", *serving(tmp_path / "data")]
-    assert not dumps(serve, tmp_path, wait_for=b"Listening on")
+    hub = Forked(
+        serving(tmp_path / "data"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        limits={resource.RLIMIT_CORE: cores()},
+    )
+    assert not dumps(hub, tmp_path, wait_for="Listening on")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads the memory of all processes")

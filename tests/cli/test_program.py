@@ -174,9 +174,10 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
     ("damaged", "told"),
     [
         ("folkmoot.cli.program", "the installation is damaged: marshal data too short"),
-        (
+        pytest.param(
             "folkmoot.proxy.tape.reader",
             "unexpected EOFError: marshal data too short (set FOLKMOOT_",
+            marks=pytest.mark.long,
         ),
     ],
 )

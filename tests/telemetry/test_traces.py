@@ -181,6 +181,7 @@ def test_no_endpoint_means_no_traces() -> None:
     assert tracing.start("", service_name="x", version="0") is None
 
 
+@pytest.mark.long
 def test_without_an_endpoint_the_sdk_of_opentelemetry_is_not_even_imported() -> None:
     code = (
         "import sys, folkmoot.app; from folkmoot.telemetry import tracing; "

@@ -441,7 +441,8 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         HttpTarget(url)
 
 
-def test_fifty_megabytes_pass_in_both_directions() -> None:
+@pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
     async def test() -> None:
         async def do(asked: Asked) -> None:
             body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % asked.body
@@ -452,7 +453,7 @@ def test_fifty_megabytes_pass_in_both_directions() -> None:
             else:
                 await asked.say(200, body, content_type="application/json")
 
-        text = "x" * (50 * 1024 * 1024)
+        text = "x" * (megabytes * 1024 * 1024)
         async with Place(do).open() as place:
             for form in ("stream", "whole"):
                 headers = Headers((("x-form", form),))

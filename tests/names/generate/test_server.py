@@ -68,6 +68,7 @@ def test_a_new_project_has_every_file_and_its_names_are_written_down(
     assert namespaces_md.differences(found, files["NAMESPACES.md"]) == []
 
 
+@pytest.mark.long
 @pytest.mark.requirement("names.example-server")
 def test_a_new_server_passes_its_own_tests_and_the_linter_and_lists_its_names(
     tmp_path: Path,
