@@ -435,6 +435,7 @@ class Hub:
             pipeline=pipeline,
             rights=self.behind.rights,
             gateway=self.behind.gateway,
+            task_calls=self.behind.service.tasks,
             accounts=self.accounts,
             mail=self.mail,
             bus=self.bus,

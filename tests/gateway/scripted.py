@@ -25,8 +25,10 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.service import GatewayService
+from folkmoot.gateway.tasks import Tasks
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
 
 KEY = b"k" * 32
 ANNA = Principal("id-anna", "anna")
@@ -78,7 +80,10 @@ class Behind:
         self.clock = SystemClock()
         self.pins = Pins(store, self.clock)
         self.gateway = Gateway(
-            self.pins, Audit(KEY), server_info={"name": "folkmoot", "version": "0"}
+            self.pins,
+            Audit(KEY),
+            Tasks(Vault(KEY, "test"), self.clock),
+            server_info={"name": "folkmoot", "version": "0"},
         )
         self.service = GatewayService(self.gateway, self.clock, Inputs(KEY))
 

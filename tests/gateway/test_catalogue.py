@@ -217,8 +217,58 @@ def test_a_name_that_is_nearly_right_leads_to_the_one_that_is_meant(tmp_path: Pa
     assert catalogue.nearest("x" * 100_000, EVERYTHING) is None
 
 
-def test_a_tool_that_can_only_be_run_as_a_task_is_not_shown(tmp_path: Path) -> None:
-    offer = Inventory(tools=(tool("slow", execution={"taskSupport": "required"}), tool("quick")))
+TASKS_OF_HANDSHAKE = {"tasks": {"requests": {"tools": {"call": {}}}}}
+TASKS_OF_STATELESS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "stateless"), [(TASKS_OF_HANDSHAKE, False), (TASKS_OF_STATELESS, True)]
+)
+@pytest.mark.requirement("gateway.tasks")
+def test_tools_are_listed_with_whether_they_are_run_as_tasks(
+    capabilities: dict[str, Any], stateless: bool, tmp_path: Path
+) -> None:
+    def running(name: str, support: Any) -> dict[str, Any]:
+        return tool(name, execution={"taskSupport": support})
+
+    offer = Inventory(
+        tools=(
+            running("must", "required"),
+            running("may", "optional"),
+            running("never", "forbidden"),
+            running("odd", ["required"]),
+            tool("silent"),
+        ),
+        capabilities=capabilities,
+        stateless=stateless,
+    )
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    shown = {name: each.definition.get("execution") for name, each in catalogue.tools.items()}
+    assert shown == {
+        "docs:must": {"taskSupport": "required"},
+        "docs:may": {"taskSupport": "optional"},
+        "docs:never": None,
+        "docs:odd": None,
+        "docs:silent": None,
+    }
+    assert catalogue.tools["docs:must"].task_support == "required"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "stateless"),
+    [({}, False), (TASKS_OF_HANDSHAKE, True), (TASKS_OF_STATELESS, False), ({"tasks": []}, False)],
+)
+def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
+    capabilities: dict[str, Any], stateless: bool, tmp_path: Path
+) -> None:
+    tools = (
+        tool("slow", execution={"taskSupport": "required"}),
+        tool("quick", execution={"taskSupport": "optional"}),
+    )
+    offer = Inventory(tools=tools, capabilities=capabilities, stateless=stateless)
     catalogue = catalogue_of(tmp_path, docs=offer)
     assert list(catalogue.tools) == ["docs:quick"]
-    assert catalogue.faults["docs"] == ("docs:slow can only be run as a task and is not shown.",)
+    assert "execution" not in catalogue.tools["docs:quick"].definition
+    assert catalogue.faults["docs"] == (
+        "docs:slow can only be run as a task, which its server does not offer, and is not shown.",
+    )

@@ -40,8 +40,8 @@ OTHERWISE = frozenset(
     }
 )
 """What is the hub's own to answer, or is compared in another way."""
-NOT_PASSED_ON = frozenset({"get-roots-list", "simulate-research-query"})
-"""Tools that need what a server shared by many cannot have: a client's folders, and tasks."""
+NOT_PASSED_ON = frozenset({"get-roots-list"})
+"""Tools that need what a server shared by many cannot have: a client's folders."""
 
 
 def check_used(own: dict[str, Any], here: dict[str, Any]) -> None:

@@ -14,11 +14,12 @@ from msgspec import Struct, field
 from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
 from folkmoot.gateway.ports import Tell
 from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
-from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
+from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 if TYPE_CHECKING:
     from folkmoot.gateway.catalogue import Catalogue
     from folkmoot.gateway.model import ToolEntry
+    from folkmoot.gateway.tasks import Task
 
 GATEWAY_CALL: Final = "folkmoot/gateway-call"
 """The extension of an envelope's context that holds the `CallExtras`."""
@@ -27,11 +28,17 @@ CALL: Final = TOOLS_CALL
 READ: Final = RESOURCES_READ
 GET: Final = PROMPTS_GET
 COMPLETE: Final = COMPLETION
-TASK: Final = "task"
-"""The wish to have a call done as a task, which the hub does not carry: nobody could ask for it."""
 MOST_SHOWN: Final = 120
 MOST_KEPT: Final = 4_096
 """Schemas that are kept compiled."""
+
+
+class TaskAction(Struct, frozen=True):
+    """What is asked about a task, in place of the call that made it."""
+
+    method: str
+    task: Task
+    params: dict[str, Any]
 
 
 class CallExtras(Struct, frozen=True, kw_only=True):
@@ -43,6 +50,11 @@ class CallExtras(Struct, frozen=True, kw_only=True):
     progress: bool = False
     room: str = ""
     """The room in which it was made, if it was made in one."""
+    task: TaskAction | None = None
+    """What is asked about the task that the call has made before, if it is not made now.
+
+    The request is that call again, so that policy asks for the same rights.
+    """
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -63,7 +75,7 @@ def of_tool(catalogue: Catalogue, params: dict[str, Any]) -> Asked:
     if entry is None:
         raise UnknownTool(f"Unknown tool: {shown(name)}.")
     given = {**params, "name": entry.own}
-    given.pop(TASK, None)
+    given.pop(AS_TASK, None)
     return Asked(
         namespace=entry.namespace,
         what=entry.canonical,

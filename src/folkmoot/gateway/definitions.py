@@ -6,7 +6,7 @@ One member that a client cannot read would cost it the whole list, so it is left
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -20,8 +20,8 @@ MOST_TEXT: Final = 64 * 1024
 Fit: TypeAlias = Callable[[Any], Any]
 """A member's value as it may be shown; None if it may not."""
 
-UNOFFERED: Final = frozenset({"execution"})
-"""What is not shown although it is valid: the hub carries no tasks."""
+TASK_SUPPORT: Final[tuple[Literal["optional", "required"], ...]] = ("optional", "required")
+"""How a tool says that it can be run as a task; one that says nothing cannot."""
 _ROLES: Final = frozenset({"user", "assistant"})
 
 
@@ -35,8 +35,7 @@ def fit(definition: Definition, members: Mapping[str, Fit]) -> tuple[Definition,
     for member, value in definition.items():
         rule = members.get(member)
         if rule is None:
-            if member not in UNOFFERED:
-                shown[member] = value
+            shown[member] = value
         elif value is not None:
             fitting = rule(value)
             if fitting is None:
@@ -161,6 +160,9 @@ TOOL: Final[dict[str, Fit]] = {
     "inputSchema": fit_schema,
     "outputSchema": _object,
     "annotations": _members({"title": _text, **dict.fromkeys(_HINTS, _bool)}),
+    "execution": _members(
+        {"taskSupport": lambda value: value if value in (*TASK_SUPPORT, "forbidden") else None}
+    ),
 }
 PROMPT: Final[dict[str, Fit]] = {
     **_COMMON,

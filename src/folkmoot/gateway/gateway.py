@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.part import Part
     from folkmoot.gateway.pins import Pins
     from folkmoot.gateway.ports import Backend
+    from folkmoot.gateway.tasks import Tasks
     from folkmoot.settings.backends import BackendSpec
     from folkmoot.settings.gateway import NewTools
 
@@ -43,6 +44,7 @@ class Gateway:
         self,
         pins: Pins,
         audit: Audit,
+        tasks: Tasks,
         *,
         own: Mapping[What, Own] | None = None,
         server_info: dict[str, Any] | None = None,
@@ -54,6 +56,7 @@ class Gateway:
         self._own_names = tuple(tool["title"] for tool in tools)
         self.pins = pins
         self.audit = audit
+        self.tasks = tasks
         self._new_tools = new_tools
         self.backends: dict[str, Backend] = {}
         """By namespace."""
@@ -102,6 +105,7 @@ class Gateway:
             if self.backends.get(namespace) is not backend:
                 return
             self._report(namespace, part)
+            self.tasks.doubt(namespace)
             self._inventories[namespace] = inventory
             self._parts[namespace] = part
             self._absent.pop(namespace, None)
@@ -111,7 +115,13 @@ class Gateway:
         """A backend is away; what it offers is left out of the lists until it is back."""
         if namespace in self.backends and self._absent.get(namespace) != why:
             self._absent[namespace] = why
+            self.tasks.doubt(namespace)
             self._renew(namespace)
+
+    def is_stateless(self, namespace: str) -> bool:
+        """Whether the hub itself speaks the stateless era with a backend."""
+        inventory = self._inventories.get(namespace)
+        return inventory is not None and inventory.stateless
 
     async def accept(
         self, namespace: str, name: str | None = None, *, changed_hash: str | None = None

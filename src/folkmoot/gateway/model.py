@@ -50,6 +50,8 @@ class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
     """Whether its schema wants some arguments repeated in `Mcp-Param-…` headers."""
     quarantined: Literal["", "changed", "new"] = ""
     """Why it is held back until it is accepted: not listed, and calls are refused."""
+    task_support: Literal["", "optional", "required"] = ""
+    """Whether it may, or must, be called as a task."""
 
 
 class PromptEntry(Struct, frozen=True, kw_only=True, eq=False):

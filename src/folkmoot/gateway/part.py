@@ -12,7 +12,15 @@ from msgspec import Struct, field
 from folkmoot.core.errors import KindError
 from folkmoot.core.kinds import Kind, check_context, parse
 from folkmoot.gateway.apart import apart
-from folkmoot.gateway.definitions import PROMPT, RESOURCE, TOOL, Fit, fit, is_too_large
+from folkmoot.gateway.definitions import (
+    PROMPT,
+    RESOURCE,
+    TASK_SUPPORT,
+    TOOL,
+    Fit,
+    fit,
+    is_too_large,
+)
 from folkmoot.gateway.instructions import as_pinned, fit_instructions
 from folkmoot.gateway.judging import INSTRUCTIONS, Judged, Verdict, pinned_name
 from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
@@ -26,7 +34,13 @@ from folkmoot.gateway.model import (
 )
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.results import map_meta
-from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
+from folkmoot.mcp.wire import (
+    PROMPTS_GET,
+    RESOURCES_READ,
+    TASKS_EXTENSION,
+    TOOLS_CALL,
+    members_of,
+)
 from folkmoot.names import WireNames
 
 NAME_KEY: Final = "folkmoot/name"
@@ -40,6 +54,8 @@ QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "chang
 
 Entry: TypeAlias = ToolEntry | PromptEntry | ResourceEntry
 AN_OBJECT: Final = {"type": "object"}
+TASK_CALLS: Final = ("requests", "tools", "call")
+"""Where a handshake server's capability `tasks` says that calls of tools can be tasks."""
 
 METHODS: Final[dict[What, str]] = {
     "tools": TOOLS_CALL,
@@ -119,11 +135,12 @@ def _named(namespace: str, inventory: Inventory, patterns: Sequence[str]) -> _Na
     tools = exposed_names(namespace, inventory.tools, what="tool", patterns=patterns)
     prompts = exposed_names(namespace, inventory.prompts, what="prompt")
     faults = [*inventory.faults, *tools.faults, *prompts.faults]
+    tasks = offers_tasks(inventory)
     return _Named(
         {
             name: each
             for name, each in tools.by_name.items()
-            if not _excess(name, each, faults) and not _needs_task(name, each, faults)
+            if not _excess(name, each, faults) and (tasks or not _needs_task(name, each, faults))
         },
         {name: each for name, each in prompts.by_name.items() if not _excess(name, each, faults)},
         faults,
@@ -135,7 +152,9 @@ def _assembled(
 ) -> Part:
     faults = list(named.faults)
     entries: dict[What, dict[str, Any]] = {
-        "tools": dict(_tools(namespace, named.tools, judged, faults)),
+        "tools": dict(
+            _tools(namespace, named.tools, judged, faults, tasks=offers_tasks(inventory))
+        ),
         "prompts": dict(_prompts(namespace, named.prompts, faults)),
         "resources": dict(_located(namespace, "uri", inventory.resources, faults)),
         "templates": dict(_located(namespace, TEMPLATE, inventory.templates, faults)),
@@ -231,6 +250,8 @@ def _tools(
     named: Mapping[str, Definition],
     judged: Mapping[str, Judged],
     faults: list[str],
+    *,
+    tasks: bool,
 ) -> Iterable[tuple[str, ToolEntry]]:
     unread = False
     for canonical, definition in named.items():
@@ -248,10 +269,18 @@ def _tools(
             faults.append(f"{canonical} is new and is held back until it is accepted.")
         shown = _fitted(canonical, pinned or definition, TOOL, faults)
         shown.setdefault("inputSchema", AN_OBJECT)
+        support = task_support(shown) if tasks else ""
+        if not support:
+            shown.pop("execution", None)
         yield (
             canonical,
             tool_entry(
-                namespace, canonical, shown, own=own, quarantined=QUARANTINE.get(verdict, "")
+                namespace,
+                canonical,
+                shown,
+                own=own,
+                quarantined=QUARANTINE.get(verdict, ""),
+                task_support=support,
             ),
         )
     if unread:
@@ -323,11 +352,28 @@ def _excess(key: str, definition: Definition, faults: list[str]) -> bool:
     return excess
 
 
+def offers_tasks(inventory: Inventory) -> bool:
+    """Whether a server says that its tools can be called as tasks, in its era's words."""
+    told: Any = inventory.capabilities
+    path = ("extensions", TASKS_EXTENSION) if inventory.stateless else ("tasks", *TASK_CALLS)
+    for name in path:
+        told = told.get(name) if isinstance(told, dict) else None
+    return isinstance(told, dict)
+
+
+def task_support(definition: Definition) -> Literal["", "optional", "required"]:
+    """Whether a tool may, or must, be called as a task."""
+    told = members_of(definition.get("execution")).get("taskSupport")
+    return next((each for each in TASK_SUPPORT if each == told), "")
+
+
 def _needs_task(key: str, definition: Definition, faults: list[str]) -> bool:
-    execution = definition.get("execution")
-    needed = isinstance(execution, dict) and execution.get("taskSupport") == "required"
+    needed = task_support(definition) == "required"
     if needed:
-        faults.append(f"{_brief(key)} can only be run as a task and is not shown.")
+        faults.append(
+            f"{_brief(key)} can only be run as a task, which its server does not offer, "
+            "and is not shown."
+        )
     return needed
 
 

@@ -55,6 +55,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """How long the answer may take; None for what the backend's settings say."""
     era: Era | None = None
     """The era that the caller's client speaks, in which a server of both is asked; None for any."""
+    tasks: bool = False
+    """Whether it speaks of tasks as that era does, so that no link of the other will do."""
 
 
 class Backend(Protocol):

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
-from folkmoot.mcp.wire import COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
+from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 Spell: TypeAlias = Callable[[str], str]
 """What a URI of a server's own is called here."""
@@ -57,7 +57,7 @@ def fault_of(method: str, result: Any) -> str | None:
     if result.get("resultType", COMPLETE) != COMPLETE or method not in NEEDED:
         return None
     member, kind = NEEDED[method]
-    if member not in result and method == TOOLS_CALL and STRUCTURED in result:
+    if member not in result and method == TOOLS_CALL and (STRUCTURED in result or is_task(result)):
         return None
     value: Any = result.get(member)
     fits = isinstance(value, kind)
@@ -68,20 +68,29 @@ def fault_of(method: str, result: Any) -> str | None:
     return None if fits else f"`{member}` must be {WORDS[kind]}"
 
 
+def is_task(result: dict[str, Any]) -> bool:
+    """Whether the result of a call says that it goes on as a task, in either era's words."""
+    kind = result.get("resultType", COMPLETE)
+    wrapped = kind == COMPLETE and "content" not in result and STRUCTURED not in result
+    return kind == AS_TASK or (wrapped and type(result.get(AS_TASK)) is dict)
+
+
 def outcome_of(method: str, response: Response) -> str:
     """What came of a request, in a word."""
     if response.error is UNSET and fault_of(method, response.result) is not None:
         return "invalid"
-    return valid_outcome(response)
+    return valid_outcome(method, response)
 
 
-def valid_outcome(response: Response) -> str:
+def valid_outcome(method: str, response: Response) -> str:
     """The same, where the result is known to be one."""
     if isinstance(response.error, ErrorObject):
         return "error"
     result = response.result
     if result.get("isError") is True:
         return "tool_error"
+    if method == TOOLS_CALL and is_task(result):
+        return "task"
     return "ok" if result.get("resultType", COMPLETE) == COMPLETE else "input_required"
 
 

@@ -11,14 +11,17 @@ from folkmoot.core.errors import (
     BackendUnavailable,
     FolkmootError,
     InputStateInvalid,
+    ParamsInvalid,
     RewriteRefused,
+    TaskUnsupported,
     ToolQuarantined,
 )
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, CallExtras
 from folkmoot.gateway.inputs import STATE
 from folkmoot.gateway.ports import Wanted
-from folkmoot.gateway.results import fault_of, map_result, valid_outcome
+from folkmoot.gateway.results import fault_of, is_task, map_result, outcome_of, valid_outcome
+from folkmoot.gateway.task_calls import NO_TASK, TaskCalls, may_be_task
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.records import AuditTrail
 
 NO_EXTRAS: Final = CallExtras()
-META: Final = "_meta"
+OF_THE_PROTOCOL: Final = (InputStateInvalid, ParamsInvalid, TaskUnsupported)
+"""What is no tool's fault, and not for a model to read."""
 HELD: Final = {
     "changed": "has changed since it was first seen, and the operator has not accepted the change "
     "yet.",
@@ -52,6 +56,7 @@ class GatewayService:
         self._gateway = gateway
         self._clock = clock
         self._inputs = inputs
+        self.tasks = TaskCalls(gateway, inputs)
 
     async def perform(self, admitted: Admitted) -> Response:
         """Have a request answered; its `Response` is the answer, whatever the backend did.
@@ -65,6 +70,7 @@ class GatewayService:
             )
         params = request.params if isinstance(request.params, dict) else {}
         extras: CallExtras = admitted.envelope.context.extensions.get(GATEWAY_CALL, NO_EXTRAS)
+        method = request.method if extras.task is None else extras.task.method
         begun = self._clock.monotonic()
         outcome = "cancelled"
         try:
@@ -72,12 +78,15 @@ class GatewayService:
             person, spoken = admitted.principal.account_id, admitted.envelope.context.session
             # What is asked in a room is asked by no client of either era.
             era = None if extras.room else spoken.protocol_version.era
-            response = await self._answer(request, params, person, extras, era)
-            outcome = valid_outcome(response)
+            if extras.task is None:
+                response = await self._answer(request, params, person, extras, era)
+                outcome = valid_outcome(method, response)
+            else:
+                response = await self.tasks.perform(request.id, extras.task, extras, era)
+                outcome = outcome_of(method, response)
         except FolkmootError as error:
             outcome = error.code
-            if request.method != CALL or isinstance(error, InputStateInvalid):
-                # A state that was tampered with is no tool's fault, and not for a model to read.
+            if method != CALL or isinstance(error, OF_THE_PROTOCOL):
                 raise
             response = Response(id=request.id, result=failed(error))
         except Exception:
@@ -104,6 +113,9 @@ class GatewayService:
         extras: CallExtras = extensions.get(GATEWAY_CALL, NO_EXTRAS)
         what = "" if kind is None else kind.text
         arguments = params.get("arguments", params)
+        if extras.task is not None:
+            what = f"mcp.request.{extras.task.method}:{extras.task.task.ticket.tool}"
+            arguments = {"taskId": extras.task.task.id}
         note, who = self._gateway.audit.note, admitted.principal
         if trail is None:
             note(who, what, arguments, outcome, seconds, extras.room)
@@ -129,27 +141,35 @@ class GatewayService:
             fault = await self._fault(asked.tool, asked.params.get("arguments"))
             if fault is not None:
                 return Response(id=request.id, result=fault)
-        given = asked.params
+        plan, given = NO_TASK, asked.params
+        if asked.tool is not None and may_be_task(asked.tool, params, extras):
+            plan = await self.tasks.plan(asked.tool, params, person, extras, era)
+            given = {**given, **plan.params}
         response = await backend.request(
             Wanted(
                 method=method,
                 params=self._inputs.taken(given, person, asked.what) if STATE in given else given,
                 person=person,
-                capabilities=extras.capabilities,
+                capabilities=plan.offered(extras.capabilities),
                 log_level=extras.log_level,
                 tell=extras.tell,
                 progress=extras.progress,
                 repeatable=asked.repeatable,
                 era=era,
+                tasks=plan.wished,
             )
         )
         if isinstance(response.error, ErrorObject):
+            plan.check(response.error)
             return msgspec.structs.replace(response, id=request.id, raw=None)
         if (invalid := fault_of(method, response.result)) is not None:
             raise BackendFailed(
                 f"The backend {asked.namespace} answered {asked.what} with no valid result: "
                 f"{invalid}. It may have done what was asked."
             )
+        if asked.tool is not None and (plan.wished or is_task(response.result)):
+            made = self.tasks.made(asked.tool, plan, params, person, response.result)
+            return Response(id=request.id, result=made)
         in_room = bool(extras.room)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
         if STATE in told:

@@ -65,6 +65,8 @@ TASKS_RESULT: Final = "tasks/result"
 TASKS_UPDATE: Final = "tasks/update"
 TASKS_CANCEL: Final = "tasks/cancel"
 TASK_STATUS: Final = "notifications/tasks/status"
+TASK_CHANGED: Final = "notifications/tasks"
+"""What the stateless era calls the same, with all that `tasks/get` tells."""
 
 SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
@@ -86,6 +88,7 @@ LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 REFUSED_KEY: Final = "folkmoot/refused"
 """In the `_meta` of an acknowledgement: why each resource is not announced, as JSON-RPC errors."""
 REQUEST_KEYS: Final = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LEVEL_KEY))
@@ -102,9 +105,10 @@ CHANGES: Final = {
 }
 """Each notice of a changed list: the capability it belongs to, and its name in a filter."""
 URIS: Final = "resourceSubscriptions"
+TASK_IDS: Final = "taskIds"
 
-ASKING: Final = frozenset((TOOLS_CALL, PROMPTS_GET, RESOURCES_READ))
-"""The requests that a server of the stateless era may answer with a wish for input."""
+ASKING: Final = frozenset((TOOLS_CALL, PROMPTS_GET, RESOURCES_READ, TASKS_RESULT))
+"""The requests during which a server may want input; that of a task is handshake servers' alone."""
 CACHEABLE: Final = frozenset(
     (PROMPTS_LIST, RESOURCES_LIST, RESOURCES_READ, TEMPLATES_LIST, TOOLS_LIST)
 )
@@ -129,6 +133,8 @@ LEVELS: Final = (
 
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
+AS_TASK: Final = "task"
+"""What a result says of itself that is a task, and the param that wishes for one before."""
 
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602

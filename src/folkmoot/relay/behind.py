@@ -21,6 +21,7 @@ from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
+from folkmoot.gateway.tasks import Tasks
 from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.following import Following
@@ -76,6 +77,7 @@ class Behind:
         self.gateway = Gateway(
             pins,
             Audit(vault.derive(AUDIT), self._settings.audit_arguments),
+            Tasks(vault, clock),
             own=own,
             server_info=server_info,
             page_size=self._settings.page_size,

@@ -34,7 +34,7 @@ SCRIPTS = sorted(Path(__file__).parent.glob("test_*.py"))
         (wire.SERVER_KEY, types.SERVER_INFO_META_KEY),
         (wire.SUBSCRIPTION_KEY, SUBSCRIPTION_ID_META_KEY),
         (wire.CACHEABLE | {wire.DISCOVER}, methods.CACHEABLE_METHODS),
-        (wire.ASKING, methods.INPUT_REQUIRED_METHODS),
+        (wire.ASKING - {wire.TASKS_RESULT}, methods.INPUT_REQUIRED_METHODS),
         ({*wire.CHANGES, wire.UPDATED}, LISTEN_STREAM_METHODS),
         (wire.VERSION_UNSUPPORTED, types.UNSUPPORTED_PROTOCOL_VERSION),
         (wire.CAPABILITY_MISSING, types.MISSING_REQUIRED_CLIENT_CAPABILITY),

@@ -120,6 +120,18 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
         NO_IDS,
         NO_MESSAGES,
         Deviation(
+            ("tasks/get", "tasks/cancel"),
+            hub="200 -32602",
+            sdk="200 -32601",
+            reason="Servers behind the hub may run tasks; the SDK's server knows none.",
+        ),
+        Deviation(
+            ("call with a task",),
+            hub="200 -32601",
+            sdk="200",
+            reason="A tool that cannot be run as a task is not run without one unasked.",
+        ),
+        Deviation(
             ("params: list", "params: list of values"),
             hub="200 -32602",
             sdk="400 -32602",
@@ -153,6 +165,12 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
         TWO_IN_ONE,
         NOT_ACCEPTED,
         VERBS,
+        Deviation(
+            ("tasks/get", "tasks/cancel"),
+            hub="400 -32020",
+            sdk="404 -32601",
+            reason="Servers behind the hub may run tasks, and a header must repeat the task's id.",
+        ),
         Deviation(
             ("empty method",),
             hub="400 -32600",

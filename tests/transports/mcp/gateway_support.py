@@ -168,7 +168,7 @@ class Wire:
             return {**named, "mcp-session-id": self.session}
         named |= {"mcp-protocol-version": MODERN, "mcp-method": message.get("method", "")}
         params = message.get("params", {})
-        name = params.get("name") or params.get("uri")
+        name = params.get("name") or params.get("uri") or params.get("taskId")
         return {**named, "mcp-name": name} if name else named
 
     def message(

@@ -280,17 +280,6 @@ def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
     assert not [each for each in caplog.records if each.exc_info]
 
 
-def test_a_wish_for_a_task_goes_nowhere(tmp_path: Path) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo) as there:
-            wire = await wired(there, await there.person("ann"))
-            await wire.ask("tools/call", {"name": "demo_echo", "task": {"ttl": 60_000}})
-            assert [sorted(each.params) for each in demo.asked] == [["name"]]
-
-    run(main())
-
-
 @pytest.mark.requirement("capability.path-under")
 def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(tmp_path: Path) -> None:
     def on(path: str, *, deny: bool = False) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from folkmoot.mcp.framing import Event, EventReader
 
 from folkmoot.gateway.ports import Wanted
+from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.mcp.server import streams, watching
 from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
 from folkmoot.transports.mcp.notices import INBOX

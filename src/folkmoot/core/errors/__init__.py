@@ -61,7 +61,8 @@ FolkmootError
 ├── ProjectUnusable         the files of a project cannot be used or changed
 ├── GatewayError            a server behind the hub cannot be used
 │   ├── BackendUnavailable, BackendFailed, BackendTimeout, BackendBusy, BackendUnknown
-│   └── ToolQuarantined, InputStateInvalid, ResourceUnknown, PromptUnknown
+│   ├── ToolQuarantined, InputStateInvalid, ResourceUnknown, PromptUnknown
+│   └── TaskUnknown, TaskUnsupported, TooManyTasks, CapabilityMissing
 ├── TapeError               a tape cannot be written or used
 │   └── TapeUnwritable, TapeUnreadable, TapeExhausted, PathSyntax
 ├── RulesInvalid            the rules of interceptors cannot be used

@@ -7,6 +7,8 @@ from typing import Any
 from folkmoot.core.errors.base import INVALID_PARAMS, FolkmootError
 
 SERVER_ERROR = -32000
+METHOD_NOT_FOUND = -32601
+CAPABILITY_MISSING = -32021
 
 
 class InvalidName(FolkmootError, ValueError, code="invalid_name", jsonrpc=INVALID_PARAMS, http=400):
@@ -78,6 +80,27 @@ class ResourceUnknown(GatewayError, code="resource_unknown", jsonrpc=-32002, htt
 
 class PromptUnknown(GatewayError, code="prompt_unknown", jsonrpc=INVALID_PARAMS, http=404):
     """No prompt has this name, or none that the caller may see."""
+
+
+class TaskUnknown(GatewayError, code="task_unknown", jsonrpc=INVALID_PARAMS, http=404):
+    """No task has this id, or none of the caller's; or it has ended and is forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__("Task not found.")
+
+
+class TaskUnsupported(GatewayError, code="task_unsupported", jsonrpc=METHOD_NOT_FOUND, http=404):
+    """The tool cannot be run as a task, or only as one, or not for this client."""
+
+
+class TooManyTasks(GatewayError, code="too_many_tasks", http=429):
+    """The account has as many unfinished tasks as allowed."""
+
+
+class CapabilityMissing(
+    GatewayError, code="capability_missing", jsonrpc=CAPABILITY_MISSING, http=400
+):
+    """The client has not declared a capability that the request needs."""
 
 
 class SettingsUnwritable(FolkmootError, code="settings_unwritable"):

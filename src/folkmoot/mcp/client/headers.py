@@ -25,6 +25,9 @@ from folkmoot.mcp.wire import (
     PARAM_HEADERS,
     PROMPTS_GET,
     RESOURCES_READ,
+    TASKS_CANCEL,
+    TASKS_GET,
+    TASKS_UPDATE,
     TOOLS_CALL,
     VERSION_HEADER,
     VERSION_KEY,
@@ -138,7 +141,12 @@ PARAM: Final = PARAM_HEADERS
 ANNOTATION: Final = "x-mcp-header"
 """Marks a property of a tool's schema whose value is repeated."""
 
-NAMED_BY: Final = {TOOLS_CALL: "name", PROMPTS_GET: "name", RESOURCES_READ: "uri"}
+NAMED_BY: Final = {
+    TOOLS_CALL: "name",
+    PROMPTS_GET: "name",
+    RESOURCES_READ: "uri",
+    **dict.fromkeys((TASKS_GET, TASKS_UPDATE, TASKS_CANCEL), "taskId"),
+}
 """Which member of the params says what a method is about."""
 
 MOST_TOOLS: Final = 4096

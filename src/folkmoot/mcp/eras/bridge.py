@@ -27,6 +27,8 @@ class EraBridge:
     one that the server speaks; other requests of the stateless era are bridged all the same. A
     client that is not `listening` from the start is told of changes once `listen` was called, or it
     has subscribed to something. One that is `transparent` from the start leaves both to their eras.
+    With `native_tasks`, clients of the stateless era speak of tasks as the handshake era does, as
+    the gateway does, so they pass.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class EraBridge:
         discoverable: bool = True,
         listening: bool = True,
         transparent: bool = False,
+        native_tasks: bool = False,
         token: Callable[[], str] = _TOKEN,
     ) -> None:
         self._discoverable = discoverable
@@ -43,6 +46,7 @@ class EraBridge:
         self._token = token
         self._one_client = one_client
         self._listening = listening
+        self._native_tasks = native_tasks
         self._part: (
             HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None
         ) = None
@@ -124,6 +128,7 @@ class EraBridge:
                 self._token,
                 one_client=self._one_client,
                 discoverable=self._discoverable,
+                native_tasks=self._native_tasks,
             )
         else:
             return [ToServer(message)]

@@ -26,6 +26,7 @@ from folkmoot.mcp.eras.shapes import (
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
 from folkmoot.mcp.wire import (
+    AS_TASK,
     CANCELLED,
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -45,6 +46,7 @@ from folkmoot.mcp.wire import (
     SET_LEVEL,
     STATELESS_VERSION,
     SUBSCRIBE,
+    TOOLS_CALL,
     UNSUBSCRIBE,
     VERSION_KEY,
     error_answer,
@@ -105,7 +107,8 @@ class HandshakeClient:
             return self._notice(message)
         if speaks_stateless(message):
             return [ToServer(message)]
-        if message.method in UNBRIDGED:
+        as_task = message.method == TOOLS_CALL and AS_TASK in params_of(message)
+        if as_task or message.method in UNBRIDGED:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)

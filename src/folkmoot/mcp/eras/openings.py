@@ -155,6 +155,7 @@ class StatelessOpening(_Opening):
         *,
         one_client: bool,
         discoverable: bool,
+        native_tasks: bool = False,
     ) -> None:
         super().__init__(ids)
         self._meta = meta_of(request)
@@ -162,6 +163,7 @@ class StatelessOpening(_Opening):
         self._token = token
         self._one_client = one_client
         self._discoverable = discoverable
+        self._native_tasks = native_tasks
         self._asked: dict[MessageId, Request] = {}
         self._kept: list[tuple[Request, Response]] = []
         """What was answered with what may only mean that the server knows no such era."""
@@ -275,6 +277,7 @@ class StatelessOpening(_Opening):
             self._token,
             one_client=self._one_client,
             discoverable=self._discoverable or self._one_client,
+            native_tasks=self._native_tasks,
         )
         steps: list[Step] = [ToServer(Notification(method=INITIALIZED))]
         for request in self._asked.values():

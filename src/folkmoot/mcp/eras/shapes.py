@@ -89,12 +89,13 @@ def without_key(notice: Notification, key: str) -> Notification:
     return replace(notice, params={**kept, "_meta": meta} if meta else kept)
 
 
-def discover_result(initialized: dict[str, Any]) -> dict[str, Any]:
+def discover_result(initialized: dict[str, Any], *, tasks: bool = False) -> dict[str, Any]:
     """What a handshake server said of itself, as an answer to `server/discover`."""
+    capabilities = initialized.get("capabilities")
     told = {
         "resultType": COMPLETE,
         "supportedVersions": [STATELESS_VERSION],
-        "capabilities": without_tasks(initialized.get("capabilities")),
+        "capabilities": members_of(capabilities) if tasks else without_tasks(capabilities),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": {SERVER_KEY: initialized.get("serverInfo", UNKNOWN_PEER)},
@@ -104,12 +105,18 @@ def discover_result(initialized: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def initialize_result(discovered: dict[str, Any], version: str) -> dict[str, Any]:
-    """What a stateless server said of itself, as an answer to `initialize`."""
+def initialize_result(
+    discovered: dict[str, Any], version: str, *, tasks: bool = False
+) -> dict[str, Any]:
+    """What a stateless server said of itself, as an answer to `initialize`.
+
+    One that was asked for this very client may say of `tasks` what the handshake era knows of them.
+    """
+    capabilities = discovered.get("capabilities")
     server = members_of(discovered.get("_meta")).get(SERVER_KEY)
     told = {
         "protocolVersion": version,
-        "capabilities": without_tasks(discovered.get("capabilities")),
+        "capabilities": members_of(capabilities) if tasks else without_tasks(capabilities),
         "serverInfo": server if type(server) is dict else UNKNOWN_PEER,
     }
     if type(discovered.get("instructions")) is str:

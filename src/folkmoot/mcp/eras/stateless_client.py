@@ -64,8 +64,6 @@ from folkmoot.mcp.wire import (
     refusal,
 )
 
-HOMELESS: Final = frozenset((ELICITED, TASK_STATUS))
-"""What a handshake server tells that has no place in the stateless era."""
 UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
 
 
@@ -75,6 +73,7 @@ class StatelessClient:
     Unless there is `one_client`, a question or a log message is passed on only where the call it
     belongs to is known, or there is a single one: what one client's server says must not reach
     another. `server/discover` is answered in the server's place where the server is `discoverable`.
+    With `native_tasks`, clients speak of tasks as the server does, and all of that passes.
     """
 
     def __init__(
@@ -86,13 +85,15 @@ class StatelessClient:
         *,
         one_client: bool,
         discoverable: bool = True,
+        native_tasks: bool = False,
     ) -> None:
         self._ids = ids
         self._discoverable = discoverable
         self._offered = offered
         """The capabilities that the handshake was made with."""
         self._one_client = one_client
-        self._discovered = discover_result(initialized)
+        self._refused = frozenset() if native_tasks else UNBRIDGED
+        self._discovered = discover_result(initialized, tasks=native_tasks)
         self._server = initialized.get("serverInfo", UNKNOWN_PEER)
         capabilities = members_of(initialized.get("capabilities"))
         self._logs = "logging" in capabilities
@@ -110,7 +111,8 @@ class StatelessClient:
             CANCELLED: self._withdraw,
             UPDATED: self._listens.tell,
             **dict.fromkeys(CHANGES, self._listens.tell),
-            **dict.fromkeys(HOMELESS, _drop),
+            ELICITED: _drop,
+            **({} if native_tasks else {TASK_STATUS: _drop}),
         }
 
     def server_id(self, message_id: MessageId) -> MessageId | None:
@@ -130,7 +132,7 @@ class StatelessClient:
         version = meta_of(message).get(VERSION_KEY, STATELESS_VERSION)
         if version != STATELESS_VERSION:
             return [ToClient(_unsupported(message, version))]
-        if message.method in UNBRIDGED:
+        if message.method in self._refused:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)

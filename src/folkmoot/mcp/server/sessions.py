@@ -219,7 +219,7 @@ class SessionServer:
             session.version, session.capabilities = spoken, offered
             await self._server.host.session_changed(session)
         asked.reply = Reply(send, self._server.tasks, session.headers)
-        result = initialize_result(members_of(answer.result), spoken)
+        result = initialize_result(members_of(answer.result), spoken, tasks=True)
         await self._server.answer(asked, answer, result, receive)
 
     async def _work(self, session: HandshakeSession, visit: Visit, asked: Asked) -> Answer:

@@ -10,6 +10,7 @@ ECHOED: Final = {
     ("requestState",): "requestState",
     ("nextCursor",): "cursor",
     ("task", "taskId"): "taskId",
+    ("taskId",): "taskId",
 }
 """Where a result holds it, and the member of the params that says it back."""
 

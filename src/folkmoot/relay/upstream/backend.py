@@ -14,15 +14,18 @@ from folkmoot.core.errors import (
     BackendUnavailable,
     FolkmootError,
     GatewayError,
+    TaskUnsupported,
 )
 from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import AS_TASK
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
-from folkmoot.relay.upstream.pool import STATE, Affinity, Key, Pool
+from folkmoot.relay.upstream.pool import IDLE_SECONDS, STATE, Affinity, Key, Pool
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
 from folkmoot.relay.upstream.watching import Taking, Watching
 
@@ -184,18 +187,25 @@ class LiveBackend:
 
     async def _ask(self, wanted: Wanted) -> Response:
         conversation = await self._conversation(wanted)
+        if wanted.tasks and conversation.stateless is not (wanted.era is Era.STATELESS):
+            raise TaskUnsupported(Refusal.TASKS.sentence)
         seconds = self.spec.call_seconds if wanted.seconds is None else wanted.seconds
         response = await conversation.request(wanted, seconds)
         for line in self.lines:
             if line.conversation is conversation:
                 line.failures = 0
-        if type(response.result) is dict and STATE in response.result:
-            self._affinity.note(response, conversation)
+        if type(response.result) is dict and (
+            wanted.tasks or STATE in response.result or response.result.get("resultType") == AS_TASK
+        ):
+            self._affinity.note(wanted, response, conversation)
+        if wanted.tasks:
+            kept = asyncio.get_running_loop().time() + IDLE_SECONDS
+            conversation.kept_until = max(conversation.kept_until, kept)
         return response
 
     async def _conversation(self, wanted: Wanted) -> Conversation:
         """The conversation to ask on: the one that knows of it, or the one for such callers."""
-        known = self._affinity.of(wanted.params) if STATE in wanted.params else None
+        known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
             return known
         pool, person = self.pool, wanted.person if self.spec.per_user else ""

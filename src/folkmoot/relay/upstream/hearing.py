@@ -79,7 +79,7 @@ class Hearing:
 
     def __init__(self, link: Link, *, one_client: bool) -> None:
         self.link = link
-        self.bridge = EraBridge(one_client=one_client)
+        self.bridge = EraBridge(one_client=one_client, native_tasks=True)
         self.peer = Peer(one_owner=one_client)
         self.waiting: dict[MessageId, Waiting] = {}
         self.listens: dict[MessageId, Listen] = {}
@@ -98,6 +98,8 @@ class Hearing:
         """When the server said something last, by the clock of the loop."""
         self.replaced = False
         """Whether another link is to take its place once what is open on it is answered."""
+        self.kept_until = 0.0
+        """Until when it is not idle, since the server may know its tasks by this link alone."""
         self._one_client = one_client
         self._unheard = 0
         self._trouble: FolkmootError | None = None
@@ -137,8 +139,9 @@ class Hearing:
 
     @property
     def busy(self) -> bool:
-        """Whether someone waits for the server, or the server for someone."""
-        return bool(self.waiting) or self.peer.parked
+        """Whether someone waits for the server, or the server for someone or for a task's end."""
+        kept = self.kept_until > self._loop.time()
+        return bool(self.waiting) or self.peer.parked or kept
 
     def replace(self) -> None:
         """Have another link take its place: too much is open here that nobody waits for."""

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import ReferenceType, ref
 
 from folkmoot.core.errors import BackendBusy, BackendUnavailable, FolkmootError
+from folkmoot.mcp.wire import AS_TASK, TOOLS_CALL, members_of
 from folkmoot.relay.upstream.line import DRAIN_SECONDS
 from folkmoot.relay.upstream.requests import Offer
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
+    from folkmoot.gateway.ports import Wanted
     from folkmoot.relay.upstream.conversation import Conversation
 
 logger = logging.getLogger("folkmoot.backend")
@@ -212,27 +214,45 @@ class _Own:
 
 
 MOST: Final = 1024
-"""Calls that are remembered; the oldest are forgotten, and go wherever there is room."""
+"""Calls, and tasks, that are remembered; the oldest are forgotten, and go wherever there is room.
+"""
 STATE: Final = "requestState"
+TASK_ID: Final = "taskId"
 
 
 class Affinity:
-    """By the state that the server gave, which comes back with the input."""
+    """By the state that the server gave, which comes back with the input; or by the task's id."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
+        self._states: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
+        self._tasks: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
 
-    def note(self, response: Response, conversation: Conversation) -> None:
-        """Remember where an answer came from that wants input."""
+    def note(self, wanted: Wanted, response: Response, conversation: Conversation) -> None:
+        """Remember where an answer came from that wants input, or is a task."""
         result = response.result
-        state = result.get(STATE) if type(result) is dict else None
-        if type(state) is str:
-            self._known[state] = ref(conversation)
-            if len(self._known) > MOST:
-                self._known.popitem(last=False)
+        if type(result) is not dict:
+            return
+        _remember(self._states, result.get(STATE), conversation)
+        if wanted.method == TOOLS_CALL:
+            plain = result if result.get("resultType") == AS_TASK else {}
+            task = members_of(result.get(AS_TASK)) if wanted.tasks else plain
+            _remember(self._tasks, task.get(TASK_ID), conversation)
 
-    def of(self, params: dict[str, Any]) -> Conversation | None:
-        """The conversation that a repeated call belongs to."""
-        state = params.get(STATE)
-        known = self._known.get(state) if type(state) is str else None
+    def of(self, wanted: Wanted) -> Conversation | None:
+        """The conversation that a repeated call, or a request about a task, belongs to."""
+        params = wanted.params
+        # Only what is about a task has an id that the hub itself found out.
+        about_task = wanted.tasks and wanted.method != TOOLS_CALL
+        table, key = (self._tasks, TASK_ID) if about_task else (self._states, STATE)
+        named = params.get(key)
+        known = table.get(named) if type(named) is str else None
         return None if known is None else known()
+
+
+def _remember(
+    table: OrderedDict[str, ReferenceType[Conversation]], named: Any, conversation: Conversation
+) -> None:
+    if type(named) is str:
+        table[named] = ref(conversation)
+        if len(table) > MOST:
+            table.popitem(last=False)

@@ -19,7 +19,6 @@ from folkmoot.core.errors import CarryError, FolkmootError, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Request, Response
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.eras.shapes import without_tasks
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
     CAPABILITIES_KEY,
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from folkmoot.mcp.peer import Call
 
 CLIENT: Final = {"name": "folkmoot", "version": __version__}
-NEVER_OFFERED: Final = "roots"
-"""The folders of someone's machine are not the hub's to tell."""
+NEVER_OFFERED: Final = frozenset(("roots", "tasks"))
+"""The folders of someone's machine are not the hub's to tell, nor do clients run tasks for it."""
 
 Offer: TypeAlias = tuple[str, ...]
 """What a handshake tells a server that can be asked of everyone who shares the link."""
@@ -82,9 +81,9 @@ def request_of(wanted: Wanted, message_id: int) -> Request:
 
 def offered(capabilities: dict[str, Any]) -> dict[str, Any]:
     """What a caller's client can be asked for through the hub."""
-    kept = without_tasks(capabilities)
-    kept.pop(NEVER_OFFERED, None)
-    return kept
+    if NEVER_OFFERED.isdisjoint(capabilities):
+        return capabilities
+    return {name: each for name, each in capabilities.items() if name not in NEVER_OFFERED}
 
 
 def offer_of(capabilities: dict[str, Any]) -> Offer:

@@ -23,6 +23,7 @@ from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.opencalls import OpenCalls
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import HubService
+from folkmoot.transports.mcp.tasks import TaskRequests
 from folkmoot.transports.mcp.watches import Changes, Watches
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
+    from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
     from folkmoot.pipeline import Pipeline
@@ -51,6 +53,7 @@ class Parts:
         bus: Bus,
         clock: Clock,
         gateway: Gateway | None,
+        task_calls: TaskCalls | None = None,
         rights: HubRights,
         session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
@@ -68,6 +71,9 @@ class Parts:
         self.hearers = Hearers(accounts, rights, self._may_hear)
         backends = None
         self._watches: Watches | None = None
+        self._tasks: TaskRequests | None = None
+        if gateway is not None and task_calls is not None:
+            self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls, self.open_calls)
         if gateway is not None:
             backends = Backends(gateway, rights, calls, self.open_calls)
             self._watches = Watches(gateway, self.hearers)
@@ -91,6 +97,7 @@ class Parts:
             resources=resources,
             listener=Listener(policy, self.hearers, self._notices, backends, self._watches),
             backends=backends,
+            tasks=self._tasks,
         )
         self._changes = Changes(bus, self.hearers, self._renew)
 

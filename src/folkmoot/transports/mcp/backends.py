@@ -16,7 +16,7 @@ from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ, CallExtras
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import Answer
-from folkmoot.mcp.wire import SUBSCRIBE
+from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION, SUBSCRIBE
 from folkmoot.operations.arguments import shown
 from folkmoot.transports.mcp.lists import may_call
 
@@ -75,6 +75,9 @@ class Backends:
                 self._check_repeated(asked, settled, entry)
         if asked.meta:
             settled["_meta"] = asked.meta
+        if asked.version != HANDSHAKE_VERSION:
+            # Older versions know no tasks, and in the newer era a call does not wish for one.
+            settled.pop(AS_TASK, None)
         extras = CallExtras(
             capabilities=asked.capabilities,
             log_level=asked.level,

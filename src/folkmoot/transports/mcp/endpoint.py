@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Clock, Event, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
+    from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import After
     from folkmoot.operations import Catalogue
@@ -73,6 +74,7 @@ class McpEndpoint:
         pipeline: Pipeline,
         rights: HubRights,
         gateway: Gateway | None = None,
+        task_calls: TaskCalls | None = None,
         accounts: Accounts,
         mail: Mail,
         bus: Bus,
@@ -104,6 +106,7 @@ class McpEndpoint:
             bus=bus,
             clock=clock,
             gateway=gateway,
+            task_calls=task_calls,
             rights=rights,
             session_changed=self.session_changed,
         )

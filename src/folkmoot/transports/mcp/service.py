@@ -20,6 +20,7 @@ from folkmoot.core.errors import (
     MessageError,
     ParamsInvalid,
     PromptUnknown,
+    TaskUnsupported,
     TokenInvalid,
     TokenRefused,
     UnknownTool,
@@ -31,7 +32,9 @@ from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.service import Answer, error_of, method_unknown
 from folkmoot.mcp.wire import (
     APPS_EXTENSION,
+    AS_TASK,
     DISCOVER,
+    HANDSHAKE_VERSION,
     LISTEN,
     STATELESS_VERSION,
     SUBSCRIBE,
@@ -44,6 +47,7 @@ from folkmoot.operations.mail import APP_TYPES
 from folkmoot.transports.mcp.lists import INSTRUCTIONS, OF_BACKENDS, WHAT, app_type
 from folkmoot.transports.mcp.params import check_completion, object_in, text_in, texts_in
 from folkmoot.transports.mcp.questions import answered, question
+from folkmoot.transports.mcp.tasks import TASK_METHODS, offered
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.listening import Listener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources
+    from folkmoot.transports.mcp.tasks import TaskRequests
 
 Handler: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
 
@@ -73,6 +78,7 @@ OF_THE_PROTOCOL: Final = (
     InputStateInvalid,
     ParamsInvalid,
     HeaderMismatch,
+    TaskUnsupported,
 )
 """What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
 AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenRefused)
@@ -94,6 +100,7 @@ class HubService:
         resources: Resources,
         listener: Listener,
         backends: Backends | None,
+        tasks: TaskRequests | None,
     ) -> None:
         self.server_info = server_info
         self._catalogue = catalogue
@@ -113,6 +120,7 @@ class HubService:
             UNSUBSCRIBE: resources.unsubscribe,
             DISCOVER: self._discover,
             LISTEN: listener.listen,
+            **({} if tasks is None else dict.fromkeys(TASK_METHODS, tasks.perform)),
         }
 
     async def perform(self, asked: Asked) -> Answer:
@@ -164,6 +172,8 @@ class HubService:
                 params = {**params, "name": name, "arguments": arguments or {}}
                 tool = self._catalogue.find(name)
         if tool is not None:
+            if AS_TASK in params and asked.version == HANDSHAKE_VERSION:
+                raise TaskUnsupported(f"{tool.name} cannot be run as a task.")
             return self._call_own(asked, tool, arguments)
         if "inputResponses" in params:
             object_in(params, "inputResponses")
@@ -226,8 +236,9 @@ class HubService:
     async def _discover(self, asked: Asked) -> Answer:
         """What the hub is and has, and how it is used."""
         exchange: Exchange = asked.caller
-        said = INSTRUCTIONS
+        said, capabilities = INSTRUCTIONS, CAPABILITIES
         if self._backends is not None:
+            capabilities = offered(capabilities, asked.version)
             gateway = self._backends.gateway
             rights = self._backends.rights_of(exchange.caller.account)
             of_others = joined(gateway.catalogue, rights)
@@ -238,7 +249,7 @@ class HubService:
         return Answer(
             {
                 "supportedVersions": [STATELESS_VERSION],
-                "capabilities": CAPABILITIES,
+                "capabilities": capabilities,
                 "instructions": said,
                 "ttlMs": 0,
                 "cacheScope": "private",

@@ -1,0 +1,352 @@
+"""What is asked of backends about tasks, and what they answer, under the ids that owners know.
+
+The two eras have different tasks. In the handshake era a call wishes for one with `task`, and its
+result is fetched with `tasks/result`; in the stateless era a server makes one where it likes, if
+the client has declared the extension, and `tasks/get` tells the result. Neither is turned into the
+other: a task is spoken of as in the era it was made in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from folkmoot.core.errors import (
+    BackendFailed,
+    BackendUnavailable,
+    FolkmootError,
+    ParamsInvalid,
+    TaskUnknown,
+    TaskUnsupported,
+    TooManyTasks,
+)
+from folkmoot.core.message import ErrorObject, MessageId, Response
+from folkmoot.core.session import Era
+from folkmoot.gateway.asking import CallExtras, TaskAction
+from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.results import fault_of, is_task, map_result
+from folkmoot.gateway.tasks import MOST_OPEN, has_status
+from folkmoot.mcp.eras.shapes import without_tasks
+from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.wire import (
+    AS_TASK,
+    CAPABILITY_MISSING,
+    INPUT_REQUIRED,
+    INVALID_PARAMS,
+    RELATED_TASK_KEY,
+    TASKS_CANCEL,
+    TASKS_EXTENSION,
+    TASKS_GET,
+    TASKS_RESULT,
+    TASKS_UPDATE,
+    TOOLS_CALL,
+    members_of,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.inputs import Inputs
+    from folkmoot.gateway.model import ToolEntry
+    from folkmoot.gateway.tasks import Task
+
+DECLARED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
+"""What a client declares that can be answered with a task."""
+TASK_ID: Final = "taskId"
+ROUND: Final = ("inputResponses", "requestState")
+RESULT_SECONDS: Final = 3600.0
+"""How long a caller may wait for the result of a task in one request."""
+LOOK_SECONDS: Final = 10.0
+"""How long a backend may take to say how a task is, where the hub itself wants to know."""
+OTHER_ERA: Final = "This task was created in the {} era and can only be used there."
+
+
+class Plan(Struct, frozen=True):
+    """What a call may become."""
+
+    wished: bool = False
+    """Whether it is to be a task, as the handshake era says."""
+    params: Mapping[str, Any] = {}
+    """How that is said."""
+    possible: bool = False
+    """Whether the backend may make it a task, as the stateless era says."""
+    limited: bool = False
+    """Whether it would be possible if its caller had fewer tasks."""
+
+    def offered(self, capabilities: dict[str, Any]) -> dict[str, Any]:
+        """What a client has declared, as its backend gets to see it."""
+        if self.possible or not declares_tasks(capabilities):
+            return capabilities
+        return without_tasks(capabilities)
+
+    def check(self, error: ErrorObject) -> None:
+        """Tell a caller who has too many tasks why there is not one more."""
+        if self.limited and error.code == CAPABILITY_MISSING:
+            raise too_many()
+
+
+NO_TASK: Final = Plan()
+
+
+class TaskCalls:
+    """Has requests about tasks answered."""
+
+    def __init__(self, gateway: Gateway, inputs: Inputs) -> None:
+        self._gateway = gateway
+        self._tasks = gateway.tasks
+        self._inputs = inputs
+
+    async def plan(
+        self,
+        tool: ToolEntry,
+        params: dict[str, Any],
+        person: str,
+        extras: CallExtras,
+        era: Era | None,
+    ) -> Plan:
+        """What a call of a tool may become; raises where it cannot be what it must be."""
+        if era is Era.HANDSHAKE and AS_TASK in params:
+            wish = params[AS_TASK]
+            check_wish(wish)
+            if not tool.task_support:
+                raise TaskUnsupported(f"{tool.canonical} cannot be run as a task.")
+            if not await self._has_room(person):
+                raise too_many()
+            return Plan(wished=True, params={AS_TASK: wish})
+        stateless = era is Era.STATELESS
+        if tool.task_support == "required":
+            self._check_required(tool, stateless=stateless)
+        if not stateless or not declares_tasks(extras.capabilities):
+            return NO_TASK
+        room = await self._has_room(person)
+        return Plan(possible=room, limited=not room)
+
+    def made(
+        self,
+        tool: ToolEntry,
+        plan: Plan,
+        params: dict[str, Any],
+        person: str,
+        result: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The answer to a call that goes on as a task, under the id that its caller gets."""
+        wrapped = AS_TASK in result
+        if not is_task(result) or wrapped is not plan.wished or not (plan.wished or plan.possible):
+            raise BackendFailed(
+                f"The backend {tool.namespace} answered {tool.canonical} in a form that was not "
+                "asked for. It may have done what was asked."
+            )
+        task = self._tasks.made(
+            person,
+            tool.namespace,
+            tool.canonical,
+            params.get("arguments"),
+            result[AS_TASK] if wrapped else result,
+            stateless=not wrapped,
+        )
+        shown = renamed(result, task.ticket.own, task.id)
+        return {**shown, AS_TASK: {**shown[AS_TASK], TASK_ID: task.id}} if wrapped else shown
+
+    async def perform(
+        self, message_id: MessageId, action: TaskAction, extras: CallExtras, era: Era | None
+    ) -> Response:
+        """The answer to a request about a task, for its owner."""
+        task, method = action.task, action.method
+        if task.ticket.stateless is not (era is Era.STATELESS):
+            made_in = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
+            raise TaskUnsupported(OTHER_ERA.format(made_in.value))
+        if not task.checked and method != TASKS_GET:
+            await self._look(task)
+        asks: dict[str, Any] = {
+            name: action.params[name] for name in ROUND if name in action.params
+        }
+        if "inputResponses" in asks:
+            asks["inputResponses"] = each_renamed(asks["inputResponses"], task.id, task.ticket.own)
+        response = await self._ask(
+            task,
+            method,
+            self._inputs.taken(asks, task.owner, task.id),
+            extras,
+            seconds=RESULT_SECONDS if method == TASKS_RESULT else None,
+        )
+        if isinstance(response.error, ErrorObject):
+            error = self._refused(task, method, response.error)
+            return Response(id=message_id, error=error)
+        return Response(id=message_id, result=self._told(task, method, response.result))
+
+    async def refreshed(self, task: Task) -> bool:
+        """Whether a task is still there, once its backend has told how it is.
+
+        One whose backend cannot say so now is what it was.
+        """
+        try:
+            await self._look(task)
+        except TaskUnknown:
+            return False
+        except FolkmootError:
+            return True
+        return True
+
+    async def current(self, task: Task, extras: CallExtras) -> dict[str, Any]:
+        """What `tasks/get` tells of a task now."""
+        era = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
+        response = await self.perform(0, TaskAction(TASKS_GET, task, {}), extras, era)
+        if isinstance(response.error, ErrorObject):
+            raise TaskUnknown
+        told: dict[str, Any] = response.result
+        return told
+
+    async def _look(self, task: Task) -> None:
+        """Have a backend say how a task is; `TaskUnknown` if it is no more, or another's."""
+        response = await self._ask(task, TASKS_GET, {}, CallExtras(), seconds=LOOK_SECONDS)
+        if isinstance(response.error, ErrorObject):
+            self._refused(task, TASKS_GET, response.error)
+            return
+        self._told(task, TASKS_GET, response.result)
+
+    async def _ask(
+        self,
+        task: Task,
+        method: str,
+        params: dict[str, Any],
+        extras: CallExtras,
+        seconds: float | None,
+    ) -> Response:
+        namespace, stateless = task.ticket.namespace, task.ticket.stateless
+        backend = self._gateway.backends.get(namespace)
+        if backend is None:
+            raise BackendUnavailable(f"The backend {namespace} was removed.")
+        capabilities = extras.capabilities
+        if stateless and not declares_tasks(capabilities):
+            capabilities = {**capabilities, **DECLARED}
+        return await backend.request(
+            Wanted(
+                method=method,
+                params={TASK_ID: task.ticket.own, **params},
+                person=task.owner,
+                capabilities=capabilities,
+                log_level=extras.log_level,
+                tell=extras.tell,
+                progress=extras.progress,
+                repeatable=True,
+                seconds=seconds,
+                era=Era.STATELESS if stateless else Era.HANDSHAKE,
+                tasks=True,
+            )
+        )
+
+    def _refused(self, task: Task, method: str, error: ErrorObject) -> ErrorObject:
+        """An error of a backend's about a task, without the id that only it knows."""
+        if method == TASKS_GET and error.code == INVALID_PARAMS:
+            self._tasks.forget(task)
+            raise TaskUnknown
+        return ErrorObject(error.code, error.message.replace(task.ticket.own, task.id))
+
+    def _told(self, task: Task, method: str, result: Any) -> dict[str, Any]:
+        """What a backend says of a task, as its owner gets it."""
+        namespace, own = task.ticket.namespace, task.ticket.own
+        fault = task_fault(method, result, own, stateless=task.ticket.stateless)
+        if fault:
+            raise BackendFailed(f"The backend {namespace} gave no valid answer: {fault}.")
+        if "createdAt" in result and TASK_ID in result:
+            if str(result["createdAt"])[:64] != task.ticket.created:
+                # Since then the backend has given the id to another task.
+                self._tasks.forget(task)
+                raise TaskUnknown
+            self._tasks.confirmed(task, result)
+        shown = renamed(result, own, task.id)
+        if "inputRequests" in shown:
+            asked = {"resultType": INPUT_REQUIRED, "inputRequests": shown["inputRequests"]}
+            asked = map_result(TOOLS_CALL, asked, namespace)["inputRequests"]
+            shown = {**shown, "inputRequests": each_renamed(asked, own, task.id)}
+        if method == TASKS_RESULT:
+            shown = self._inputs.told(shown, task.owner, task.id)
+            return map_result(TOOLS_CALL, shown, namespace)
+        if isinstance(shown.get("result"), dict):
+            ended = renamed(shown["result"], own, task.id)
+            shown = {**shown, "result": map_result(TOOLS_CALL, ended, namespace)}
+        return shown
+
+    def _check_required(self, tool: ToolEntry, *, stateless: bool) -> None:
+        """Refuse a plain call of a tool that knows no such call, where nobody else would."""
+        if not stateless:
+            raise TaskUnsupported(f"{tool.canonical} can only be run as a task.")
+        if not self._gateway.is_stateless(tool.namespace):
+            sentence = Refusal.TASKS.sentence
+            raise TaskUnsupported(f"{tool.canonical} can only be run as a task. {sentence}")
+
+    async def _has_room(self, person: str) -> bool:
+        """Whether someone may have one more task; what has ended unseen is not counted."""
+        tasks = self._tasks
+        if not tasks.has_room(person):
+            await asyncio.gather(*map(self.refreshed, tasks.open_of(person)))
+        return tasks.has_room(person)
+
+
+def too_many() -> TooManyTasks:
+    """The refusal of one task too many."""
+    return TooManyTasks(
+        f"You have {MOST_OPEN} unfinished tasks; wait until one has ended, or cancel one.",
+        limit=MOST_OPEN,
+    )
+
+
+def may_be_task(tool: ToolEntry, params: dict[str, Any], extras: CallExtras) -> bool:
+    """Whether there is anything to plan for a call."""
+    return bool(tool.task_support) or AS_TASK in params or declares_tasks(extras.capabilities)
+
+
+def declares_tasks(capabilities: dict[str, Any]) -> bool:
+    """Whether a client of the stateless era can be answered with a task."""
+    return TASKS_EXTENSION in members_of(capabilities.get("extensions"))
+
+
+def check_wish(wish: Any) -> None:
+    """Refuse a wish for a task that is none."""
+    ttl = wish.get("ttl", 0) if type(wish) is dict else None
+    if not isinstance(ttl, int | float) or type(ttl) is bool or ttl < 0:
+        raise ParamsInvalid("task must be an object, and its ttl a number of milliseconds.")
+
+
+def task_fault(method: str, result: Any, own: str, *, stateless: bool) -> str:
+    """Why something is no answer to a request about a task; empty for one that is."""
+    if type(result) is not dict:
+        return "it must be an object"
+    if method == TASKS_RESULT:
+        return fault_of(TOOLS_CALL, result) or ""
+    if method == TASKS_UPDATE or (method == TASKS_CANCEL and stateless):
+        return ""
+    if result.get(TASK_ID) != own or not has_status(result):
+        return "`taskId` and `status` must be those of the task"
+    if result["status"] == "completed" and stateless:
+        return fault_of(TOOLS_CALL, result.get("result")) or ""
+    return ""
+
+
+def renamed(value: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """A result, or the params of a question, with another id of the task it speaks of."""
+    if value.get(TASK_ID) == old:
+        value = {**value, TASK_ID: new}
+    meta = members_of(value.get("_meta"))
+    related = members_of(meta.get(RELATED_TASK_KEY))
+    if related.get(TASK_ID) == old:
+        value = {**value, "_meta": {**meta, RELATED_TASK_KEY: {**related, TASK_ID: new}}}
+    return value
+
+
+def each_renamed(values: Any, old: str, new: str) -> Any:
+    """The same for questions, or for their answers, by their keys."""
+    if type(values) is not dict:
+        return values
+    return {key: _question_renamed(each, old, new) for key, each in values.items()}
+
+
+def _question_renamed(value: Any, old: str, new: str) -> Any:
+    if type(value) is not dict:
+        return value
+    params = value.get("params")
+    if type(params) is dict and (changed := renamed(params, old, new)) is not params:
+        return {**value, "params": changed}
+    return renamed(value, old, new)

@@ -1,0 +1,144 @@
+"""Requests about tasks at `/mcp`: whose a task is, and what was needed to make it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import AuthenticationRequired, CapabilityMissing, KindError, ParamsInvalid
+from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.message import Request, members
+from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
+from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
+from folkmoot.mcp.server.service import Answer, method_unknown
+from folkmoot.mcp.wire import (
+    HANDSHAKE_VERSION,
+    STATELESS_VERSION,
+    TASKS_CANCEL,
+    TASKS_EXTENSION,
+    TASKS_GET,
+    TASKS_LIST,
+    TASKS_RESULT,
+    TASKS_UPDATE,
+)
+from folkmoot.transports.mcp.params import object_in, text_in
+
+if TYPE_CHECKING:
+    from folkmoot.accounts import Account
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.gateway.rights import HubRights
+    from folkmoot.gateway.task_calls import TaskCalls
+    from folkmoot.gateway.tasks import Task
+    from folkmoot.mcp.server.service import Asked
+    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.opencalls import OpenCalls
+
+METHODS: Final = {
+    HANDSHAKE_VERSION: frozenset((TASKS_GET, TASKS_RESULT, TASKS_LIST, TASKS_CANCEL)),
+    STATELESS_VERSION: frozenset((TASKS_GET, TASKS_UPDATE, TASKS_CANCEL)),
+}
+"""What each version that knows tasks can ask about them."""
+TASK_METHODS: Final = frozenset[str]().union(*METHODS.values())
+OFFERED: Final[dict[str, Any]] = {
+    "list": {},
+    "cancel": {},
+    "requests": {"tools": {"call": {}}},
+}
+"""What the handshake era is told of tasks here."""
+
+
+class TaskRequests:
+    """Answers them; the rights that the call of a task needed are asked for again each time."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        task_calls: TaskCalls,
+        rights: HubRights,
+        policy: HubPolicy,
+        calls: Calls,
+        open_calls: OpenCalls,
+    ) -> None:
+        self._tasks = gateway.tasks
+        self._audit = gateway.audit
+        self._task_calls = task_calls
+        self._rights = rights
+        self._policy = policy
+        self._calls = calls
+        self._open = open_calls
+
+    async def perform(self, asked: Asked) -> Answer:
+        """Answer one request."""
+        method = asked.request.method
+        if method not in METHODS.get(asked.version, ()):
+            return method_unknown(method)
+        if asked.stateless:
+            check_declared(asked.capabilities)
+        exchange: Exchange = asked.caller
+        account = exchange.caller.account
+        if account is None:
+            raise AuthenticationRequired
+        if method == TASKS_LIST:
+            return await self._list(asked, account)
+        params = asked.params
+        task = self._tasks.find(account.id, text_in(params, TASK_ID))
+        if object_in(params, "inputResponses") is None and method == TASKS_UPDATE:
+            raise ParamsInvalid("inputResponses must be an object.")
+        extras = CallExtras(
+            capabilities=asked.capabilities,
+            log_level=asked.level,
+            tell=asked.tell,
+            progress=asked.token is not None,
+            task=TaskAction(method, task, params),
+        )
+        request = Request(id=asked.request.id, method=CALL, params=task.call)
+        with self._open.open(asked):
+            response = await self._calls.ask(request, exchange, asked.version, extras)
+        return Answer(response.result, response.error)
+
+    def permitted(self, account: Account, task: Task) -> bool:
+        """Whether someone may still do what made a task of theirs."""
+        request = Request(id=0, method=CALL, params=task.call)
+        try:
+            kind = kind_of(request)
+        except KindError:
+            return False
+        return kind is not None and self._rights.of(account)[1].allows(kind, members(request))
+
+    async def _list(self, asked: Asked, account: Account) -> Answer:
+        """The caller's own tasks of all backends, each as its backend says that it is now."""
+        cursor = asked.params.get("cursor")
+        if cursor is not None and type(cursor) is not str:
+            raise ParamsInvalid("cursor must be a string.")
+        self._policy.check_request(account, TASKS_LIST, {})
+        page, following = self._tasks.page(account.id, cursor, stateless=asked.stateless)
+        mine = [task for task in page if self.permitted(account, task)]
+        with self._open.open(asked):
+            there = await asyncio.gather(*map(self._task_calls.refreshed, mine))
+        listed = [
+            {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept
+        ]
+        principal = self._rights.of(account)[0]
+        self._audit.note(principal, f"mcp.request.{TASKS_LIST}", {}, "ok", 0.0)
+        return Answer({"tasks": listed, **({"nextCursor": following} if following else {})})
+
+
+def check_declared(capabilities: dict[str, Any]) -> None:
+    """Refuse a client of the stateless era that has not declared that it knows tasks."""
+    if not declares_tasks(capabilities):
+        raise CapabilityMissing(
+            f"The client has not declared the extension {TASKS_EXTENSION}.",
+            requiredCapabilities=DECLARED,
+        )
+
+
+def offered(capabilities: dict[str, Any], version: str) -> dict[str, Any]:
+    """What the hub is capable of, with tasks as a version knows them."""
+    if version == HANDSHAKE_VERSION:
+        return {**capabilities, "tasks": OFFERED}
+    if version != STATELESS_VERSION:
+        return capabilities
+    extensions = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
+    return {**capabilities, "extensions": extensions}
