@@ -73,8 +73,9 @@ class Renaming:
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
+        about_task = request.headers.get("mcp-method", "").startswith("tasks/")
         for name in list(headers):
-            if name.lower() == "mcp-name":
+            if name.lower() == "mcp-name" and not about_task:
                 headers[name] = here(headers[name])
         try:
             body = json.dumps(asked(json.loads(await request.read()))).encode()
