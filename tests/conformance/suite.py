@@ -16,6 +16,8 @@ from tests.process import STOP_SECONDS, environment
 
 REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
 """The revisions of MCP, and how many scenarios each scores for a server."""
+TASK_CHECKS = {"2025-11-25": 0, "2026-07-28": 44}
+"""How many checks hold in the scenarios of tasks, which are not scored."""
 
 PROGRAM = Path("@modelcontextprotocol/conformance/dist/index.js")
 RUN_SECONDS = 180
@@ -56,6 +58,12 @@ class Outcome(NamedTuple):
     def failing(self) -> list[Scenario]:
         """The scored scenarios that failed or were not tested at all."""
         return [each for each in self.scored if each.failed or not each.passed]
+
+    @property
+    def task_checks(self) -> tuple[int, int]:
+        """How many checks of the scenarios of tasks held, and how many did not."""
+        found = [each for each in self.scenarios if each.name.startswith("tasks-")]
+        return sum(each.passed for each in found), sum(each.failed for each in found)
 
     @property
     def conforms(self) -> bool:

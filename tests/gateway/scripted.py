@@ -65,6 +65,11 @@ class Scripted:
     ) -> Callable[[], None]:
         raise NotImplementedError
 
+    async def watch_task(
+        self, own: str, changed: Callable[[], None], person: str
+    ) -> Callable[[], None]:
+        raise NotImplementedError
+
 
 def tool(name: str, *, properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A definition of a tool."""

@@ -94,3 +94,12 @@ class Backend(Protocol):
         Outlives reconnections. Raises a `GatewayError` if the server tells of no changes.
         """
         ...
+
+    async def watch_task(
+        self, own: str, changed: Callable[[], None], person: str
+    ) -> Callable[[], None]:
+        """The same for a task of the stateless era, by the server's own id of it.
+
+        Those of the handshake era are told of unasked.
+        """
+        ...

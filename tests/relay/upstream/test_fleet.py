@@ -42,6 +42,9 @@ class Gateway:
     def lost(self, namespace: str, why: str) -> None:
         self.losses(namespace, why)
 
+    def task_changed(self, namespace: str, own: str) -> None:
+        raise NotImplementedError
+
 
 @asynccontextmanager
 async def fleet(gateway: Gateway | None = None) -> AsyncIterator[tuple[Fleet, Gateway]]:

@@ -109,8 +109,14 @@ class Demo:
 
         return stop
 
+    async def watch_task(
+        self, own: str, changed: Callable[[], None], person: str
+    ) -> Callable[[], None]:
+        assert person
+        return await self.watch(own, changed, person)
+
     def change(self, uri: str) -> None:
-        """A resource of its changes."""
+        """A resource or a task of its changes."""
         for changed in tuple(self.watched.get(uri, ())):
             changed()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,16 @@ import pytest
 
 from folkmoot.gateway import tasks as gateway_tasks
 from tests.harness import run
-from tests.transports.mcp.gateway_support import Demo, fronted, settle, wired
-from tests.transports.mcp.task_support import EXTENSION, RELATED, Jobs, tasker
+from tests.mcp_harness import until
+from tests.transports.mcp.gateway_support import (
+    Demo,
+    fronted,
+    messages,
+    read_events,
+    settle,
+    wired,
+)
+from tests.transports.mcp.task_support import DECLARING, EXTENSION, RELATED, Jobs, Tasker, tasker
 
 ERAS = ("handshake", "stateless")
 both_eras = pytest.mark.parametrize("era", ERAS)
@@ -406,3 +416,88 @@ def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path:
                 assert (await ann.ask("tasks/get", taskId=made))["error"]["code"] == -32000
 
     run(main())
+
+
+@pytest.mark.requirement("gateway.task-owner")
+def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(tmp_path: Path) -> None:
+    async def main() -> None:
+        jobs = Jobs("stateless")
+        async with fronted(tmp_path, "stateless", jobs) as there:
+            ann = await tasker(there, await there.person("ann"))
+            bob = await tasker(there, await there.person("bob"))
+            mine, bobs = await ann.make(), await bob.make()
+            wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
+            bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
+            refused = messages(await ann.wire.post(bare))[-1]
+            assert refused["error"]["code"] == -32021
+            for odd in (7, [7], "x"):
+                said = await ann.error("subscriptions/listen", notifications={"taskIds": odd})
+                assert said[0] == -32602
+            listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
+            async with ann.wire.streamed(listen) as stream:
+                granted = (await anext(stream))["params"]["notifications"]
+                assert granted == {"taskIds": [mine]}
+                assert jobs.watched.keys() == {"1"}
+                jobs.end("1")
+                jobs.change("1")
+                told = await anext(stream)
+                assert told["method"] == "notifications/tasks"
+                assert told["params"]["taskId"] == mine
+                assert told["params"]["status"] == "completed"
+                assert told["params"]["result"]["content"][0]["text"] == "done"
+                subscription = "io.modelcontextprotocol/subscriptionId"
+                assert told["params"]["_meta"] == {subscription: 4}
+                # Who may no longer call the tool hears nothing more of its tasks.
+                hearers = there.hub.mcp._parts.hearers
+                [hearer] = hearers._streams
+                assert await hearers.due(hearer, f"task:{mine}") == [f"task:{mine}"]
+                assert await hearers.due(hearer, f"task:{bobs}") == []
+                await settle(there)
+                assert await hearers.due(hearer, f"task:{mine}") == []
+
+            async def unwatched() -> bool:
+                return not jobs.watched
+
+            await until(unwatched)
+
+    run(main())
+
+
+@pytest.mark.requirement("gateway.task-owner")
+def test_sessions_of_the_owner_alone_are_told_of_a_task(tmp_path: Path) -> None:
+    async def main() -> None:
+        jobs = Jobs("handshake")
+        async with fronted(tmp_path, "handshake", jobs) as there:
+            ann = await tasker(there, await there.person("ann"))
+            bob = await tasker(there, await there.person("bob"))
+            mine, bobs = await ann.make(), await bob.make()
+            gateway = there.hub.behind.gateway
+            async with listening(ann) as hers, listening(bob) as his:
+                jobs.end("1")
+                gateway.task_changed("demo", "1")
+                gateway.task_changed("demo", "77")
+                gateway.task_changed("nobody", "1")
+                told = await anext(hers)
+                assert told["method"] == "notifications/tasks/status"
+                assert told["params"] == {
+                    "taskId": mine,
+                    "status": "completed",
+                    "createdAt": jobs.time,
+                    "lastUpdatedAt": jobs.time,
+                    "ttl": 60_000,
+                }
+                gateway.task_changed("demo", "2")
+                # The first that he hears is of his own.
+                assert (await anext(his))["params"]["taskId"] == bobs
+
+    run(main())
+
+
+@asynccontextmanager
+async def listening(someone: Tasker) -> AsyncIterator[AsyncIterator[Any]]:
+    """The stream of a session."""
+    wire = someone.wire
+    headers = {**wire.headers({}), "accept": "text/event-stream"}
+    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
+        assert response.status_code == 200
+        yield read_events(response)

@@ -20,14 +20,14 @@ from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.wire import AS_TASK
+from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
 from folkmoot.relay.upstream.pool import IDLE_SECONDS, STATE, Affinity, Key, Pool
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
-from folkmoot.relay.upstream.watching import Taking, Watching
+from folkmoot.relay.upstream.watching import Spot, Taking, Watching
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -66,11 +66,13 @@ class LiveBackend:
         *,
         on_inventory: Callable[[str, Inventory], Awaitable[None]],
         on_lost: Callable[[str, str], None],
+        on_task: Callable[[str, str], None] = lambda _namespace, _own: None,
         environ: Mapping[str, str] | None = None,
         hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.spec = spec
         self._on_inventory = on_inventory
+        self._on_task = on_task
         environ = os.environ if environ is None else environ
         self.connecting = Connecting(spec, clock, environ, hidden)
         self.health = Health(spec.namespace, clock, on_lost, self.connecting.told)
@@ -173,15 +175,41 @@ class LiveBackend:
 
         Where each person has a link of their own, `person` says over whose.
         """
-        if self._watching is None:
-            raise self._unavailable()
         person = person if self.spec.per_user else ""
 
         async def reach() -> Conversation:
             return await self._conversation(Wanted(method="", params={}, person=person))
 
+        return await self._watch(Spot(person, uri), changed, reach)
+
+    async def watch_task(
+        self, own: str, changed: Callable[[], None], person: str
+    ) -> Callable[[], None]:
+        """Have `changed` called when a task changes; see `gateway.ports.Backend`."""
+        about = Wanted(
+            method=TASKS_GET,
+            params={"taskId": own},
+            person=person,
+            era=Era.STATELESS,
+            tasks=True,
+        )
+
+        async def reach() -> Conversation:
+            conversation = await self._conversation(about)
+            if not conversation.stateless:
+                raise TaskUnsupported(Refusal.TASKS.sentence)
+            return conversation
+
+        spot = Spot(person if self.spec.per_user else "", own, TASK_IDS)
+        return await self._watch(spot, changed, reach)
+
+    async def _watch(
+        self, spot: Spot, changed: Callable[[], None], reach: Callable[[], Awaitable[Conversation]]
+    ) -> Callable[[], None]:
+        if self._watching is None:
+            raise self._unavailable()
         try:
-            return await self._watching.watch(uri, changed, person, reach)
+            return await self._watching.watch(spot, changed, reach)
         except FolkmootError as error:
             raise given_up(self.spec.namespace, error, repeatable=True) from None
 
@@ -277,6 +305,7 @@ class LiveBackend:
             era=self.connecting.era,
         ) as conversation:
             self.connecting.confirm()
+            conversation.task_changed = self._task_changed
             yield conversation
 
     @asynccontextmanager
@@ -292,6 +321,7 @@ class LiveBackend:
             era=Era.HANDSHAKE,
             offer=key.offer,
         ) as conversation:
+            conversation.task_changed = self._task_changed
             yield conversation
 
     def _pool(self, tasks: asyncio.TaskGroup, watching: Watching) -> Pool:
@@ -327,6 +357,9 @@ class LiveBackend:
             await self._on_inventory(self.spec.namespace, inventory)
         finally:
             self.first_heard.set()
+
+    def _task_changed(self, own: str) -> None:
+        self._on_task(self.spec.namespace, own)
 
     def _unavailable(self) -> GatewayError:
         wait = retry_after(self)

@@ -69,6 +69,10 @@ class Hears(Protocol):
         """It is away."""
         ...
 
+    def task_changed(self, namespace: str, own: str) -> None:
+        """It says unasked that a task has changed."""
+        ...
+
 
 class Fleet:
     """Every server has a task of its own, so that what befalls one is no other's business."""
@@ -179,6 +183,7 @@ class Fleet:
             self._clock,
             on_inventory=self._gateway.arrived,
             on_lost=self._gateway.lost,
+            on_task=self._gateway.task_changed,
             environ=self._environ,
             hidden=self._hidden,
         )

@@ -34,6 +34,7 @@ from folkmoot.mcp.wire import (
     NEEDED,
     PING,
     SUBSCRIPTION_KEY,
+    TASK_STATUS,
     cancellation,
     meta_of,
     params_of,
@@ -49,6 +50,8 @@ from folkmoot.relay.upstream.requests import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.transport import TransportContext
     from folkmoot.mcp.client.link import Link
@@ -100,6 +103,8 @@ class Hearing:
         """Whether another link is to take its place once what is open on it is answered."""
         self.kept_until = 0.0
         """Until when it is not idle, since the server may know its tasks by this link alone."""
+        self.task_changed: Callable[[str], None] = lambda _own: None
+        """Told of each task that a handshake server says has changed."""
         self._one_client = one_client
         self._unheard = 0
         self._trouble: FolkmootError | None = None
@@ -361,6 +366,11 @@ class Hearing:
             heard = self.listens.get(named) if type(named) is int else None
             if heard is not None:
                 heard.hear(message)
+            elif message.method == TASK_STATUS:
+                own = params_of(message).get("taskId")
+                if type(own) is str:
+                    self.task_changed(own)
+                    return
         if heard is None:
             self._unheard += 1
 

@@ -27,6 +27,8 @@ from folkmoot.mcp.wire import (
     LEVEL_KEY,
     LISTEN,
     STATELESS_VERSION,
+    TASK_IDS,
+    TASKS_EXTENSION,
     VERSION_KEY,
     members_of,
     params_of,
@@ -114,7 +116,10 @@ def discover(message_id: int, offer: Offer = EVERYTHING) -> Request:
 
 def listen(message_id: int, notifications: dict[str, Any]) -> Request:
     """The wish to hear of changes."""
-    params = {"notifications": notifications, "_meta": _meta({})}
+    declared: dict[str, Any] = (
+        {"extensions": {TASKS_EXTENSION: {}}} if TASK_IDS in notifications else {}
+    )
+    params = {"notifications": notifications, "_meta": _meta(declared)}
     return Request(id=message_id, method=LISTEN, params=params)
 
 

@@ -1,5 +1,5 @@
-"""What a server tells of its changes: resources that are watched, over as many links as it takes,
-and its lists, taken when it is reached and whenever they change.
+"""What a server tells of its changes: resources and tasks that are watched, over as many links as
+it takes, and its lists, taken when it is reached and whenever they change.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.backend")
 
 MOST_WATCHED: Final = 200
-"""Resources of one server that are watched at once; one more is refused."""
+"""Resources and tasks of one server that are watched at once; one more is refused."""
 EVERY_SECONDS: Final = 0.1
 """Changes of one resource within this time are one."""
 LISTEN_SECONDS: Final = 10.0
@@ -35,8 +35,18 @@ Reach: TypeAlias = Callable[[], Awaitable["Conversation"]]
 """A conversation to listen on; a `GatewayError` says why there is none."""
 
 
+class Spot(NamedTuple):
+    """What is watched, and over whose conversation."""
+
+    person: str
+    named: str
+    """The URI of a resource, or the id of a task."""
+    member: str = URIS
+    """Where a filter names such a thing."""
+
+
 class Watch:
-    """One resource, who wants to know when it changes, and the task that listens for that."""
+    """What is watched at one spot, who wants to know when it changes, and the task that listens."""
 
     def __init__(self) -> None:
         self.tellers: list[Changed] = []
@@ -80,15 +90,14 @@ class Watching:
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
-        self._watches: dict[tuple[str, str], Watch] = {}
+        self._watches: dict[Spot, Watch] = {}
 
     def watched_by(self, person: str) -> bool:
         """Whether someone watches something over a link of their own."""
-        return any(who == person for who, _ in self._watches)
+        return any(spot.person == person for spot in self._watches)
 
-    async def watch(self, uri: str, changed: Changed, person: str, reach: Reach) -> Changed:
-        """Have `changed` called when a resource changes, until the answer is called."""
-        key = (person, uri)
+    async def watch(self, key: Spot, changed: Changed, reach: Reach) -> Changed:
+        """Have `changed` called when a resource or a task changes, until the answer is called."""
         watch = self._watches.get(key)
         if watch is None:
             if len(self._watches) >= MOST_WATCHED:
@@ -104,7 +113,7 @@ class Watching:
             raise
         return stop
 
-    def _leaving(self, key: tuple[str, str], watch: Watch, changed: Changed) -> Changed:
+    def _leaving(self, key: Spot, watch: Watch, changed: Changed) -> Changed:
         there = [True]
 
         def stop() -> None:
@@ -118,16 +127,16 @@ class Watching:
 
         return stop
 
-    def _forget(self, key: tuple[str, str], watch: Watch) -> None:
+    def _forget(self, key: Spot, watch: Watch) -> None:
         if self._watches.get(key) is watch:
             del self._watches[key]
 
-    async def _keep(self, key: tuple[str, str], watch: Watch, reach: Reach) -> None:
+    async def _keep(self, key: Spot, watch: Watch, reach: Reach) -> None:
         """Listen, and listen again when the link or the server ends that."""
         failures = 0
         try:
             while True:
-                listen = await self._listen(key[1], watch, reach)
+                listen = await self._listen(key, watch, reach)
                 if listen is not None:
                     if watch.begun.done():
                         # It may have changed while nobody listened.
@@ -146,11 +155,12 @@ class Watching:
             watch.settle(BackendFailed("The backend was stopped."))
             self._forget(key, watch)
 
-    async def _listen(self, uri: str, watch: Watch, reach: Reach) -> Listen | None:
+    async def _listen(self, key: Spot, watch: Watch, reach: Reach) -> Listen | None:
         """Have the server agree to tell; None to try again, unless this was the first time."""
         try:
             conversation = await reach()
-            listen = await conversation.listen({URIS: [uri]}, watch.tell, LISTEN_SECONDS)
+            wanted = {key.member: [key.named]}
+            listen = await conversation.listen(wanted, watch.tell, LISTEN_SECONDS)
         except GatewayError:
             if watch.begun.done():
                 return None
@@ -159,10 +169,11 @@ class Watching:
             if watch.begun.done() or (isinstance(error, Unanswered) and error.gone):
                 return None
             raise BackendFailed("The server does not announce changes.") from None
-        if uri in (listen.agreed.result().get(URIS) or ()):
+        if key.named in (listen.agreed.result().get(key.member) or ()):
             return listen
         listen.close()
-        raise BackendFailed("The server does not announce changes of this resource.")
+        what = "resource" if key.member == URIS else "task"
+        raise BackendFailed(f"The server does not announce changes of this {what}.")
 
 
 QUIET_SECONDS: Final = 0.2

@@ -12,11 +12,11 @@ from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
-from folkmoot.mcp.wire import SUBSCRIBE
+from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
 from folkmoot.transports.mcp.backends import Backends
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.deliveries import Deliveries
-from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, Hearers
+from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import Listener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
+    from folkmoot.gateway.tasks import Task
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
     from folkmoot.pipeline import Pipeline
@@ -74,6 +75,8 @@ class Parts:
         self._tasks: TaskRequests | None = None
         if gateway is not None and task_calls is not None:
             self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls, self.open_calls)
+            self.hearers.task_notice = self._tasks.notice
+            gateway.watch_tasks(self._task_changed)
         if gateway is not None:
             backends = Backends(gateway, rights, calls, self.open_calls)
             self._watches = Watches(gateway, self.hearers)
@@ -95,7 +98,9 @@ class Parts:
             policy=policy,
             lists=self.lists,
             resources=resources,
-            listener=Listener(policy, self.hearers, self._notices, backends, self._watches),
+            listener=Listener(
+                policy, self.hearers, self._notices, backends, self._watches, self._tasks
+            ),
             backends=backends,
             tasks=self._tasks,
         )
@@ -173,8 +178,18 @@ class Parts:
             self._watches.renew()
         self._resources.resubscriptions.renew()
 
+    def _task_changed(self, task: Task) -> None:
+        """Tell the owner's sessions of a task of their era."""
+        if not task.ticket.stateless:
+            for hearer in self.hearers.sessions_of(task.owner):
+                if hearer.session.version == HANDSHAKE_VERSION:
+                    self.hearers.tell(hearer, TASK + task.id)
+
     def _may_hear(self, account: Account, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
+        if what.startswith(TASK):
+            tasks = self._tasks
+            return tasks is not None and tasks.may_hear(account, what.removeprefix(TASK))
         if what == INBOX:
             try:
                 self._policy.check_request(account, SUBSCRIBE, {"uri": what})

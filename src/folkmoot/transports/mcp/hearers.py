@@ -11,16 +11,23 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.mcp.wire import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED, UPDATED
+from folkmoot.mcp.wire import (
+    PROMPTS_CHANGED,
+    RESOURCES_CHANGED,
+    TASK_CHANGED,
+    TASK_STATUS,
+    TOOLS_CHANGED,
+    UPDATED,
+)
 from folkmoot.operations.call import unless
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Rights
@@ -39,6 +46,10 @@ LIST_CHANGED: Final = {
 }
 """How each list is said to have changed."""
 LISTS: Final = tuple(dict.fromkeys(LIST_CHANGED.values()))
+TASK: Final = "task:"
+"""How the mark of a task begins; its id follows."""
+TaskNotice: TypeAlias = "Callable[[str, str], Awaitable[dict[str, Any] | None]]"
+"""What is said of a task of an account; None for nothing."""
 RIGHTS: Final = "rights"
 """What is marked where someone's rights may have changed, and so all of their lists."""
 
@@ -159,7 +170,9 @@ class Hearers:
         self._accounts = accounts
         self._rights = rights
         self._permitted = permitted
-        """Whether someone may still hear of a resource."""
+        """Whether someone may still hear of a resource, or of a task."""
+        self.task_notice: TaskNotice | None = None
+        """What is said of a task now; set where there are tasks."""
         self._sessions: dict[str, SessionHearer] = {}
         self._streams: set[StreamHearer] = set()
         self._tasks: asyncio.TaskGroup | None = None
@@ -234,6 +247,27 @@ class Hearers:
             return [] if same else [each for each in LISTS if hearer.wants(each)]
         return [what] if what in LISTS or self._permitted(account, what) else []
 
+    async def message(
+        self, hearer: Hearer, what: str, meta: dict[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """A change as it is written; None where there is nothing to say of it any more."""
+        if not what.startswith(TASK):
+            return notice_of(what, meta)
+        if self.task_notice is None:
+            return None
+        stateless = isinstance(hearer, StreamHearer)
+        params = await self.task_notice(hearer.account_id, what.removeprefix(TASK))
+        if params is None:
+            return None
+        if meta:
+            params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
+        method = TASK_CHANGED if stateless else TASK_STATUS
+        return {"jsonrpc": "2.0", "method": method, "params": params}
+
+    def sessions_of(self, account_id: str) -> list[SessionHearer]:
+        """The sessions of an account."""
+        return [each for each in self._sessions.values() if each.account_id == account_id]
+
     async def _tell(self, hearer: SessionHearer) -> None:
         try:
             while hearer.session.listens and (what := hearer.take()):
@@ -244,19 +278,15 @@ class Hearers:
                     for notice in due:
                         meta = URGENT if notice == INBOX and hearer.urgent else None
                         hearer.urgent = hearer.urgent and meta is None
-                        await say_in(hearer.session, notice, meta)
+                        message = await self.message(hearer, notice, meta)
+                        stream = hearer.session.stream
+                        if message is not None and stream is not None:
+                            stream.put(_encode(message))
+                            await stream.flushed(0)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
             logger.debug("a session was not notified", extra={"error": type(error).__name__})
         finally:
             hearer.telling = False
-
-
-async def say_in(session: Session, what: str, meta: dict[str, Any] | None = None) -> None:
-    """Tell a session of a change, if it has a stream, and wait until it could have read it."""
-    stream = session.stream
-    if stream is not None:
-        stream.put(_encode(notice_of(what, meta)))
-        await stream.flushed(0)
 
 
 def notice_of(what: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:

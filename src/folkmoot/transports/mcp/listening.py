@@ -16,12 +16,14 @@ from folkmoot.mcp.wire import (
     REFUSED_KEY,
     SUBSCRIBE,
     SUBSCRIPTION_KEY,
+    TASK_IDS,
     URIS,
 )
 from folkmoot.transports.mcp.beside import beside
-from folkmoot.transports.mcp.hearers import StreamHearer, notice_of
+from folkmoot.transports.mcp.hearers import TASK, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.resources import account_of
+from folkmoot.transports.mcp.tasks import read_task_ids
 from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
+    from folkmoot.transports.mcp.tasks import TaskRequests
     from folkmoot.transports.mcp.watches import Watches
 
 
@@ -44,17 +47,20 @@ class Listener:
         notices: Notices,
         backends: Backends | None,
         watches: Watches | None,
+        tasks: TaskRequests | None,
     ) -> None:
         self._policy = policy
         self._hearers = hearers
         self._notices = notices
         self._backends = backends
         self._watches = watches
+        self._tasks = tasks
 
     async def listen(self, asked: Asked) -> Answer:
         """One stream."""
         exchange: Exchange = asked.caller
         lists, uris = read_filter(asked.params.get("notifications"))
+        task_ids = [] if self._tasks is None else read_task_ids(asked)
         leaving = exchange.leaving
         meta: dict[str, Any] = {SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
@@ -63,11 +69,15 @@ class Listener:
         hearer = StreamHearer(account.id if account is not None else "", exchange.holder, lists)
         self._hearers.join(hearer, account)
         try:
-            async with self._inbox(exchange, hearer, uris):
+            async with (
+                self._inbox(exchange, hearer, uris),
+                self._watched_tasks(exchange, hearer, task_ids) as told_of,
+            ):
                 refused = await self._watch_all(exchange, hearer, uris)
                 honoured = [uri for uri in uris if uri not in refused]
                 said = {**meta, REFUSED_KEY: refused} if refused else meta
-                asked.reply.say(acknowledgement(lists, honoured, said), Weight.QUESTION)
+                granted = acknowledgement(lists, honoured, said, told_of)
+                asked.reply.say(granted, Weight.QUESTION)
                 while not leaving.is_set() and not hearer.ended:
                     for what in await hearer.heard(leaving):
                         await self._tell(asked, hearer, what, meta)
@@ -87,8 +97,10 @@ class Listener:
             if not hearer.ended:
                 if each == INBOX and hearer.urgent:
                     hearer.urgent, meta = False, {**meta, **URGENT}
-                asked.reply.say(notice_of(each, meta), Weight.QUESTION)
-                await asked.reply.flushed()
+                message = await self._hearers.message(hearer, each, meta)
+                if message is not None:
+                    asked.reply.say(message, Weight.QUESTION)
+                    await asked.reply.flushed()
 
     @asynccontextmanager
     async def _inbox(
@@ -109,6 +121,20 @@ class Listener:
 
             async with beside(follow()):
                 yield
+
+    @asynccontextmanager
+    async def _watched_tasks(
+        self, exchange: Exchange, hearer: StreamHearer, task_ids: list[str]
+    ) -> AsyncIterator[list[str]]:
+        """Tell the stream of tasks while entered; those that it is told of."""
+        if self._tasks is None or not task_ids:
+            yield []
+            return
+        account = exchange.caller.account
+        async with self._tasks.watching(
+            account, task_ids, lambda task_id: hearer.mark(TASK + task_id)
+        ) as told_of:
+            yield told_of
 
     async def _watch_all(
         self, exchange: Exchange, hearer: StreamHearer, uris: list[str]
@@ -155,13 +181,17 @@ def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:
     return frozenset(lists), list(dict.fromkeys(uris))[: MOST_WATCHED + 1]
 
 
-def acknowledgement(lists: frozenset[str], uris: list[str], meta: dict[str, Any]) -> dict[str, Any]:
+def acknowledgement(
+    lists: frozenset[str], uris: list[str], meta: dict[str, Any], task_ids: list[str]
+) -> dict[str, Any]:
     """What a stream is told first: which of its wishes are granted."""
     granted: dict[str, Any] = {
         name: True for method, (_, name) in CHANGES.items() if method in lists
     }
     if uris:
         granted[URIS] = uris
+    if task_ids:
+        granted[TASK_IDS] = task_ids
     return {
         "jsonrpc": "2.0",
         "method": ACKNOWLEDGED,

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import AuthenticationRequired, CapabilityMissing, KindError, ParamsInvalid
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    CapabilityMissing,
+    FolkmootError,
+    KindError,
+    ParamsInvalid,
+    TaskUnknown,
+)
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
@@ -14,6 +24,7 @@ from folkmoot.mcp.server.service import Answer, method_unknown
 from folkmoot.mcp.wire import (
     HANDSHAKE_VERSION,
     STATELESS_VERSION,
+    TASK_IDS,
     TASKS_CANCEL,
     TASKS_EXTENSION,
     TASKS_GET,
@@ -41,6 +52,10 @@ METHODS: Final = {
 }
 """What each version that knows tasks can ask about them."""
 TASK_METHODS: Final = frozenset[str]().union(*METHODS.values())
+NOT_TOLD: Final = frozenset(("resultType", "_meta"))
+"""What a result says of itself, and a notice does not."""
+MOST_WATCHED: Final = 64
+"""Tasks that one stream may be told of; as many as may be unfinished."""
 OFFERED: Final[dict[str, Any]] = {
     "list": {},
     "cancel": {},
@@ -61,6 +76,7 @@ class TaskRequests:
         calls: Calls,
         open_calls: OpenCalls,
     ) -> None:
+        self._gateway = gateway
         self._tasks = gateway.tasks
         self._audit = gateway.audit
         self._task_calls = task_calls
@@ -107,6 +123,53 @@ class TaskRequests:
             return False
         return kind is not None and self._rights.of(account)[1].allows(kind, members(request))
 
+    def may_hear(self, account: Account, task_id: str) -> bool:
+        """Whether someone may still be told of a task."""
+        try:
+            return self.permitted(account, self._tasks.find(account.id, task_id))
+        except TaskUnknown:
+            return False
+
+    async def notice(self, account_id: str, task_id: str) -> dict[str, Any] | None:
+        """What is said of a task of someone's that has changed; None if nothing can be said."""
+        try:
+            task = self._tasks.find(account_id, task_id)
+            told = await self._task_calls.current(task, CallExtras())
+        except FolkmootError:
+            return None
+        return {name: value for name, value in told.items() if name not in NOT_TOLD}
+
+    @asynccontextmanager
+    async def watching(
+        self, account: Account | None, task_ids: list[str], changed: Callable[[str], None]
+    ) -> AsyncIterator[list[str]]:
+        """Have `changed` called with the id of each task that changes; those that it is called for.
+
+        The others are unknown, not permitted any more, or their backends announce no changes.
+        """
+        with ExitStack() as stack:
+            granted = []
+            for task_id in task_ids:
+                stop = await self._watch(account, task_id, partial(changed, task_id))
+                if stop is not None:
+                    stack.callback(stop)
+                    granted.append(task_id)
+            yield granted
+
+    async def _watch(
+        self, account: Account | None, task_id: str, changed: Callable[[], None]
+    ) -> Callable[[], None] | None:
+        if account is None:
+            return None
+        try:
+            task = self._tasks.find(account.id, task_id)
+            backend = self._gateway.backends.get(task.ticket.namespace)
+            if backend is None or not task.ticket.stateless or not self.permitted(account, task):
+                return None
+            return await backend.watch_task(task.ticket.own, changed, account.id)
+        except FolkmootError:
+            return None
+
     async def _list(self, asked: Asked, account: Account) -> Answer:
         """The caller's own tasks of all backends, each as its backend says that it is now."""
         cursor = asked.params.get("cursor")
@@ -132,6 +195,18 @@ def check_declared(capabilities: dict[str, Any]) -> None:
             f"The client has not declared the extension {TASKS_EXTENSION}.",
             requiredCapabilities=DECLARED,
         )
+
+
+def read_task_ids(asked: Asked) -> list[str]:
+    """The tasks that a stream wants to hear of."""
+    wanted = asked.params.get("notifications")
+    task_ids = wanted.get(TASK_IDS) if type(wanted) is dict else None
+    if task_ids is None:
+        return []
+    if type(task_ids) is not list or any(type(each) is not str for each in task_ids):
+        raise ParamsInvalid(f"{TASK_IDS} must be an array of strings.")
+    check_declared(asked.capabilities)
+    return list(dict.fromkeys(task_ids))[:MOST_WATCHED]
 
 
 def offered(capabilities: dict[str, Any], version: str) -> dict[str, Any]:
