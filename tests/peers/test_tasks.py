@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ import pytest
 
 from tests.conformance.node import node_or_skip
 from tests.harness import run
+from tests.mcp_harness import Meeting
+from tests.peers.clients import command_of
 from tests.peers.gateway import backend, fronted, token_of
-from tests.peers.servers import Place, Transport, everything
+from tests.peers.servers import Place, Transport, everything, everything_command
 from tests.peers.test_proxy_pairs import proxied
+from tests.transports.mcp.gateway_support import fronted as tools_of
+from tests.transports.mcp.task_support import DECLARING, Jobs, listening, tasker
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
 
@@ -88,3 +94,79 @@ def test_a_tool_is_run_as_a_task_through_the_proxy(transport: Transport, tmp_pat
 
     with everything(transport) as server:
         run(main(server), 240)
+
+
+@pytest.mark.requirement("proxy.record", "proxy.replay")
+def test_a_task_is_recorded_and_served_again(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.jsonl"
+    server = everything_command()
+    recorded = run(
+        done_at(
+            command_of("proxy", "--record", str(tape), "--", *server, forked=False), TOOL, tmp_path
+        ),
+        120,
+    )
+    check(recorded)
+    served = run(done_at(command_of("tape", "serve", str(tape), forked=False), TOOL, tmp_path), 120)
+    assert served == recorded
+
+
+@asynccontextmanager
+async def two_hubs(folder: Path, *jobs: Jobs) -> AsyncIterator[tuple[Meeting, Meeting]]:
+    """A hub with servers behind it, and a hub that has that one behind it as `near`."""
+    async with tools_of(folder / "far", "stateless", *jobs) as far:
+        token = await token_of(far, "nearhub")
+        server = backend(
+            "near", Place("http", url=far.url), headers={"Authorization": f"Bearer {token}"}
+        )
+        async with fronted(folder / "near", server) as near:
+            yield far, near
+
+
+@pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
+def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_path: Path) -> None:
+    async def main() -> None:
+        jobs = Jobs("stateless")
+        async with two_hubs(tmp_path, jobs) as (_, near):
+            ann = await tasker(near, await token_of(near, "ann"), "stateless")
+            bob = await tasker(near, await token_of(near, "bob"), "stateless")
+            made, bobs = await ann.make("near_demo_may"), await bob.make("near_demo_may")
+            assert await ann.error("tasks/get", taskId=bobs) == (-32602, "Task not found.")
+            wanted = {"notifications": {"taskIds": [made, bobs]}}
+            listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
+            async with ann.wire.streamed(listen) as stream:
+                granted = (await anext(stream))["params"]["notifications"]
+                assert granted == {"taskIds": [made]}
+                jobs.end("2")
+                jobs.end("1", "for Ann")
+                jobs.change("2")
+                jobs.change("1")
+                told = (await anext(stream))["params"]
+            assert (told["taskId"], told["status"]) == (made, "completed")
+            assert told["result"]["content"][0]["text"] == "for Ann"
+
+    run(main(), 60)
+
+
+@pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
+def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_path: Path) -> None:
+    async def main() -> None:
+        jobs = Jobs("handshake")
+        async with two_hubs(tmp_path, jobs) as (far, near):
+            ann = await tasker(near, await token_of(near, "ann"), "handshake")
+            bob = await tasker(near, await token_of(near, "bob"), "handshake")
+            made, bobs = await ann.make("near_demo_must"), await bob.make("near_demo_must")
+            async with listening(ann) as hers, listening(bob) as his:
+                jobs.end("1", "for Ann")
+                far.hub.behind.gateway.task_changed("demo", "1")
+                told = (await anext(hers))["params"]
+                assert (told["taskId"], told["status"]) == (made, "completed")
+                far.hub.behind.gateway.task_changed("demo", "2")
+                assert (await anext(his))["params"]["taskId"] == bobs
+            result = (await ann.ask("tasks/result", taskId=made))["result"]
+            assert result["content"][0]["text"] == "for Ann"
+            assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": made}
+            listed = (await bob.ask("tasks/list"))["result"]["tasks"]
+            assert [each["taskId"] for each in listed] == [bobs]
+
+    run(main(), 60)

@@ -30,10 +30,14 @@ TOLD: dict[str, Any] = {
 Line = tuple[str, dict[str, Any]]
 
 
-def bridge(*, one_client: bool = True) -> EraBridge:
+def bridge(*, one_client: bool = True, native_tasks: bool = False) -> EraBridge:
     """A bridge whose own ids are `folkmoot-t-1` and so on, and whose states are `s1` and so on."""
     states = count()
-    return EraBridge(one_client=one_client, token=lambda: f"s{n}" if (n := next(states)) else "t")
+    return EraBridge(
+        one_client=one_client,
+        native_tasks=native_tasks,
+        token=lambda: f"s{n}" if (n := next(states)) else "t",
+    )
 
 
 def ours(number: int) -> str:

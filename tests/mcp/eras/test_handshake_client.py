@@ -154,6 +154,8 @@ def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
         ),
         client(request(5, "tasks/get", taskId="t")),
         refused(5, "Tasks cannot be carried from one era to the other."),
+        client(request(6, "tools/call", name="t", task={})),
+        refused(6, "Tasks cannot be carried from one era to the other."),
     )
 
 

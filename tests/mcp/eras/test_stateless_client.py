@@ -43,9 +43,14 @@ ASKED = {"method": "elicitation/create", "params": {"message": "?", "requestedSc
 GIVEN = {"action": "accept", "content": {}}
 
 
-def met(*, one_client: bool = True, capabilities: dict[str, Any] | None = None) -> EraBridge:
+def met(
+    *,
+    one_client: bool = True,
+    capabilities: dict[str, Any] | None = None,
+    native_tasks: bool = False,
+) -> EraBridge:
     """A bridge whose server was initialised; the next id it makes is the second."""
-    machine = bridge(one_client=one_client)
+    machine = bridge(one_client=one_client, native_tasks=native_tasks)
     told = {
         "protocolVersion": "2025-11-25",
         "capabilities": TOLD if capabilities is None else capabilities,
@@ -574,3 +579,48 @@ def test_a_question_is_put_to_the_call_that_the_server_asked_it_during_if_that_i
         question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
         (step,) = machine.from_server(message_from(question), about=during)
         assert step.message.id == during
+
+
+@pytest.mark.requirement("gateway.tasks")
+def test_whoever_speaks_of_tasks_as_the_server_does_is_understood() -> None:
+    asked = {"question": {"method": "elicitation/create", "params": {"message": "?"}}}
+    able = META | {CAPABILITIES: {"elicitation": {}}}
+    machine = met(one_client=False, capabilities=TOLD | {"tasks": {}}, native_tasks=True)
+    task = {"taskId": "t", "status": "working"}
+    play(
+        machine,
+        client(request(1, "tools/call", name="x", task={"ttl": 1}, _meta=META)),
+        to_server(request(1, "tools/call", name="x", task={"ttl": 1})),
+        server(result(1, task=task)),
+        to_client(result(1, task=task, **DONE)),
+        client(request(2, "tasks/get", taskId="t", _meta=META)),
+        to_server(request(2, "tasks/get", taskId="t")),
+        server(result(2, **task)),
+        to_client(result(2, **task, **DONE)),
+        server(notice("notifications/tasks/status", **task)),
+        to_client(notice("notifications/tasks/status", **task)),
+        client(request(3, "tasks/result", taskId="t", _meta=able)),
+        to_server(request(3, "tasks/result", taskId="t")),
+    )
+    question = message(request("q", "elicitation/create", message="?"))
+    (step,) = machine.from_server(question, about=3)
+    told = step.message.result  # type: ignore[union-attr]
+    assert told["resultType"] == "input_required"
+    assert list(told["inputRequests"].values()) == list(asked.values())
+    given = dict.fromkeys(told["inputRequests"], GIVEN)
+    play(
+        machine,
+        client(
+            request(
+                4,
+                "tasks/result",
+                taskId="t",
+                requestState=told["requestState"],
+                inputResponses=given,
+                _meta=able,
+            )
+        ),
+        to_server(result("q", **GIVEN)),
+        server(result(3, content=[])),
+        to_client(result(4, content=[], **DONE)),
+    )

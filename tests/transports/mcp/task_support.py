@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import Wanted
 from tests.mcp_harness import Meeting, Person
-from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, text, wired
+from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, read_events, text, wired
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -140,3 +142,13 @@ class Tasker:
 async def tasker(there: Meeting, person: Person | str, era: str = "") -> Tasker:
     """Someone who speaks plain HTTP, and can be asked."""
     return Tasker(await wired(there, person, era, {"elicitation": {}}))
+
+
+@asynccontextmanager
+async def listening(someone: Tasker) -> AsyncIterator[AsyncIterator[Any]]:
+    """The stream of a session."""
+    wire = someone.wire
+    headers = {**wire.headers({}), "accept": "text/event-stream"}
+    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
+        assert response.status_code == 200
+        yield read_events(response)

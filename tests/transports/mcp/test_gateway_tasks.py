@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ from tests.transports.mcp.gateway_support import (
     Demo,
     fronted,
     messages,
-    read_events,
     settle,
     wired,
 )
-from tests.transports.mcp.task_support import DECLARING, EXTENSION, RELATED, Jobs, Tasker, tasker
+from tests.transports.mcp.task_support import DECLARING, EXTENSION, RELATED, Jobs, listening, tasker
 
 ERAS = ("handshake", "stateless")
 both_eras = pytest.mark.parametrize("era", ERAS)
@@ -379,6 +376,49 @@ def test_each_request_about_a_task_has_a_line_in_the_audit_log(
     ]
 
 
+RULES = """
+[[rule]]
+name = "no cancelling"
+when = { method = "tasks/cancel", type = "request" }
+action = "block"
+
+[[rule]]
+name = "no results"
+when = { method = "tasks/get", type = "response" }
+action = "block"
+"""
+
+
+@both_eras
+@pytest.mark.requirement("gateway.tasks")
+def test_rules_see_requests_about_tasks(
+    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(RULES)
+
+    async def main() -> None:
+        jobs = Jobs(era)
+        given = {"rules": str(rules)}
+        async with fronted(tmp_path / "hub", era, jobs, interceptors=given) as there:
+            ann = await tasker(there, await there.person("ann"))
+            made = await ann.make()
+            with caplog.at_level(logging.INFO, "folkmoot.audit"):
+                for method in ("tasks/cancel", "tasks/get"):
+                    _, said = await ann.error(method, taskId=made)
+                    assert said == "This is not allowed here."
+            assert jobs.tasks["1"]["status"] == "working"
+            assert [each.method for each in jobs.asked] == ["tools/call", "tasks/get"]
+
+    run(main())
+    lines = [(each.about, each.outcome) for each in caplog.records if hasattr(each, "outcome")]
+    assert lines == [
+        ("mcp.request.tools/call:demo:may", "task"),
+        ("mcp.request.tasks/cancel", "blocked"),
+        ("mcp.request.tasks/get:demo:may", "withheld"),
+    ]
+
+
 @both_eras
 def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path: Path) -> None:
     odd: list[Any] = [
@@ -491,13 +531,3 @@ def test_sessions_of_the_owner_alone_are_told_of_a_task(tmp_path: Path) -> None:
                 assert (await anext(his))["params"]["taskId"] == bobs
 
     run(main())
-
-
-@asynccontextmanager
-async def listening(someone: Tasker) -> AsyncIterator[AsyncIterator[Any]]:
-    """The stream of a session."""
-    wire = someone.wire
-    headers = {**wire.headers({}), "accept": "text/event-stream"}
-    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
-        assert response.status_code == 200
-        yield read_events(response)

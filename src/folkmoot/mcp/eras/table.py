@@ -148,5 +148,10 @@ SUBJECTS: Final = (
         "does not occur",
         "`notifications/elicitation/complete` is dropped",
     ),
-    Subject("tasks", "refused, and not offered", "refused, and not offered"),
+    Subject(
+        "tasks",
+        "refused, and not offered; so is a call with `task`",
+        "refused, and not offered; the gateway passes on tasks whose maker and server speak one "
+        "era",
+    ),
 )

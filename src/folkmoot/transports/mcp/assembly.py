@@ -23,7 +23,7 @@ from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.opencalls import OpenCalls
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import HubService
-from folkmoot.transports.mcp.tasks import TaskRequests
+from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
 from folkmoot.transports.mcp.watches import Changes, Watches
 
 if TYPE_CHECKING:
@@ -157,7 +157,11 @@ class Parts:
     def note_stopped(self, account: Account | None, request: Request, outcome: str) -> None:
         """Have a call that a rule stopped in the audit log, under its canonical name."""
         params = request.params
-        if self._gateway is None or request.method not in ASKS or not isinstance(params, dict):
+        if self._gateway is None or not isinstance(params, dict):
+            return
+        if request.method in TASK_METHODS:
+            self._gateway.audit.stopped(self._rights.of(account)[0], request, outcome)
+        if request.method not in ASKS:
             return
         catalogue, given = self._gateway.catalogue, dict(params)
         name, uri = params.get("name"), params.get("uri")

@@ -1,0 +1,181 @@
+"""The tasks that a process remembers: whose they are, how many, and for how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import ArgumentInvalid, BackendFailed, TaskUnknown, TaskUnsupported
+from folkmoot.gateway import tasks as module
+from folkmoot.gateway.asking import CallExtras
+from folkmoot.gateway.tasks import LONGEST_KEPT, MOST_ARGUMENTS, PAGE, Task, Tasks
+from folkmoot.vault import Vault
+from tests.gateway.scripted import Scripted, behind, tool
+from tests.harness import run
+
+pytestmark = pytest.mark.requirement("gateway.task-limits")
+
+
+class Time:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.at = 1_000.0
+
+    def now(self) -> float:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def tasks(time: Time | None = None, key: bytes = b"k" * 32) -> Tasks:
+    return Tasks(Vault(key, "test"), time or Time())
+
+
+def made(known: Tasks, own: str = "1", owner: str = "ann", **said: Any) -> Task:
+    told = {"taskId": own, "status": "working", "createdAt": "then", "ttl": 60_000, **said}
+    return known.made(owner, "demo", "demo:run", {"a": 1}, told, stateless=False)
+
+
+def ids(known: Tasks, owner: str = "ann") -> list[str]:
+    found, cursor = known.page(owner, None, stateless=False)
+    while cursor is not None:
+        page, cursor = known.page(owner, cursor, stateless=False)
+        found += page
+    return [task.ticket.own for task in found]
+
+
+@pytest.mark.requirement("gateway.task-owner")
+def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
+    task = made(tasks())
+    again = tasks().find("ann", task.id)
+    assert again.ticket == task.ticket
+    assert (again.checked, again.arguments) == (False, None)
+    assert again.call == {"name": "demo:run"}
+    assert task.call == {"name": "demo:run", "arguments": {"a": 1}}
+    for known in (tasks(), tasks(key=b"x" * 32)):
+        for owner, task_id in (("bob", task.id), ("", task.id), ("bob", "1"), ("bob", "")):
+            with pytest.raises(TaskUnknown, match="Task not found"):
+                known.find(owner, task_id)
+    with pytest.raises(TaskUnknown):
+        tasks(key=b"x" * 32).find("ann", task.id)
+
+
+def test_a_task_is_listed_until_its_time_is_over() -> None:
+    time = Time()
+    known = tasks(time)
+    made(known, "short", ttl=1_000)
+    made(known, "endless", ttl=None)
+    made(known, "long", ttl=10**12)
+    renewed = made(known, "renewed", ttl=1_000)
+    assert ids(known) == ["short", "endless", "long", "renewed"]
+    known.confirmed(renewed, {"status": "working", "ttlMs": 5_000})
+    time.at += 2
+    assert ids(known) == ["endless", "long", "renewed"]
+    time.at += LONGEST_KEPT
+    assert ids(known) == []
+    assert len(known) == 0
+    assert known.of_backend("demo", "long") is None
+
+
+def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ACCOUNT", 3)
+    monkeypatch.setattr(module, "MOST", 5)
+    known = tasks()
+    for own in "abc":
+        made(known, own, status="completed" if own == "b" else "working")
+    made(known, "d")
+    # The one that has ended goes first.
+    assert ids(known) == ["a", "c", "d"]
+    made(known, "e")
+    assert ids(known) == ["c", "d", "e"]
+    for own in "xyz":
+        made(known, own, "bob")
+    assert ids(known, "bob") == ["x", "y", "z"]
+    assert ids(known) == ["d", "e"]
+
+
+def test_pages_hold_on_to_their_place() -> None:
+    known = tasks()
+    owns = [str(number) for number in range(PAGE * 2 + 1)]
+    first, *_ = [made(known, own) for own in owns]
+    assert ids(known) == owns
+    page, cursor = known.page("ann", None, stateless=False)
+    known.forget(first)
+    known.forget(first)
+    following, _ = known.page("ann", cursor, stateless=False)
+    assert following[0].ticket.own == owns[len(page)]
+    assert known.page("ann", None, stateless=True) == ([], None)
+    for odd in ("", "x", "-1", "\u0663", "9" * 99):
+        with pytest.raises(ArgumentInvalid):
+            known.page("ann", odd, stateless=False)
+
+
+def test_an_own_id_that_is_used_again_is_another_task() -> None:
+    known = tasks()
+    old, new = made(known), made(known, owner="bob", createdAt="now")
+    assert known.of_backend("demo", "1") is new
+    assert ids(known) == []
+    assert not known.find("ann", old.id).checked
+    known.doubt("other")
+    assert new.checked
+    known.doubt("demo")
+    assert not new.checked
+
+
+def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPEN", 2)
+    time = Time()
+    known = tasks(time)
+    first = made(known, "a")
+    made(known, "b", ttl=1_000)
+    assert not known.has_room("ann")
+    assert known.has_room("bob")
+    known.confirmed(first, {"status": "failed"})
+    assert known.has_room("ann")
+    made(known, "c")
+    assert not known.has_room("ann")
+    time.at += 2
+    assert known.has_room("ann")
+
+
+def test_long_arguments_are_not_kept() -> None:
+    told = {"taskId": "1", "status": "working", "createdAt": "then"}
+    text = {"text": "x" * MOST_ARGUMENTS}
+    task = tasks().made("ann", "demo", "demo:run", text, told, stateless=True)
+    assert task.call == {"name": "demo:run"}
+
+
+@pytest.mark.parametrize(
+    "odd", [{"taskId": 7}, {"taskId": ""}, {"status": "odd"}, {"status": []}, {"createdAt": None}]
+)
+def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
+    known = tasks()
+    with pytest.raises(BackendFailed, match="The backend demo created a task without"):
+        made(known, **{"own": "1", **odd}) if "taskId" not in odd else known.made(
+            "ann", "demo", "demo:run", None, {"status": "working", "createdAt": "x", **odd},
+            stateless=True,
+        )  # fmt: skip
+    assert len(known) == 0
+
+
+@pytest.mark.requirement("gateway.tasks")
+def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with behind(tmp_path) as there:
+            files = Scripted("files")
+            offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
+            must = tool("must", execution={"taskSupport": "required"})
+            may = tool("may", execution={"taskSupport": "optional"})
+            await there.has(files, tools=(must, may), capabilities=offered)
+            extras = CallExtras(room="den")
+            with pytest.raises(TaskUnsupported, match="files:must can only be run as a task"):
+                await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
+            await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
+            assert [each.params for each in files.asked] == [{"name": "may"}]
+            assert not files.asked[0].tasks
+
+    run(main())
