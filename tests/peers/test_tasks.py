@@ -71,7 +71,9 @@ def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_p
     async def main(server: Place) -> None:
         direct = await done_at(server, TOOL, tmp_path)
         check(direct)
-        async with fronted(tmp_path / "hub", backend("every", server)) as there:
+        # The result of a task may be waited for longer than the answer to a call.
+        behind = backend("every", server, call_seconds=2)
+        async with fronted(tmp_path / "hub", behind) as there:
             url = f"{there.url}?token={await token_of(there, 'ada')}"
             did = await done_at(Place("http", url=url), "every_simulate_research_query", tmp_path)
             check(did)

@@ -60,6 +60,10 @@ RESULT_SECONDS: Final = 3600.0
 """How long a caller may wait for the result of a task in one request."""
 LOOK_SECONDS: Final = 10.0
 """How long a backend may take to say how a task is, where the hub itself wants to know."""
+LOOK_EVERY: Final = 5.0
+"""How often at most the tasks of one person are looked at because they have too many."""
+LEAST_NAMED: Final = 8
+"""How long a backend's own id must be to be known again in its words."""
 OTHER_ERA: Final = "This task was created in the {} era and can only be used there."
 
 
@@ -97,6 +101,8 @@ class TaskCalls:
         self._gateway = gateway
         self._tasks = gateway.tasks
         self._inputs = inputs
+        self._looked: dict[str, float] = {}
+        """When the tasks of those who have too many were looked at last."""
 
     async def plan(
         self,
@@ -202,8 +208,10 @@ class TaskCalls:
         """Have a backend say how a task is; `TaskUnknown` if it is no more, or another's."""
         response = await self._ask(task, TASKS_GET, {}, CallExtras(), seconds=LOOK_SECONDS)
         if isinstance(response.error, ErrorObject):
-            self._refused(task, TASKS_GET, response.error)
-            return
+            error = self._refused(task, TASKS_GET, response.error)
+            raise BackendFailed(
+                f"The backend {task.ticket.namespace} does not tell of the task: {error.message}"
+            )
         self._told(task, TASKS_GET, response.result)
 
     async def _ask(
@@ -242,7 +250,9 @@ class TaskCalls:
         if method == TASKS_GET and error.code == INVALID_PARAMS:
             self._tasks.forget(task)
             raise TaskUnknown
-        return ErrorObject(error.code, error.message.replace(task.ticket.own, task.id))
+        own = task.ticket.own
+        said = error.message if len(own) < LEAST_NAMED else error.message.replace(own, task.id)
+        return ErrorObject(error.code, said, error.data)
 
     def _told(self, task: Task, method: str, result: Any) -> dict[str, Any]:
         """What a backend says of a task, as its owner gets it."""
@@ -279,9 +289,14 @@ class TaskCalls:
 
     async def _has_room(self, person: str) -> bool:
         """Whether someone may have one more task; what has ended unseen is not counted."""
-        tasks = self._tasks
-        if not tasks.has_room(person):
-            await asyncio.gather(*map(self.refreshed, tasks.open_of(person)))
+        tasks, now = self._tasks, asyncio.get_running_loop().time()
+        if tasks.has_room(person):
+            self._looked.pop(person, None)
+            return True
+        if now - self._looked.get(person, -LOOK_EVERY) < LOOK_EVERY:
+            return False
+        self._looked[person] = now
+        await asyncio.gather(*map(self.refreshed, tasks.open_of(person)))
         return tasks.has_room(person)
 
 
@@ -318,8 +333,8 @@ def task_fault(method: str, result: Any, own: str, *, stateless: bool) -> str:
         return fault_of(TOOLS_CALL, result) or ""
     if method == TASKS_UPDATE or (method == TASKS_CANCEL and stateless):
         return ""
-    if result.get(TASK_ID) != own or not has_status(result):
-        return "`taskId` and `status` must be those of the task"
+    if result.get(TASK_ID) != own or not has_status(result) or "createdAt" not in result:
+        return "`taskId`, `status` and `createdAt` must be those of the task"
     if result["status"] == "completed" and stateless:
         return fault_of(TOOLS_CALL, result.get("result")) or ""
     return ""

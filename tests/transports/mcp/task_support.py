@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,6 +40,7 @@ class Jobs(Demo):
         self.next = first
         self.ttl: int | None = 60_000
         self.time = "2026-11-16T06:00:00Z"
+        self.before_result: Callable[[], Awaitable[None]] | None = None
 
     def inventory(self, **more: Any) -> Inventory:
         supports = {"may": "optional", "must": "required"}
@@ -53,6 +54,8 @@ class Jobs(Demo):
 
     async def request(self, wanted: Wanted) -> Response:
         self.asked.append(wanted)
+        if wanted.method == "tasks/result" and self.before_result is not None:
+            await self.before_result()
         if wanted.method != "tools/call":
             return self._about(wanted)
         declared = EXTENSION in (wanted.capabilities.get("extensions") or {})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from folkmoot.gateway import task_calls
 from folkmoot.gateway import tasks as gateway_tasks
 from tests.harness import run
 from tests.mcp_harness import until
@@ -212,6 +213,24 @@ def test_questions_of_a_task_are_put_while_its_result_is_waited_for(tmp_path: Pa
     run(main())
 
 
+@pytest.mark.requirement("gateway.task-owner")
+def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        jobs = Jobs("handshake")
+        async with fronted(tmp_path, "handshake", jobs) as there:
+            ann = await tasker(there, await there.person("ann"))
+            made = await ann.make()
+            jobs.end("1", "secret")
+            jobs.before_result = lambda: settle(there)
+            code, said = await ann.error("tasks/result", taskId=made)
+            assert code == -32003
+            assert "secret" not in said
+
+    run(main())
+
+
 @pytest.mark.requirement("gateway.tasks")
 def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
     async def main() -> None:
@@ -333,6 +352,11 @@ def test_unfinished_tasks_of_one_account_are_limited(
             await ann.make()
             wish = {"task": {}} if era == "handshake" else {}
             more = await ann.ask("tools/call", name="demo_may", **wish)
+            looked = [each.params["taskId"] for each in jobs.asked if each.method == "tasks/get"]
+            assert sorted(looked) == ["1", "2"]
+            await ann.ask("tools/call", name="demo_may", **wish)
+            # Not each time, or one call would cost as much as many.
+            assert len([each for each in jobs.asked if each.method == "tasks/get"]) == 2
             if era == "handshake":
                 assert json.loads(more["result"]["content"][0]["text"])["code"] == "too_many_tasks"
             else:
@@ -340,6 +364,7 @@ def test_unfinished_tasks_of_one_account_are_limited(
                 assert more["result"]["content"][0]["text"] == "done at once"
             await bob.make()
             jobs.end("1")
+            monkeypatch.setattr(task_calls, "LOOK_EVERY", 0.0)
             # Nobody has asked, and yet it has ended.
             assert await ann.make() != first
 
@@ -451,6 +476,9 @@ def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path:
                 jobs.tasks["1"] = broken
                 told = await ann.ask("tasks/get", taskId=made)
                 assert told["error"]["code"] == -32000
+            jobs.tasks["1"], jobs.time = {"status": "working"}, None  # type: ignore[assignment]
+            assert await ann.error("tasks/get", taskId=made) == UNKNOWN
+            jobs.time = "2026-11-16T06:00:00Z"
             jobs.tasks["1"] = {"status": "completed", "result": [1]}
             if era == "stateless":
                 assert (await ann.ask("tasks/get", taskId=made))["error"]["code"] == -32000

@@ -112,6 +112,9 @@ class TaskRequests:
         request = Request(id=asked.request.id, method=CALL, params=task.call)
         with self._open.open(asked):
             response = await self._calls.ask(request, exchange, asked.version, extras)
+        if method == TASKS_RESULT:
+            # It may have waited for long, and been denied meanwhile.
+            self._calls.judge(request, exchange)
         return Answer(response.result, response.error)
 
     def permitted(self, account: Account, task: Task) -> bool:
