@@ -21,6 +21,7 @@ from folkmoot.bridge.peers import Peers
 from folkmoot.bridge.sealing import Sealing
 from folkmoot.bridge.telling import Telling
 from folkmoot.core.ports import Clock, Interceptor
+from folkmoot.relay.aside import group
 
 LAST_SECONDS: Final = 2.0
 """How long what was read last may take to be marked when the bridge ends."""
@@ -74,17 +75,12 @@ async def bridging(
             Opening(device, peers, ledger, marker),
             Telling(device, ledger, marker),
         )
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             marking = tasks.create_task(marker.run())
             try:
                 yield Bridge(device, ledger, marker, interceptors)
-            except Exception as error:  # noqa: BLE001 - raised again, out of the group
-                failure = error
             finally:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LAST_SECONDS):
                         await marker.settled()
                 marking.cancel()
-        if failure is not None:
-            raise failure

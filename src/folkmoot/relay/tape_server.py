@@ -25,6 +25,7 @@ from folkmoot.proxy.replay.script import Beat, Call, Script
 from folkmoot.proxy.replay.subject import GREETINGS, Mode
 from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
+from folkmoot.relay.aside import group
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""
@@ -69,18 +70,14 @@ class Replay:
     async def connect(self) -> AsyncIterator[TapeServer]:
         """One conversation with the recorded server."""
         prompter = self._shared or Prompter(self._index, once=self._once, asked=self._asked)
-        failure: BaseException | None = None
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             server = TapeServer(
                 prompter, self._clock, tasks, timing=self._timing, on_miss=self._missed
             )
             try:
                 yield server
-            except BaseException as error:  # noqa: BLE001 - raised again, out of the group
-                failure = error
-            await server.close()
-        if failure is not None:
-            raise failure
+            finally:
+                await server.close()
 
     def unasked(self) -> list[Call]:
         """The recorded requests that nobody has made yet, in their order."""
