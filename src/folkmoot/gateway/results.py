@@ -26,6 +26,8 @@ NEEDED: Final[dict[str, tuple[str, type]]] = {
 """The member that the result of a method must have, and what it is."""
 COMPLETE: Final = "complete"
 STRUCTURED: Final = "structuredContent"
+TEXT: Final = "text"
+"""The type of contents in which there is no URI; most are such."""
 WORDS: Final[dict[type, str]] = {list: "a list of objects", dict: "an object"}
 DEEPEST: Final = 8
 """How far contents within contents are followed."""
@@ -112,14 +114,16 @@ def _member(value: Any, member: str, mapper: Mapper, spell: Spell) -> Any:
     return value if after is before else {**value, member: after}
 
 
-def _each(mapper: Mapper) -> Mapper:
-    """The same for a list."""
+def _each(mapper: Mapper, plain: str = "") -> Mapper:
+    """The same for a list; nothing becomes of values of the type `plain`."""
 
     def mapped(values: Any, spell: Spell) -> Any:
         if not isinstance(values, list):
             return values
         after = values
         for place, value in enumerate(values):
+            if plain and type(value) is dict and value.get("type") == plain:
+                continue
             mapped = mapper(value, spell)
             if mapped is not value:
                 after = list(values) if after is values else after
@@ -156,7 +160,7 @@ def _content(value: Any, spell: Spell, depth: int = 0) -> Any:
     return value
 
 
-_contents: Final = _each(_content)
+_contents: Final = _each(_content, TEXT)
 
 
 def _message(value: Any, spell: Spell) -> Any:
