@@ -7,6 +7,7 @@ message. What is kept is kept in memory alone.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from threading import Lock
 from typing import Protocol, TypeAlias
 
@@ -22,7 +23,7 @@ MOST_KEPT = 8_192
 LONGEST_KEPT = 2_048
 """Characters of a box; longer ones are opened anew each time."""
 
-Mark: TypeAlias = tuple[str, str, str, str, str]
+Mark: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 
 
 class Boxed(Protocol):
@@ -72,6 +73,18 @@ class Bodies:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    async def of_all(self, tx: Tx, reader: Account, rows: Iterable[Boxed]) -> list[str | None]:
+        """The bodies of several messages, in their order."""
+        kept, who, own = self._kept, reader.id, reader.public_key
+        found: list[str | None] = []
+        for row in rows:
+            body = None
+            if row.mode == SERVER_ASSISTED:
+                other = row.sender_key if row.incoming else row.recipient_key
+                body = kept.get((who, own, other, row.nonce, row.ciphertext))
+            found.append(await self.of(tx, reader, row) if body is None else body)
+        return found
 
     async def of(self, tx: Tx, reader: Account, row: Boxed) -> str | None:
         """The body; nothing for E2E, and for what was changed at rest: it hides no other."""

@@ -80,10 +80,11 @@ class Reader:
             cursor = self._cursors.make(reader, thread_id or INBOX, shown[-1].seq)
         # Reading again within the second in which all was read changes nothing.
         marks = any(row.unread or row.last_read_at < now for row in shown)
-        body_of = self._bodies.of
+        bodies = await self._bodies.of_all(tx, reader, shown)
         return Page(
             messages=[
-                read_message(reader.handle, row, await body_of(tx, reader, row)) for row in shown
+                read_message(reader.handle, row, body)
+                for row, body in zip(shown, bodies, strict=True)
             ],
             next_cursor=cursor,
             seqs=tuple(row.seq for row in shown) if marks else (),
@@ -98,7 +99,9 @@ class Reader:
         cursor = None
         if len(rows) > len(shown):
             cursor = self._cursors.make(reader, THREADS, shown[-1].seq)
-        return ThreadPage([await self._thread(tx, reader, row) for row in shown], cursor)
+        bodies = await self._bodies.of_all(tx, reader, shown)
+        listed = [self._thread(row, body) for row, body in zip(shown, bodies, strict=True)]
+        return ThreadPage(listed, cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
         """One thread."""
@@ -107,16 +110,16 @@ class Reader:
         if row is None:
             raise ThreadNotFound
         [whole] = await fitting(tx, [row], LIST_BYTES)
-        return await self._thread(tx, reader, whole)
+        return self._thread(whole, await self._bodies.of(tx, reader, whole))
 
-    async def _thread(self, tx: Tx, reader: Account, row: ThreadRow) -> Thread:
+    def _thread(self, row: ThreadRow, body: str | None) -> Thread:
         subject = self._subjects.open(row.id, row.subject)
         return Thread(
             id=row.id,
             subject=subject.text if subject.first_seq > row.hidden_seq else "",
             other_handle=row.other_handle or GONE_HANDLE,
             other_display_name=row.other_name or GONE_NAME,
-            last_message_body=preview(await self._bodies.of(tx, reader, row)),
+            last_message_body=preview(body),
             last_message_at=row.last_at,
             unread_count=row.unread,
             member_state=row.state,
