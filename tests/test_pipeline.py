@@ -12,22 +12,23 @@ import pytest
 import folkmoot
 from folkmoot.clock import SystemClock
 from folkmoot.core.capability import Rights
-from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import (
     BlockedByInterceptor,
     CapabilityDenied,
     PolicyError,
     ProposalRequired,
     RewriteRefused,
+    TooManyInFlight,
 )
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.message import Request, decode_message, encode_message, members, replace
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Admitted, Interceptor, Tx
 from folkmoot.core.strict import encode
-from folkmoot.core.timing import TimingContext
-from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
-from folkmoot.pipeline import Pipeline
+from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
+from folkmoot.pipeline import Pipeline, enveloped
+from folkmoot.proxy.chain import Chain
 from folkmoot.store import SqliteStore
 from tests.harness import run
 
@@ -37,8 +38,7 @@ READER = Rights(["mcp.request.tools/call:read", "mcp.proposal.*"])
 
 def calling(tool: str) -> MessageEnvelope[Request]:
     request = Request(id=1, method="tools/call", params={"name": tool})
-    envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
-    return envelope.with_direction(MessageDirection.CLIENT_TO_SERVER)
+    return enveloped(SystemClock(), request, ALICE)
 
 
 class Ledger:
@@ -122,7 +122,7 @@ class Blocks(Plain):
 async def opened(tmp_path: Path, *interceptors: Interceptor) -> tuple[Pipeline, Ledger]:
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     ledger = Ledger(store)
-    return Pipeline(ledger, SystemClock(), interceptors), ledger
+    return Pipeline.to(ledger, Chain(interceptors)), ledger
 
 
 def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) 
     async def script() -> None:
         pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
         assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
-        blocked = Pipeline(ledger, SystemClock(), [Blocks(), Renames("read")])
+        blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
         with pytest.raises(BlockedByInterceptor):
             await blocked.run(calling("read"), ALICE, READER)
         assert len(ledger.performed) == 1
@@ -210,17 +210,55 @@ def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) 
     run(script())
 
 
+@pytest.mark.requirement("pipeline.one-way")
 @pytest.mark.parametrize(
     ("made", "where"),
     [
         (r"(?<!class )\bAdmitted\(", ["pipeline.py"]),
-        (r"(?<!def )\bdecide\(", ["gateway/operations.py", "pipeline.py"]),
+        (r"(?<!def )\bdecide\(", ["gateway/operations.py"]),
+        (r"(chain|interceptors)\.(run|judge|settle)\b", ["pipeline.py"]),
+        (
+            r"(?<!class )\bPipeline(\.to)?\(",
+            ["app.py", "relay/room_backends.py", "relay/steps.py", "transports/operations.py"],
+        ),
     ],
-    ids=["admitted", "decided"],
+    ids=["admitted", "decided", "intercepted", "ways in"],
 )
 def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]) -> None:
-    """Whoever made an `Admitted` of its own, or decided for itself, could pass policy by."""
+    """Whoever made an `Admitted` of its own, or asked policy or interceptors, could pass some by.
+
+    The ways in are those of the table in `pipeline.py`.
+    """
     source = Path(folkmoot.__file__).parent
     texts = {path: path.read_text("utf-8") for path in source.rglob("*.py")}
     found = [path for path, text in texts.items() if re.search(made, text)]
     assert sorted(path.relative_to(source).as_posix() for path in found) == where
+
+
+def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
+    async def script() -> None:
+        async def never(_: Admitted) -> None:
+            raise AssertionError
+
+        with pytest.raises(ProposalRequired):
+            await Pipeline(never).run(calling("remove"), ALICE, READER)
+
+    run(script())
+
+
+def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(tmp_path: Path) -> None:
+    class Waits(Plain):
+        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+            return Delay(0.0)
+
+    async def script() -> None:
+        pipeline, ledger = await opened(tmp_path, Waits())
+        rest: list[Any] = []
+        assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
+        assert not ledger.performed
+        assert await rest[0]() == "read"
+        with pytest.raises(TooManyInFlight):
+            await pipeline.run(calling("read"), ALICE, READER, lambda _: TooManyInFlight("full"))
+        await ledger.store.close()
+
+    run(script())

@@ -43,7 +43,7 @@ from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
-from folkmoot.pipeline import Pipeline, show_to
+from folkmoot.pipeline import Pipeline
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
@@ -78,6 +78,7 @@ from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.memory import collecting_seldom, return_large_buffers
+from folkmoot.transports.operations import Operations
 from folkmoot.transports.operators import Operators, operators_token
 from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
@@ -390,7 +391,8 @@ class Hub:
 
     def _open_rooms(self) -> None:
         tally = Tally()
-        shown = self._passing.interceptors
+        shown, audit = self._passing.interceptors, self.behind.gateway.audit
+        self._operations = Operations(shown, self.behind.policy, audit, self.clock)
         self.rooms = Rooms(
             self.store,
             self.clock,
@@ -398,7 +400,7 @@ class Hub:
             epoch=self.store.identity.epoch,
             crowd=lambda: RoomCrowd(tally),
             options=room_options(self.settings),
-            intercept=show_to(shown, self.clock, self._passing.held) if shown else None,
+            operations=self._operations if shown else None,
             backends=RoomBackends(
                 self.behind.gateway,
                 self.behind.rights,
@@ -425,9 +427,8 @@ class Hub:
         own = ToolService(dispatcher)
         service = HubService(dispatcher.catalogue, own, self.behind.service)
         # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
-        pipeline = Pipeline(service, self.clock)
-        passing = self._passing
-        self._forms = Pipeline(service, self.clock, passing.interceptors, passing.held)
+        pipeline = Pipeline.to(service)
+        self._forms = Pipeline.to(service, self._passing.interceptors)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
@@ -520,6 +521,7 @@ class Hub:
         return RestApi(
             version=__version__,
             rooms=self.rooms,
+            hub=self._operations,
             policy=self.behind.policy,
             limits=self._limits,
             hosts=self._hosts,
@@ -551,6 +553,7 @@ class Hub:
         endpoint = WebSocketEndpoint(
             RoomDoor(
                 self.rooms,
+                self._operations,
                 rate=rate,
                 limits=self._limits,
                 addresses=Addresses(settings.http.trusted_proxies),

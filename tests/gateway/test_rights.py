@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core.capability import MAX_CAPABILITIES, Rights
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import HandleTaken, InviteRequired, PolicyError, SettingsError
@@ -317,7 +316,7 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
     in_room = told["payload"] if told["kind"] == "system.error" else {}
 
     async def main() -> dict[str, Any]:
-        pipeline = Pipeline(Performed(), SystemClock())
+        pipeline = Pipeline.to(Performed())
         request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
         rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])

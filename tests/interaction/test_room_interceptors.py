@@ -14,9 +14,8 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.transport import FrameType, TransportContext, WebSocketMetadata
+from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.rooms import Visitor
 from tests.harness import run
 from tests.interaction.room_client import Posting, call, chat, square
 from tests.interaction.room_ways import both_ways, mouth
@@ -80,13 +79,15 @@ def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: P
             await there.people("ann")
             await there.room("ann")
             async with there.seat("ann") as ann:
+                notes.seen.clear()
                 told = await ann.said(chat("whole"))
-                (shown,) = notes.seen
+                called, shown = notes.seen
+                assert called.message.params["name"] == "room/say"
                 assert shown.message.id == told["id"]
-                metadata = shown.context.transport.metadata
-                assert metadata == WebSocketMetadata(
-                    FrameType.TEXT, is_final=True, compression=False
-                )
+                for each in (called, shown):
+                    assert each.context.transport.metadata == WebSocketMetadata(
+                        FrameType.TEXT, is_final=True, compression=False
+                    )
 
     run(main())
 
@@ -128,7 +129,9 @@ def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
         guards = False
 
         async def intercept(self, envelope: Envelope) -> Verdict:
-            text = envelope.message.payload["text"]
+            if not isinstance(envelope.message, McpxMessage):
+                return CONTINUE
+            text = (envelope.message.payload or {})["text"]
             if text == "stop":
                 raise BlockedByInterceptor("Not this one.")
             if text == "wait":
@@ -166,15 +169,22 @@ def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verd
 ) -> None:
     """Also where nobody compares it afterwards."""
 
-    async def meddle(shown: McpxMessage, visitor: Visitor, _: TransportContext) -> None:
-        payload: dict[str, Any] = shown.payload or {}
-        payload["text"] = "something else"
-        payload["jsonrpc"] = "2.0"
-        payload.setdefault("params", {})["name"] = "harmless"
+    class Meddles:
+        async def message(
+            self, shown: McpxMessage, _: Any, __: Any, accept: Callable[[], Any], ___: Any
+        ) -> Any:
+            payload: dict[str, Any] = shown.payload or {}
+            payload["text"] = "something else"
+            payload["jsonrpc"] = "2.0"
+            payload.setdefault("params", {})["name"] = "harmless"
+            return await accept()
+
+        async def said(self, _room: str, *how: Any) -> Any:
+            return await self.message(*how)
 
     async def main() -> None:
         async with square(tmp_path) as there:
-            there.hub.rooms.intercept = meddle
+            there.hub.rooms.operations = Meddles()
             await there.people("ann", "bob")
             await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
             async with there.seat("ann") as ann, there.seat("bob") as bob:

@@ -29,6 +29,7 @@ from folkmoot.operations.dispatch import CALLER, Dispatcher, ToolService
 from folkmoot.operations.row import Nothing
 from folkmoot.operations.table import Catalogue
 from folkmoot.pipeline import Pipeline
+from folkmoot.proxy.chain import Chain
 from folkmoot.ratelimits import RateLimits
 from tests.harness import run
 
@@ -104,7 +105,7 @@ def ask(
     principal: Principal = ANN,
 ) -> ToolResult:
     async def main() -> ToolResult:
-        pipeline = Pipeline(ToolService(tools.dispatcher), SystemClock(), interceptors)
+        pipeline = Pipeline.to(ToolService(tools.dispatcher), Chain(interceptors))
         request = Request(id=1, method="tools/call", params={"name": name})
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
         caller = Caller()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from msgspec import Struct
 
 from folkmoot.accounts import Account, Accounts, AccountType
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.ports import Clock, Interceptor
+from folkmoot.gateway.audit import Audit
+from folkmoot.proxy.chain import Chain
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
-from folkmoot.rooms.ports import Intercept
 from folkmoot.store import SqliteStore
+from folkmoot.transports.operations import Operations
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, StillClock
 
@@ -148,6 +151,12 @@ def chat(text: str, **members: Any) -> bytes:
     return envelope(payload={"text": text}, **members)
 
 
+def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Operations:
+    """How messages pass interceptors; rooms ask for nothing at the hub themselves."""
+    nobody: Any = None
+    return Operations(Chain(interceptors), nobody, Audit(KEY), clock)
+
+
 @asynccontextmanager
 async def gathering(
     folder: Path,
@@ -155,7 +164,7 @@ async def gathering(
     options: RoomOptions = QUIET,
     clock: StillClock | None = None,
     vfs: str | None = None,
-    intercept: Intercept | None = None,
+    interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[Gathering]:
     """A hub's rooms, until the end of the test."""
     clock = clock or StillClock()
@@ -169,7 +178,7 @@ async def gathering(
             epoch=store.identity.epoch,
             crowd=Ears,
             options=options,
-            intercept=intercept,
+            operations=shown_to(interceptors, clock) if interceptors else None,
         )
         async with rooms.running():
             yield Gathering(store, clock, accounts, rooms)

@@ -3,16 +3,19 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor, RoomForbidden, RoomUnavailable
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
-from folkmoot.core.transport import TransportContext
+from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.rooms import RoomOptions, Visitor, journal
 from folkmoot.rooms import live as live_module
+from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.store.disk import Disk
@@ -290,15 +293,21 @@ def test_requests_time_out_by_themselves(tmp_path: Path) -> None:
 def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    async def intercept(message: McpxMessage, visitor: Visitor, _: TransportContext) -> None:
-        text = (message.payload or {})["text"]
-        await asyncio.sleep(0.01 if text == "0" else 0)
-        seen.append(f"{visitor.principal.name}: {text}")
-        if text == "1":
-            raise BlockedByInterceptor("Not this one.")
+    class Censor:
+        name = "censor"
+        guards = False
+
+        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+            if isinstance(envelope.message, McpxMessage):
+                text = (envelope.message.payload or {})["text"]
+                await asyncio.sleep(0.01 if text == "0" else 0)
+                seen.append(f"{envelope.context.extensions[VISITOR].principal.name}: {text}")
+                if text == "1":
+                    raise BlockedByInterceptor("Not this one.")
+            return CONTINUE
 
     async def main() -> None:
-        async with gathering(tmp_path, intercept=intercept) as hub:
+        async with gathering(tmp_path, interceptors=[Censor()]) as hub:
             (ann,) = await hub.people("ann")
             await hub.create(ann)
             ear, live = await hub.join(ann)

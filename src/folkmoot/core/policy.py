@@ -60,6 +60,11 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 _GATEWAY: Final = PrincipalType.GATEWAY
 _ALLOW: Final = Decision.ALLOW
 
+NOBODY: Final = Principal("", "", PrincipalType.GUEST)
+"""Whoever has no account."""
+ALLOWED: Final = Verdict(_ALLOW)
+"""Says yes to what has no kind, or to what is judged elsewhere."""
+
 
 def decide(principal: Principal, rights: Rights, message: ProtocolMessage | McpxMessage) -> Verdict:
     """Judge a whole message: its kind is checked against its payload first.
@@ -74,7 +79,7 @@ def decide(principal: Principal, rights: Rights, message: ProtocolMessage | Mcpx
         return judge(principal, rights, kind, message.payload, message.to)
     effective = kind_of(message)
     if effective is None:
-        return Verdict(_ALLOW)
+        return ALLOWED
     return judge(principal, rights, effective, members(message))
 
 

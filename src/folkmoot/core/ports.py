@@ -187,7 +187,9 @@ class Admitted(msgspec.Struct, frozen=True, gc=False):
     principal: Principal
     rights: Rights
     kind: Kind | None
-    """The effective kind; a plain MCP response has none."""
+    """The effective kind; a plain MCP response has none, nor what is judged by its service."""
+    ruling: Any = None
+    """What the interceptors said of it; None where there are none."""
 
 
 class Interceptor(Protocol):

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.audit import note_refusal
 from folkmoot.core import chat
+from folkmoot.core.capability import Rights
 from folkmoot.core.errors import CapabilityDenied, KindError
-from folkmoot.core.kindcheck import kind_of
+from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
-from folkmoot.core.policy import PrincipalType, decide
+from folkmoot.core.policy import ALLOWED, PrincipalType, decide
 from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
-    from folkmoot.core.capability import Rights
     from folkmoot.core.kinds import Kind
     from folkmoot.core.mcpx import McpxMessage
-    from folkmoot.core.policy import Principal
+    from folkmoot.core.policy import Principal, Verdict
     from folkmoot.gateway.rights import HubRights
 
 CALL: Final = TOOLS_CALL
@@ -74,6 +74,8 @@ KINDS: Final[Mapping[str, Kind]] = {
 """What each of these operations is judged as."""
 EVERYONES: Final = "room/"
 """What every account may do unless it is denied begins so."""
+NO_RIGHTS: Final = Rights()
+"""Given where rights are looked up."""
 
 # To look a member of an enumeration up, or to hash it, costs more than the decision itself.
 _PERSON: Final = PrincipalType.PERSON
@@ -86,6 +88,20 @@ class HubPolicy:
     def __init__(self, rights: HubRights) -> None:
         self._rights = rights
 
+    def decide(self, principal: Principal, _: Rights, message: Any) -> Verdict:
+        """Judge a call by the rights of this moment: it may have been held since it came.
+
+        A guest has one room and nothing at the hub that could be denied.
+        """
+        if principal.type is not _PERSON and principal.type is not _AGENT:
+            return ALLOWED
+        rights = self._rights.of_principal(principal)
+        if not rights.has_denies and type(message) is Request and message.method == CALL:
+            params: Any = message.params
+            if type(params) is dict and str(params.get("name")).startswith(EVERYONES):
+                return ALLOWED
+        return decide(principal, rights, message)
+
     def check(
         self,
         principal: Principal,
@@ -94,22 +110,16 @@ class HubPolicy:
         *,
         attempted: bool = True,
     ) -> None:
-        """Raise a `PolicyError` if someone may not do an operation.
+        """Raise a `PolicyError` if someone may do an operation no longer that was admitted.
 
-        A guest has one room and nothing at the hub that could be denied. What was `attempted` is
-        in the audit log then.
+        What was `attempted` is in the audit log then.
         """
-        if principal.type is not _PERSON and principal.type is not _AGENT:
-            return
-        rights = self._rights.of_principal(principal)
-        if not rights.has_denies and operation.startswith(EVERYONES):
-            return
-        verdict = decide(principal, rights, call_of(operation, arguments))
-        if verdict.error is not None:
+        error = self.decide(principal, NO_RIGHTS, call_of(operation, arguments)).error
+        if error is not None:
             if attempted:
                 about, room = f"mcp.request.{CALL}:{operation}", str(arguments.get("room", ""))
-                note_refusal(principal, about, verdict.error, room)
-            raise verdict.error
+                note_refusal(principal, about, error, room)
+            raise error
 
     def check_request(self, account: Account | None, method: str, params: dict[str, Any]) -> None:
         """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.
@@ -164,6 +174,19 @@ def denied(kind: Kind, attempted: Kind) -> CapabilityDenied:
 def call_of(operation: str, arguments: dict[str, Any]) -> Request:
     """An operation as the call that policy judges."""
     return Request(id=0, method=CALL, params={"name": operation, "arguments": arguments})
+
+
+def call_in_room(room: str, message: McpxMessage) -> tuple[str, dict[str, Any]] | None:
+    """The operation that a message in a room is, and its arguments.
+
+    None if kind and payload of the message do not fit: its room says so.
+    """
+    try:
+        kind = check(message.kind, message.payload, message.to, message.correlation_id)
+    except KindError:
+        return None
+    operation = operation_of(kind, message)
+    return operation, arguments_of(operation, room, message)
 
 
 def operation_of(kind: Kind, message: McpxMessage) -> str:

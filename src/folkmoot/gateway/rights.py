@@ -14,7 +14,7 @@ from folkmoot.accounts.queries import redirects_of
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import CapabilityError, StoreError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
-from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.policy import NOBODY, Principal, PrincipalType
 from folkmoot.gateway import queries_grants as queries
 from folkmoot.gateway.settled import FINDERS, Held, Settled, distinct
 from folkmoot.settings.backends import GatewaySpec
@@ -28,8 +28,6 @@ logger = logging.getLogger("folkmoot.gateway")
 MOST_KNOWN: Final = 10_000
 """Accounts whose rights are kept ready; when there are more, all are made anew as they call."""
 
-NOBODY: Final = Principal("", "", PrincipalType.GUEST)
-"""Whoever has no account."""
 NOBODY_MAY: Final = Rights(
     [
         "mcp.request.tools/call:msg/register",

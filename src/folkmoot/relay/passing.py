@@ -43,7 +43,8 @@ class Passing:
         self._clock = clock
         self._rules: Rules | None = None
         self.held = HeldMessages(clock)
-        self.interceptors: Sequence[Interceptor] = ()
+        self.interceptors = Chain()
+        """Empty until they are loaded."""
         self._canonical: Callable[[str], str] = str
         self.tap: Tap | None = None
         """What everything said at `/mcp` passes, if there is anything to do."""
@@ -67,7 +68,7 @@ class Passing:
             found += self._rules.interceptors
         found += load_plugins(chosen.plugins)
         found += self._given
-        self.interceptors = tuple(found)
+        self.interceptors = Chain(found, self.held)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -84,7 +85,7 @@ class Passing:
             if recorder is not None or self.interceptors:
                 sessions = SessionManager(self._clock, self._session_limits())
                 beside.run(sessions.run())
-                steps = Steps(Chain(self.interceptors, self.held), recorder, self._clock)
+                steps = Steps(self.interceptors, recorder, self._clock)
                 talks = Talks(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)

@@ -25,7 +25,6 @@ from folkmoot.core.message import MessageId, ProtocolMessage, Request
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.carrier import ABOUT, Carrier
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
-from folkmoot.proxy.chain import Ruling
 from folkmoot.relay.conversation import Conversation
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
 
@@ -125,29 +124,23 @@ class Pump:
             await self._admit(envelope, leaving)
 
     async def _admit(self, envelope: Envelope, leaving: list[Envelope]) -> None:
-        steps, conversation = self._steps, self._conversation
-        envelope = conversation.enter(envelope)
-        if not steps.chain:
-            self._put(steps.pass_on(envelope, conversation), leaving)
-            return
-        ruling = await steps.chain.judge(envelope)
-        if not ruling.waits:
-            self._put(steps.follow(envelope, ruling, conversation), leaving)
-        elif self._waiting < MOST_WAITING:
-            self._waiting += 1
-            self._tasks.create_task(self._wait(envelope, ruling))
-        else:
-            refused = Block(TooManyInFlight("Too many messages wait for a decision."))
-            self._put(steps.stop(envelope, refused, ruling.by, conversation), leaving)
+        self._put(await self._steps.carry(envelope, self._conversation, self._aside), leaving)
 
-    async def _wait(self, envelope: Envelope, ruling: Ruling) -> None:
-        """The rest of the way of a message that an interceptor has waiting."""
+    def _aside(self, rest: Callable[[], Awaitable[Passed]]) -> TooManyInFlight | None:
+        """Have a message wait that an interceptor has waiting, unless too many do."""
+        if self._waiting >= MOST_WAITING:
+            return TooManyInFlight("Too many messages wait for a decision.")
+        self._waiting += 1
+        self._tasks.create_task(self._wait(rest))
+        return None
+
+    async def _wait(self, rest: Callable[[], Awaitable[Passed]]) -> None:
         leaving: list[Envelope] = []
         try:
-            ruling = await self._steps.chain.settle(ruling)
+            passed = await rest()
         finally:
             self._waiting -= 1
-        self._put(self._steps.follow(envelope, ruling, self._conversation), leaving)
+        self._put(passed, leaving)
         await self._send(leaving)
 
     def _put(self, passed: Passed, leaving: list[Envelope]) -> None:

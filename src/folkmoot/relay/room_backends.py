@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     ArgumentInvalid,
     BackendFailed,
@@ -18,7 +17,6 @@ from folkmoot.core.errors import (
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Notification, Request, Response, members
-from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import (
     ASKS,
     CALL,
@@ -32,7 +30,7 @@ from folkmoot.gateway.asking import (
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import may_use
 from folkmoot.mcp.wire import PING, PROGRESS, PROTOCOL_KEYS
-from folkmoot.pipeline import Pipeline
+from folkmoot.pipeline import Pipeline, enveloped
 from folkmoot.relay.room_lists import LISTS, listed
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Rights
+    from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import PolicyError
     from folkmoot.core.kinds import Kind
     from folkmoot.core.policy import Principal
@@ -78,7 +77,7 @@ class RoomBackends:
         self._accounts = accounts
         self._clock = clock
         # The interceptors saw it already, as a message of the room.
-        self._pipeline = Pipeline(self, clock)
+        self._pipeline = Pipeline.to(self)
 
     def known(self) -> Collection[str]:
         """The namespaces that the settings have, reachable or not."""
@@ -108,7 +107,8 @@ class RoomBackends:
             raise MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
         kind = self._named(asked, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
-        envelope = MessageEnvelope(plain, self._context(asked, tell))
+        extensions = {GATEWAY_CALL: extras_of(asked, tell), AUDIT_TRAIL: asked.trail}
+        envelope = enveloped(self._clock, plain, principal, extensions=extensions)
         response: Response = await self._pipeline.run(envelope, principal, rights)
         check_complete(response, shown(kind.context))
         return response
@@ -151,18 +151,16 @@ class RoomBackends:
             )
         return kind
 
-    def _context(self, asked: Asked, tell: TellProgress | None) -> MessageContext:
-        def told(notification: Notification) -> None:
-            params = notification.params
-            if tell is not None and notification.method == PROGRESS and isinstance(params, dict):
-                tell(progress_of(params))
 
-        extras = CallExtras(tell=told, progress=tell is not None, room=asked.room)
-        return MessageContext(
-            TimingContext(self._clock.monotonic(), self._clock.now()),
-            MessageDirection.CLIENT_TO_SERVER,
-            extensions={GATEWAY_CALL: extras, AUDIT_TRAIL: asked.trail},
-        )
+def extras_of(asked: Asked, tell: TellProgress | None) -> CallExtras:
+    """What goes with a request to a backend: where its progress is told, and in which room."""
+
+    def told(notification: Notification) -> None:
+        params = notification.params
+        if tell is not None and notification.method == PROGRESS and isinstance(params, dict):
+            tell(progress_of(params))
+
+    return CallExtras(tell=told, progress=tell is not None, room=asked.room)
 
 
 def canonical(catalogue: Catalogue, method: str, name: str) -> str | None:

@@ -1,6 +1,7 @@
-"""The steps every message takes: into its conversation, past the interceptors, onto the tape.
+"""What is done with every message that is carried on: it has its conversation, and is on the tape.
 
-Whatever carries messages, between two carriers or exchange by exchange, does it with these.
+Whatever carries messages, between two carriers or exchange by exchange, has them take the pipeline
+with these: the service of a message is the other end, and what is answered is what is to be sent.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import MessageId, Notification, Request, Response
-from folkmoot.core.ports import Clock
+from folkmoot.core.policy import NOBODY
+from folkmoot.core.ports import Admitted, Clock
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.headers import stateless_version
 from folkmoot.mcp.wire import cancelled_id, refusal
+from folkmoot.pipeline import Aside, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.ports import Carried, Recorder
 from folkmoot.relay.conversation import Conversation
@@ -36,25 +39,33 @@ class Passed(msgspec.Struct, frozen=True, gc=False):
     """What an interceptor said that stopped it."""
 
 
+WAITS: Final = Passed()
+
+
 class Steps(msgspec.Struct, frozen=True):
-    """The steps of one proxy. Nothing may be sent before `commit`."""
+    """The steps of one proxy, or of a hub's `/mcp`. Nothing may be sent before `commit`."""
 
     chain: Chain
     recorder: Recorder | None
     clock: Clock
 
-    async def carry(self, envelope: Envelope, conversation: Conversation) -> Passed:
-        """Take a message through all of them, however long an interceptor has it wait."""
-        envelope = conversation.enter(envelope)
-        if not self.chain:
-            return self.pass_on(envelope, conversation)
-        return self.follow(envelope, await self.chain.run(envelope), conversation)
+    async def carry(
+        self, envelope: Envelope, conversation: Conversation, aside: Aside | None = None
+    ) -> Passed:
+        """Take a message through the pipeline, however long an interceptor has it wait.
 
-    def follow(self, envelope: Envelope, ruling: Ruling, conversation: Conversation) -> Passed:
-        """Do what the interceptors have said about a message."""
-        if isinstance(ruling.verdict, Block | Mock):
-            return self.stop(envelope, ruling.verdict, ruling.by, conversation)
-        return self.pass_on(envelope, conversation, ruling)
+        Of one that waits and is left to `aside`, nothing goes on yet.
+        """
+        envelope = conversation.enter(envelope)
+
+        async def perform(admitted: Admitted) -> Passed:
+            return self.pass_on(envelope, conversation, admitted.ruling)
+
+        def stopped(_: Envelope, ruling: Ruling) -> Passed:
+            return self.stop(envelope, ruling, conversation)
+
+        pipeline = Pipeline(perform, self.chain, None, stopped)
+        return await pipeline.run(envelope, envelope.context.caller or NOBODY, aside=aside) or WAITS
 
     def pass_on(
         self, envelope: Envelope, conversation: Conversation, ruling: Ruling | None = None
@@ -82,10 +93,10 @@ class Steps(msgspec.Struct, frozen=True):
             conversation.cancel(context.direction, given_up)
         return Passed(passed)
 
-    def stop(
-        self, envelope: Envelope, verdict: Block | Mock, by: str, conversation: Conversation
-    ) -> Passed:
+    def stop(self, envelope: Envelope, ruling: Ruling, conversation: Conversation) -> Passed:
         """Stop a message; whoever waits for it, or for an answer to it, is told."""
+        verdict: Any = ruling.verdict
+        by = ruling.by
         if self.recorder is not None:
             self.recorder.note(Carried(envelope, verdict=verdict, by=by))
         message, direction = envelope.message, envelope.context.direction

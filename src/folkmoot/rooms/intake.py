@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
 from typing import Final
 
 from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.journal import Spawn
-from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.live import LiveRoom, note_blocked
 from folkmoot.rooms.model import Visitor
-from folkmoot.rooms.ports import Intercept, Outlet
+from folkmoot.rooms.ports import Operations, Outlet
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -28,12 +29,12 @@ class Intake:
     """The way of one connection's messages into its room."""
 
     def __init__(
-        self, live: LiveRoom, outlet: Outlet, visitor: Visitor, intercept: Intercept, spawn: Spawn
+        self, live: LiveRoom, outlet: Outlet, visitor: Visitor, operations: Operations, spawn: Spawn
     ) -> None:
         self._live = live
         self._outlet = outlet
         self._visitor = visitor
-        self._intercept = intercept
+        self._operations = operations
         self._spawn = spawn
         self._queue: deque[bytes] = deque()
         self._working = False
@@ -59,18 +60,22 @@ class Intake:
     async def _pass_on(self, data: bytes) -> None:
         message: bytes | McpxMessage = data
         try:
-            message = decoded = self._live.machine.decode(data)
-            try:
-                await self._intercept(decoded, self._visitor, WEBSOCKET)
-            except FolkmootError as error:
-                self._live.note_blocked(self._visitor.principal, decoded, error)
-                raise
+            message = self._live.machine.decode(data)
+            await self._operations.said(
+                self._live.name,
+                message,
+                self._visitor,
+                WEBSOCKET,
+                partial(self._accept, data),
+                partial(note_blocked, self._live.name, self._visitor.principal, message),
+            )
         except FolkmootError as error:
             self._live.refuse(self._outlet, message, error)
         except Exception:
             logger.exception("an interceptor failed")
             self._live.refuse(self._outlet, message, InternalError("An interceptor failed."))
-        else:
-            if self._outlet.is_open:
-                # As it came: whatever was done to the message that was shown does not count.
-                self._live.receive(self._outlet, data)
+
+    async def _accept(self, data: bytes) -> None:
+        # As it came: whatever was done to the message that was shown does not count.
+        if self._outlet.is_open:
+            self._live.receive(self._outlet, data)

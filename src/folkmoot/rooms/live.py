@@ -48,7 +48,7 @@ from folkmoot.rooms.machine import (
 )
 from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
-from folkmoot.rooms.serving import Serving, Show
+from folkmoot.rooms.serving import Enter, Serving
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
@@ -72,10 +72,24 @@ class Surroundings(Struct, frozen=True):
     answer_invite: Answer
     dropped: Callable[[LiveRoom], None]
     """Told of a room that cannot go on."""
-    backends: Backends | None = None
-    show: Show | None = None
+    enter: Enter
     """Shows what a backend says to the interceptors, before the room has it."""
+    backends: Backends | None = None
     policy: Policy | None = None
+
+
+def log(room: str, action: str, by: str, account: str | None, about: str, detail: Any) -> None:
+    """Have in the audit log what was done in a room."""
+    told = {"room": room, "by": by, "account": account, "about": about, "detail": detail}
+    audit_logger.info(action, extra=told)
+
+
+def note_blocked(room: str, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
+    """Have a message to a room that a rule stopped in the audit log."""
+    kind = message.kind
+    with suppress(KindError):
+        kind = check(kind, message.payload, message.to, message.correlation_id)
+    log(room, BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
 
 
 class LiveRoom:
@@ -114,7 +128,7 @@ class LiveRoom:
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
         self._held: set[Outlet] = set()
-        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.show)
+        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.enter)
         self._waiters: set[asyncio.Future[None]] = set()
         self._ended: FolkmootError | None = None
         self._stopping = False
@@ -187,15 +201,6 @@ class LiveRoom:
     def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
         """Something before the room refused a message."""
         self.perform(self.machine.refuse(outlet, message, error, self._now()))
-
-    def note_blocked(self, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
-        """Have a message that a rule stopped in the audit log."""
-        kind = message.kind
-        with suppress(KindError):
-            kind = check(kind, message.payload, message.to, message.correlation_id)
-        self._log(
-            Audit(self._now(), BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
-        )
 
     def _note_refused(
         self, by: Principal, message: bytes | McpxMessage, error: PolicyError
@@ -445,16 +450,7 @@ class LiveRoom:
         outlet.close(CloseCode.TOO_SLOW)
 
     def _log(self, item: Audit) -> None:
-        audit_logger.info(
-            item.action,
-            extra={
-                "room": self.name,
-                "by": item.by,
-                "account": item.account,
-                "about": item.about,
-                "detail": item.detail,
-            },
-        )
+        log(self.name, item.action, item.by, item.account, item.about, item.detail)
 
     def _invite(self, item: Invite) -> None:
         if item.connection is not None:

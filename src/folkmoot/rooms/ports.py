@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from folkmoot.accounts import Account
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
@@ -16,6 +17,8 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.model import Visitor
 from folkmoot.telemetry.records import AuditTrail
+
+T = TypeVar("T")
 
 
 class Outlet(Protocol):
@@ -125,5 +128,32 @@ class Policy(Protocol):
         ...
 
 
-Intercept: TypeAlias = Callable[[McpxMessage, Visitor, TransportContext], Awaitable[None]]
-"""Shows a message to the interceptors; one that stops it raises its error. None may change it."""
+class Operations(Protocol):
+    """The pipeline, as rooms' messages enter it: interceptors see them before the room does.
+
+    `accept` is called for what they let through, and `blocked` with the error of what they stop,
+    which is raised. None may change a message.
+    """
+
+    async def said(
+        self,
+        room: str,
+        message: McpxMessage,
+        visitor: Visitor,
+        transport: TransportContext,
+        accept: Callable[[], Awaitable[T]],
+        blocked: Callable[[FolkmootError], None],
+    ) -> T:
+        """Have a message accepted, also as the operation that it is."""
+        ...
+
+    async def message(
+        self,
+        message: McpxMessage,
+        visitor: Visitor,
+        transport: TransportContext,
+        accept: Callable[[], Awaitable[T]],
+        blocked: Callable[[FolkmootError], None],
+    ) -> T:
+        """Have a message accepted whose operation was admitted before."""
+        ...

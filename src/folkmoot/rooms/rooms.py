@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -31,21 +31,21 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
 from folkmoot.core.strict import Limits
-from folkmoot.core.transport import TransportContext
+from folkmoot.core.transport import UNKNOWN
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.inviting import Inviter
 from folkmoot.rooms.listing import Listing
-from folkmoot.rooms.live import LiveRoom, Surroundings
+from folkmoot.rooms.live import LiveRoom, Surroundings, note_blocked
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomId, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Backends, Crowd, Intercept, Outlet, Policy
+from folkmoot.rooms.ports import Backends, Crowd, Operations, Outlet, Policy
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
@@ -80,7 +80,7 @@ class Rooms(Listing):
         epoch: str,
         crowd: Callable[[], Crowd],
         options: RoomOptions | None = None,
-        intercept: Intercept | None = None,
+        operations: Operations | None = None,
         backends: Backends | None = None,
         policy: Policy | None = None,
         quotas: Quotas | None = None,
@@ -88,12 +88,13 @@ class Rooms(Listing):
         options = options or RoomOptions()
         quotas = quotas or Quotas()
         surroundings = Surroundings(
-            clock, self._spawn, self._answer_invite, self._dropped, backends, self._show, policy
+            clock, self._spawn, self._answer_invite, self._dropped, self._enter, backends, policy
         )
         self._policy = policy
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
-        self.intercept = intercept
+        self.operations = operations
+        """Where messages pass interceptors; None where there are none, and it would do nothing."""
         self.changes = 0
         """How often an account changed since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
@@ -163,9 +164,15 @@ class Rooms(Listing):
     def _grants_changed(self, event: Event) -> None:
         self._end_denied(about(event))
 
-    async def _show(self, raw: bytes, visitor: Visitor) -> None:
-        if self.intercept is not None:
-            await self.intercept(self._decode(raw), visitor, TransportContext.unknown())
+    async def _enter(
+        self, raw: bytes, visitor: Visitor, post: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Have what a backend says posted, if the interceptors let it through."""
+        if self.operations is None:
+            await post()
+        else:
+            message = self._decode(raw)
+            await self.operations.message(message, visitor, UNKNOWN, post, lambda _: None)
 
     def _dropped(self, live: LiveRoom) -> None:
         self._live.dropped(live)
@@ -216,9 +223,9 @@ class Rooms(Listing):
 
     def receiver(self, live: LiveRoom, outlet: Outlet, visitor: Visitor) -> Callable[[bytes], None]:
         """What is to be called with each message of a connection."""
-        if self.intercept is None:
+        if self.operations is None:
             return partial(live.receive, outlet)
-        return Intake(live, outlet, visitor, self.intercept, self._spawn).put
+        return Intake(live, outlet, visitor, self.operations, self._spawn).put
 
     async def messages(
         self,
@@ -264,8 +271,13 @@ class Rooms(Listing):
             oldest if oldest < machine.first_seq else msgspec.UNSET,
         )
 
-    async def post(self, visitor: Visitor, name: str, raw: bytes) -> bytes:
-        """Say something without being connected; the message as it is stored."""
+    async def post(
+        self, visitor: Visitor, name: str, raw: bytes, *, admitted: bool = True
+    ) -> bytes:
+        """Say something without being connected; the message as it is stored.
+
+        Most callers had the operation `admitted` that it is part of.
+        """
         # The values of a request's body were counted as it came.
         limits = msgspec.structs.replace(self.options.limits, values=0)
         message = self._decode(raw, limits)
@@ -274,10 +286,40 @@ class Rooms(Listing):
                 "The answer to an invitation is for the inviter alone: invite with "
                 "POST /v1/rooms/NAME/invites, room/invite, or on a WebSocket."
             )
-        effects = await self._post(visitor, name, message)
+        effects = await self._post(visitor, name, message, admitted=admitted)
         return next(one.data for one in effects if type(one) is Append)
 
-    async def _post(self, visitor: Visitor, name: str, message: McpxMessage) -> list[Any]:
+    async def _post(
+        self, visitor: Visitor, name: str, message: McpxMessage, *, admitted: bool = True
+    ) -> list[Any]:
+        if self.operations is None:
+            return await self._accept(visitor, name, message)
+        accept = partial(self._accept_shown, visitor, name, message, self.changes)
+        blocked = partial(note_blocked, name, visitor.principal, message)
+        if admitted:
+            return await self.operations.message(message, visitor, UNKNOWN, accept, blocked)
+        return await self.operations.said(name, message, visitor, UNKNOWN, accept, blocked)
+
+    async def _accept_shown(
+        self, visitor: Visitor, name: str, message: McpxMessage, changes: int
+    ) -> list[Any]:
+        if self.changes != changes:
+            await self._check_still(visitor)
+        # As it came: whatever was done to the message that was shown does not count.
+        return await self._accept(visitor, name, self._decode(message.raw))
+
+    async def _check_still(self, visitor: Visitor) -> None:
+        """Refuse someone whose account or token has become void while their message was held."""
+        if visitor.account is None:
+            return
+        account = await self._accounts.account(visitor.principal.account_id)
+        if account is not None and account.suspended_at is not None:
+            raise AccountSuspended
+        token = visitor.token_hash
+        if account is None or (token and await self._accounts.authenticate_hash(token) is None):
+            raise TokenInvalid
+
+    async def _accept(self, visitor: Visitor, name: str, message: McpxMessage) -> list[Any]:
         if self._policy is not None:
             # Before anyone comes in: what is denied leaves no trace. What is wrong with the message
             # itself is told by the room, once it is known to be there.
@@ -290,14 +332,6 @@ class Rooms(Listing):
                     raise
         live, role = await self.enter(visitor, name)
         self._visits.touch(live.room_id, visitor.principal.account_id)
-        if self.intercept is not None:
-            try:
-                await self.intercept(message, visitor, TransportContext.unknown())
-            except FolkmootError as error:
-                live.note_blocked(visitor.principal, message, error)
-                raise
-            # As it came: whatever was done to the message that was shown does not count.
-            return await live.post(visitor.principal, role, message.raw)
         return await live.post(visitor.principal, role, message)
 
     def _decode(self, raw: bytes, limits: Limits | None = None) -> McpxMessage:

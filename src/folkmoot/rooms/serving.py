@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.rooms")
 
-Show: TypeAlias = Callable[[bytes, Visitor], Awaitable[None]]
-"""Shows a message to the interceptors; one that stops it raises its error."""
+Enter: TypeAlias = Callable[[bytes, Visitor, Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Has a message pass the interceptors, and then posted; one that stops it raises its error."""
 
 MOST_CALLS: Final = 32
 """Requests that one backend answers for one room at once; one more is answered with an error."""
@@ -53,14 +53,14 @@ class Serving:
     """Which backends a live room has, and what they are answering."""
 
     def __init__(
-        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, show: Show | None
+        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, enter: Enter
     ) -> None:
         self.namespaces: frozenset[str] = frozenset()
         """The room's backends, whether or not the hub has them now."""
         self._live = live
         self._backends = backends
         self._spawn = spawn
-        self._show = show
+        self._enter = enter
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._busy: Counter[str] = Counter()
 
@@ -152,14 +152,10 @@ class Serving:
     async def _respond(self, ask: Ask, answer: dict[str, Any], trail: AuditTrail) -> None:
         try:
             raw = self._written(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
-            try:
-                await self._shown(ask, raw)
-            except FolkmootError:
-                trail.withhold()
-                raise
-            trail.deliver()
-            await self._post(ask, raw)
+            await self._say(ask, raw, trail)
         except FolkmootError as error:
+            # Without effect if it was delivered: then it is the room that refused it.
+            trail.withhold()
             refused: FolkmootError = error
             if isinstance(error, MessageError):
                 # What was done upstream is done: whoever asked is to know that it was.
@@ -174,19 +170,18 @@ class Serving:
 
     async def _tell(self, ask: Ask, params: dict[str, Any]) -> None:
         with suppress(FolkmootError):
-            payload = {"method": PROGRESS, "params": params}
-            await self._say(ask, f"mcp.notification.{PROGRESS}", ask.to[:1], payload)
+            told = {"method": PROGRESS, "params": params}
+            raw = self._written(ask, f"mcp.notification.{PROGRESS}", ask.to[:1], told)
+            await self._say(ask, raw, AuditTrail())
 
-    async def _say(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> None:
+    async def _say(self, ask: Ask, raw: bytes, trail: AuditTrail) -> None:
         """Say something in a backend's name, as anyone says something."""
-        raw = self._written(ask, kind, to, payload)
-        await self._shown(ask, raw)
-        await self._post(ask, raw)
 
-    async def _shown(self, ask: Ask, raw: bytes) -> None:
-        """Show to the interceptors what a backend says."""
-        if self._show is not None:
-            await self._show(raw, Visitor(ask.backend, None, self._live.room_id))
+        async def post() -> None:
+            trail.deliver()
+            await self._post(ask, raw)
+
+        await self._enter(raw, Visitor(ask.backend, None, self._live.room_id), post)
 
     def _written(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> bytes:
         message = {

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import Request
 from folkmoot.core.ports import Clock
-from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.rights import HubRights
 from folkmoot.operations.call import Caller, ToolResult
 from folkmoot.operations.dispatch import CALLER, METHOD, failure
-from folkmoot.pipeline import Pipeline
+from folkmoot.pipeline import Pipeline, enveloped
 from folkmoot.web.invites import Joined
 
 if TYPE_CHECKING:
@@ -46,14 +44,9 @@ class Joining:
         )
         caller = Caller(address=self._locate(request.scope), base_url=base)
         principal, rights = self._rights.of(None)
-        context = MessageContext(
-            TimingContext(self._clock.monotonic(), self._clock.now()),
-            MessageDirection.CLIENT_TO_SERVER,
-            extensions={CALLER: caller},
-            caller=principal,
-        )
+        envelope = enveloped(self._clock, message, principal, extensions={CALLER: caller})
         try:
-            result = await self._pipeline.run(MessageEnvelope(message, context), principal, rights)
+            result = await self._pipeline.run(envelope, principal, rights)
         except FolkmootError as error:
             return joined(failure(error))
         return joined(result)

@@ -258,7 +258,9 @@ class Broken:
 
 async def refused_by(rooms: Any) -> object:
     request = UpgradeRequest({"headers": []}, {"room": [ROOM], "token": [STRANGER]})
-    door = RoomDoor(rooms, rate=None, limits=RateLimits(SystemClock(), {}), addresses=Addresses())
+    unasked: Any = None
+    limits = RateLimits(SystemClock(), {})
+    door = RoomDoor(rooms, unasked, rate=None, limits=limits, addresses=Addresses())
     return await door.accept(request)
 
 

@@ -10,7 +10,7 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.verdict import CONTINUE, Verdict
-from folkmoot.pipeline import VISITOR
+from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.transports.rooms.support import Town, settings
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
@@ -12,10 +11,10 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
-from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.mcp.wire import STATELESS_VERSION
 from folkmoot.operations.dispatch import CALLER, METHOD, failure
+from folkmoot.pipeline import enveloped
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -68,10 +67,10 @@ class Calls:
     def judge(self, request: Request, exchange: Exchange) -> Kind | None:
         """The effective kind of a request that policy allows; a refusal is noted and raised."""
         account = exchange.caller.account
-        timing = TimingContext(self._clock.monotonic(), self._clock.now())
+        principal, rights = self._rights.of(account)
         try:
             return self._pipeline.judge(
-                MessageEnvelope.new(request, timing), *self._rights.of(account)
+                enveloped(self._clock, request, principal), principal, rights
             )
         except CapabilityDenied:
             if account is None:
@@ -99,14 +98,16 @@ class Calls:
     ) -> Awaitable[Any]:
         """Put a request into its envelope; awaited, it is taken through."""
         principal, rights = self._rights.of(exchange.caller.account)
-        context = MessageContext(
-            TimingContext(self._clock.monotonic(), self._clock.now()),
-            MessageDirection.CLIENT_TO_SERVER,
-            STATELESS if exchange.session is None else session_of(exchange.session, version),
+        envelope = enveloped(
+            self._clock,
+            request,
+            principal,
+            session=STATELESS
+            if exchange.session is None
+            else session_of(exchange.session, version),
             extensions=extensions,
-            caller=principal,
         )
-        return self._pipeline.run(MessageEnvelope(request, context), principal, rights)
+        return self._pipeline.run(envelope, principal, rights)
 
 
 def session_of(session: Session, version: str) -> SessionContext:

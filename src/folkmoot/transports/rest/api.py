@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.operations import Operations
     from folkmoot.transports.rest.model import Operation
 
 EXPOSED = ("location", "retry-after", "www-authenticate", "x-request-id")
@@ -55,6 +56,7 @@ class RestApi:
         *,
         version: str,
         rooms: Rooms,
+        hub: Operations,
         policy: HubPolicy,
         limits: RateLimits,
         hosts: Hosts,
@@ -67,6 +69,7 @@ class RestApi:
         self._services = Services(
             rooms=rooms, policy=policy, limits=limits, document=Raw(described)
         )
+        self._hub = hub
         self._hosts = hosts
         self._addresses = addresses
         self._origins = tuple(allowed_origins)
@@ -88,6 +91,7 @@ class RestApi:
         resource = Resource(
             operations,
             services=self._services,
+            hub=self._hub,
             hosts=self._hosts,
             addresses=self._addresses,
             waiting=self._waiting,

@@ -83,7 +83,7 @@ async def messages(call: Call) -> Answered:
 async def post_message(call: Call) -> Answered:
     """The message as everyone gets it."""
     try:
-        stored = await call.services.rooms.post(call.visitor, call.room, call.raw)
+        stored = await call.services.rooms.post(call.visitor, call.room, call.raw, admitted=False)
     except RoomDoorError:
         raise
     except FolkmootError as error:

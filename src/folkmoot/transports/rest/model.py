@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from folkmoot.core import strict
+from folkmoot.core.equality import same
+from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.strict import Limits
+from folkmoot.transports.rest.reading import fits
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
@@ -93,6 +97,18 @@ class Call(Struct, kw_only=True, eq=False):
         """The JSON object of the request."""
         return strict.decode_object(self.raw, BODY)
 
+    def rewritten(self, operation: Operation, arguments: dict[str, Any]) -> Call:
+        """The same request with other arguments; which room it is about cannot be changed."""
+        if same(arguments, self.arguments):
+            return self
+        given = {**arguments}
+        if (given.pop("room", ""), given.pop("proposal", "")) != (self.room, self.id):
+            raise RewriteRefused("An interceptor tried to change which room it is about.")
+        query = {it.name: given.pop(it.name) for it in operation.query if it.name in given}
+        if not all(fits(it.schema, query[it.name]) for it in operation.query if it.name in query):
+            raise RewriteRefused("An interceptor made a query that cannot be.")
+        return replace(self, query=query, raw=strict.encode(given) if self.raw else b"")
+
     def __repr__(self) -> str:
         # A body may hold an invitation.
         return f"Call(room={self.room!r})"
@@ -126,11 +142,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """What it may refuse with, beside what every operation of its form may."""
     public: bool = False
     """Whether it works without a token."""
-
-    @property
-    def is_message(self) -> bool:
-        """Whether its body is a room's message, which the room has judged by what it says."""
-        return self.body is not None and self.body.schema == ENVELOPE
+    is_message: bool = False
+    """Whether its body is a room's message, which enters as the operation that it says."""
 
     @property
     def in_room(self) -> bool:

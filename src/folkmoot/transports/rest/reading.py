@@ -36,7 +36,7 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
         )
     except ValueError:
         raise QueryInvalid("The URL has too many query parameters.") from None
-    token = read_token(scope, (value for name, value in pairs if name == TOKEN))
+    token = read_token(scope, [value for name, value in pairs if name == TOKEN])
     parameters = {parameter.name: parameter.schema for parameter in known}
     given: dict[str, Any] = {}
     for name, text in pairs:

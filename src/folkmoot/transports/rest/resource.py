@@ -20,26 +20,29 @@ from folkmoot.core.errors import (
     TokenInvalid,
 )
 from folkmoot.core.events import about
+from folkmoot.core.policy import NOBODY
 from folkmoot.rooms.spec import ROOM_NAME
 from folkmoot.transports.answers import JsonResponse, challenge
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
+from folkmoot.transports.operations import arguments_left
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from folkmoot.core.ports import Event
+    from folkmoot.core.ports import Admitted, Event
     from folkmoot.rooms.model import Visitor
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.operations import Operations
     from folkmoot.transports.rest.model import Answered, Operation, Services
 
 logger = logging.getLogger("folkmoot.rest")
 
-NOBODY: Any = None
+NO_VISITOR: Any = None
 """In place of the visitor of an operation that needs no token."""
 NO_CONTENT: Final = 204
 UNAUTHORIZED: Final = 401
@@ -95,6 +98,7 @@ class Resource:
         operations: Mapping[str, Operation],
         *,
         services: Services,
+        hub: Operations,
         hosts: Hosts,
         addresses: Addresses,
         waiting: Waiting,
@@ -103,6 +107,7 @@ class Resource:
         if "GET" in operations:
             self._operations["HEAD"] = operations["GET"]
         self._services = services
+        self._hub = hub
         self._hosts = hosts
         self._addresses = addresses
         self._waiting = waiting
@@ -130,51 +135,63 @@ class Resource:
         if raw is None:
             return None
         token, query = read_query(scope, operation.query)
-        visitor = NOBODY
+        visitor, principal, changes = NO_VISITOR, NOBODY, self._services.rooms.changes
         if not operation.public:
-            visitor = await self._visitor(token)
-            sign_in(scope, visitor.principal.account_id)
+            if not token:
+                raise AuthenticationRequired
+            visitor = await self._services.rooms.authenticate(token)
+            principal = visitor.principal
+            sign_in(scope, principal.account_id)
+        named = scope["path_params"]
         call = Call(
             services=self._services,
             visitor=visitor,
-            room=_room(scope) if operation.in_room else "",
-            id=scope["path_params"]["id"] if operation.of_proposal else "",
+            room=_room(named["name"]) if named else "",
+            id=named.get("id", ""),
             query=query,
             raw=raw,
             address=self._addresses.of(scope),
         )
         if operation.body is not None:
             check_media_type(scope)
-        self._judge(operation, call)
-        if not query.get("wait"):
+        if operation.is_message:
+            # The room has it enter as the operation that the message is.
             return answered(operation, await operation.handler(call))
+
+        async def perform(admitted: Admitted) -> Answered:
+            left = call
+            if admitted.ruling is not None:
+                left = call.rewritten(operation, arguments_left(admitted, operation.name))
+                if self._services.rooms.changes != changes and not operation.public:
+                    await self._confirm(visitor, token)
+            if not left.query.get("wait"):
+                return await operation.handler(left)
+            return await self._waited(operation, left, token, receive)
+
+        done = await self._hub.ask(principal, operation.name, call.arguments, perform)
+        return answered(operation, done)
+
+    async def _waited(
+        self, operation: Operation, call: Call, token: str, receive: Receive
+    ) -> Answered:
+        """Do what may wait for something to happen."""
         async with self._waiting.watched(call, receive):
             # Again: a change of the account is noticed only from here on.
             await self._confirm(call.visitor, token)
             done = await operation.handler(call)
             await self._confirm(call.visitor, token)
-            self._judge(operation, call)
-        return answered(operation, done)
-
-    def _judge(self, operation: Operation, call: Call) -> None:
-        """Refuse what the caller may not do at the hub, as its tool would be refused."""
-        if not operation.public and not operation.is_message:
-            self._services.policy.check(call.visitor.principal, operation.name, call.arguments)
-
-    async def _visitor(self, token: str) -> Visitor:
-        if not token:
-            raise AuthenticationRequired
-        return await self._services.rooms.authenticate(token)
+            policy = self._services.policy
+            policy.check(call.visitor.principal, operation.name, call.arguments)
+        return done
 
     async def _confirm(self, visitor: Visitor, token: str) -> None:
         """Refuse someone whose token was taken from them while they waited."""
-        now = await self._visitor(token)
+        now = await self._services.rooms.authenticate(token)
         if now.principal.account_id != visitor.principal.account_id:
             raise TokenInvalid
 
 
-def _room(scope: Scope) -> str:
-    name: str = scope["path_params"]["name"]
+def _room(name: str) -> str:
     if ROOM_NAME.fullmatch(name) is None:
         raise RoomNotFound("There is no such room.")
     return name

@@ -225,6 +225,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ENVELOPE,
             {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Good morning!"}},
         ),
+        is_message=True,
         reply=Reply(201, "The message as everyone gets it.", "Message"),
         errors=SAID,
     ),

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.errors import AuthenticationRequired, FolkmootError, InvitationInvalid
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    FolkmootError,
+    InvitationInvalid,
+    RewriteRefused,
+)
+from folkmoot.core.policy import NOBODY
 from folkmoot.rooms.guests import GUEST_LIMIT
+from folkmoot.rooms.rooms import CONNECTED
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
+from folkmoot.transports.operations import arguments_left
 from folkmoot.transports.rooms.outlet import RoomOutlet
 from folkmoot.transports.rooms.wish import read_wish
 from folkmoot.transports.websocket import Refusal
@@ -18,9 +26,12 @@ from folkmoot.transports.websocket import Refusal
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+    from folkmoot.core.policy import Principal
+    from folkmoot.core.ports import Admitted
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms
     from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.operations import Operations
     from folkmoot.transports.rooms.rates import Rate
     from folkmoot.transports.rooms.wish import Wish
     from folkmoot.transports.websocket import Link, UpgradeRequest
@@ -31,6 +42,7 @@ logger = logging.getLogger("folkmoot.rooms")
 ACCEPT_SECONDS: Final = 10.0
 INVITATION: Final = "gi_"
 """How the tokens begin that a guest comes with for the first time."""
+ENTER_AS_GUEST: Final = "room/enter_as_guest"
 
 TOO_LONG = Refusal(CloseCode.INTERNAL, "The hub took too long; try again in a moment.")
 
@@ -39,9 +51,16 @@ class RoomDoor:
     """Lets WebSockets into rooms."""
 
     def __init__(
-        self, rooms: Rooms, *, rate: Rate | None, limits: RateLimits, addresses: Addresses
+        self,
+        rooms: Rooms,
+        operations: Operations,
+        *,
+        rate: Rate | None,
+        limits: RateLimits,
+        addresses: Addresses,
     ) -> None:
         self._rooms = rooms
+        self._operations = operations
         self._rate = rate
         self._limits = limits
         self._addresses = addresses
@@ -68,16 +87,18 @@ class RoomDoor:
         changes = rooms.changes
         if token.startswith(INVITATION):
             address = self._addresses.of(scope)
+            await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
             with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
         else:
             visitor = await rooms.authenticate(token)
         sign_in(scope, visitor.principal.account_id)
-        rooms.check_connection(visitor, wish.room)
+        for operation in CONNECTED:
+            await self._ask(visitor.principal, operation, {"room": wish.room})
         live, role = await rooms.enter(visitor, wish.room)
 
         def enter(link: Link) -> RoomOutlet:
-            # Again, since the hub may have denied it while the room was loaded.
+            # Again, since the hub may have denied it while it was held or the room was loaded.
             rooms.check_connection(visitor, wish.room)
             outlet = RoomOutlet(link, live.left, self._rate)
             outlet.listen(rooms.receiver(live, outlet, visitor))
@@ -95,3 +116,12 @@ class RoomDoor:
             return outlet
 
         return enter
+
+    async def _ask(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> None:
+        """Have an operation admitted that opening a WebSocket is."""
+
+        async def perform(admitted: Admitted) -> None:
+            if arguments_left(admitted, operation) != arguments:
+                raise RewriteRefused(f"An interceptor tried to rewrite {operation}.")
+
+        await self._operations.ask(principal, operation, {**arguments}, perform)

@@ -1,0 +1,388 @@
+"""What a rule stops is stopped on every way into the hub, for whomever the rule names.
+
+The ways are those of `test_denied_everywhere`. For each rule the expected verdict is computed from
+the tools that a way does the work of, so one that enters beside the pipeline fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.message import Request, replace
+from folkmoot.core.ports import Interceptor
+from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.settings import GatewaySpec
+from tests.harness import run
+from tests.interaction.room_client import (
+    ROOM,
+    Message,
+    Square,
+    chat,
+    joined,
+    rest,
+    square,
+    turned_away,
+)
+from tests.interaction.test_denied_everywhere import TOOL, Visit, Way, routes, said, tools
+from tests.mcp_harness import settings
+
+BLOCKED = "blocked"
+NOT_ALLOWED = 4403
+WAYS = (*said(), *tools(), *routes())
+
+RULES = {
+    "a tool": ('tool = "room/say", caller = "bob"', "room/say"),
+    "every tool of rooms": ('tool = "room/*", type = "request", group = "interns"', "room/*"),
+    "calls by kind": (f'kind = "{TOOL}:room/decide", account = "person"', "room/decide"),
+    "every call": ('method = "tools/call", not = { caller = "ann" }', "*"),
+    "a room by path": (f'path = "$.params.arguments.room", is = "{ROOM}", caller = "bob"', ""),
+}
+"""Rules by name: whom and what they are about, and the tools that this stops."""
+LONG = ("calls by kind", "a room by path", "every call")
+"""Those that are tried in the longer run."""
+
+
+class Ruled(Visit):
+    """Bob at a hub with rules: whether a way was blocked by one."""
+
+    async def tool_denied(self, name: str) -> bool:
+        answer = await self.mcp("tools/call", name=name, arguments={})
+        return "error" in answer and bool(answer["error"]["data"]["code"] == BLOCKED)
+
+    async def rest_denied(self, method: str, path: str, body: Any) -> bool:
+        answer = await self.http.request(
+            method,
+            path.replace("{name}", ROOM),
+            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
+            content=None if body is None else json.dumps(body),
+        )
+        if answer.status_code != 403:
+            return False
+        return bool(answer.json()["error"]["code"] == BLOCKED)
+
+    async def said_denied(self, sent: Message) -> bool:
+        assert self.seat is not None
+        await self.seat.send(sent)
+        told = await self.seat.outcome(sent["id"])
+        return told["kind"] == "system.error" and told["payload"]["error"] == BLOCKED
+
+
+@asynccontextmanager
+async def ruled(folder: Path, when: str, action: str = 'action = "block"') -> AsyncIterator[Ruled]:
+    """A hub with one rule, where ann has a room."""
+    rules = folder / "rules.toml"
+    rules.write_text(f'[[rule]]\nname = "the rule"\nwhen = {{ {when} }}\n{action}\n')
+    async with (
+        Hub(settings(folder / "hub", interceptors={"rules": str(rules)})).running() as hub,
+        httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
+    ):
+        ann = (await hub.accounts.register("ann")).token
+        bob = (await hub.accounts.register("bob")).token
+        await hub.behind.rights.configure(GatewaySpec(groups={"interns": ("bob",)}))
+        there = Ruled(hub, http, bob, ann)
+        made = await rest(there.port, ann, "POST", "", {"name": ROOM, "capabilities": ["*"]})
+        assert made.status == 201, made
+        yield there
+
+
+def tool_of(way: Way) -> str:
+    """The tool whose work a way does; of several, a room's own names the rest."""
+    named = [kind.removeprefix(f"{TOOL}:") for kind in way.kinds if kind.startswith(TOOL)]
+    own = [name for name in named if name.startswith(("room/", "msg/", "folkmoot/"))]
+    return next((name for name in own if name != "room/post"), own[0])
+
+
+@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param(rule, marks=[pytest.mark.long] if rule in LONG else [], id=rule)
+        for rule in RULES
+    ],
+)
+def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
+    rule: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    when, pattern = RULES[rule]
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+
+    def lines() -> list[tuple[str, ...]]:
+        kept = [vars(record) for record in caplog.records if record.name == "folkmoot.audit"]
+        return [(it["about"], it["outcome"], it["by"]) for it in kept if it["msg"] == "hub.call"]
+
+    async def main() -> None:
+        wrong: list[str] = []
+        async with ruled(tmp_path, when) as there:
+            in_it = {"room/create", "room/list"} if not pattern else set()
+
+            def stops(way: Way) -> bool:
+                tool = tool_of(way)
+                if pattern:
+                    return fnmatchcase(tool, pattern)
+                # Only what names the room in its arguments: the calls of tools here name nothing.
+                return not way.name.startswith("tool ") and tool not in in_it
+
+            async def try_all() -> None:
+                for way in WAYS:
+                    if way.connected and there.seat is None:
+                        continue
+                    caplog.clear()
+                    expected = stops(way)
+                    if await way.is_denied(there) is not expected:
+                        wrong.append(f"{way.name}: {'passed' if expected else 'was stopped'}")
+                    noted = [(f"{TOOL}:{tool_of(way)}", BLOCKED, "bob")] if expected else []
+                    if lines() != noted:
+                        wrong.append(f"{way.name}: noted {lines()}")
+
+            if not pattern or any(fnmatchcase(it, pattern) for it in ("room/join", "room/read")):
+                assert await turned_away(there.port, there.token) == NOT_ALLOWED
+                await try_all()
+            else:
+                async with joined(there.port, there.token) as there.seat:
+                    await try_all()
+            async with joined(there.port, there.ann) as ann:
+                await ann.said(chat())
+        assert not wrong
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.everywhere")
+def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> None:
+    action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
+
+    async def main() -> None:
+        async with ruled(tmp_path, 'tool = "room/*", caller = "bob"', action) as there:
+            answer = await there.mcp("tools/call", name="room_list", arguments={})
+            assert answer["result"]["content"][0]["text"] == "mine"
+            listed = await rest(there.port, there.token, "GET", "")
+            assert listed.status == 403
+            told = listed.json()["error"]
+            assert told["message"] == "the rule answers in the hub's place, which it may not."
+            assert await turned_away(there.port, there.token) == NOT_ALLOWED
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.callers")
+def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
+            invites = f"/{ROOM}/invites"
+            made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
+            token = made.json()["token"]
+            exchanged = await rest(there.port, "", "POST", f"/{ROOM}/guests", {"token": token})
+            assert exchanged.json()["error"]["code"] == BLOCKED
+            assert await turned_away(there.port, token) == NOT_ALLOWED
+            # Neither used the invitation up.
+            rules = there.hub._passing._rules
+            assert rules is not None
+            rules.ruleset.swap(())
+            async with joined(there.port, token) as seat:
+                assert seat.name == "grace"
+
+    run(main())
+
+
+class Rewrites:
+    """Does something to the calls of one tool."""
+
+    name = "rewrites"
+    guards = False
+
+    def __init__(self, tool: str, change: Callable[[Request], Verdict]) -> None:
+        self._tool = tool
+        self._change = change
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        message = envelope.message
+        if isinstance(message, Request) and as_dict(message.params).get("name") == self._tool:
+            return self._change(message)
+        return CONTINUE
+
+
+def other_tool(request: Request) -> Verdict:
+    return Modify(replace(request, params={**as_dict(request.params), "name": "room/list"}))
+
+
+def other_method(request: Request) -> Verdict:
+    return Modify(replace(request, method="tools/list"))
+
+
+def no_arguments(request: Request) -> Verdict:
+    return Modify(replace(request, params={"name": "room/show", "arguments": []}))
+
+
+def other_room(request: Request) -> Verdict:
+    return Modify(replace(request, params={"name": "room/show", "arguments": {"room": "tea"}}))
+
+
+def other_room_in_place(request: Request) -> Verdict:
+    as_dict(request.params)["arguments"]["room"] = "tea"
+    return CONTINUE
+
+
+def as_dict(params: Any) -> dict[str, Any]:
+    assert isinstance(params, dict)
+    return params
+
+
+@asynccontextmanager
+async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Square]:
+    async with square(folder, [interceptor]) as there:
+        await there.people("ann")
+        await there.room("ann")
+        await there.room("ann", "tea")
+        yield there
+
+
+async def denied(there: Square, capability: Any) -> None:
+    """Deny ann something at the hub."""
+    commands = there.hub.behind.commands(there.hub.base_url)
+    given = {"handle": "ann", "patterns": [capability]}
+    await commands["grants.grant"](given, lambda _: None)
+
+
+@pytest.mark.requirement("pipeline.policy-after-interceptors", "rules.everywhere")
+@pytest.mark.parametrize(
+    "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
+)
+def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
+    change: Callable[[Request], Verdict], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
+            answer = await there.rest("ann", "GET", f"/{ROOM}")
+            assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
+            assert (await there.rest("ann", "GET", "")).status == 200
+
+    run(main())
+
+
+@pytest.mark.requirement("pipeline.policy-after-interceptors")
+def test_policy_judges_the_rest_call_that_an_interceptor_made(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with rewriting(tmp_path, Rewrites("room/show", other_tool)) as there:
+            await denied(there, f"!{TOOL}:room/list")
+            answer = await there.rest("ann", "GET", f"/{ROOM}")
+            assert answer.json()["error"]["code"] == "capability_denied"
+
+    run(main())
+
+
+@pytest.mark.requirement("rules.everywhere")
+def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
+    async def main() -> None:
+        def at_most(number: int) -> Callable[[Request], Verdict]:
+            def change(request: Request) -> Verdict:
+                params = as_dict(request.params)
+                given = {**params["arguments"], "limit": number}
+                return Modify(replace(request, params={**params, "arguments": given}))
+
+            return change
+
+        def renamed(request: Request) -> Verdict:
+            params = as_dict(request.params)
+            given = {**params["arguments"], "access": "private"}
+            return Modify(replace(request, params={**params, "arguments": given}))
+
+        async with rewriting(tmp_path / "1", Rewrites("room/list", at_most(1))) as there:
+            assert len((await there.rest("ann", "GET", "")).json()["rooms"]) == 1
+        async with rewriting(tmp_path / "2", Rewrites("room/list", at_most(10**9))) as there:
+            answer = await there.rest("ann", "GET", "")
+            assert answer.json()["error"]["code"] == "rewrite_refused"
+        async with rewriting(tmp_path / "3", Rewrites("room/create", renamed)) as there:
+            assert (await there.rest("ann", "GET", f"/{ROOM}")).json()["access"] == "private"
+            wrong = await there.rest("ann", "POST", "", {"name": "x", "room": "y"})
+            assert wrong.status in (400, 500)
+
+    run(main())
+
+
+@pytest.mark.requirement("room.interceptors-never-rewrite", "rules.everywhere")
+def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        action = 'action = "modify"\nset = { "$.params.arguments.text" = "another" }'
+        async with ruled(tmp_path / "say", 'tool = "room/say"', action) as there:
+            async with joined(there.port, there.token) as seat:
+                assert (await seat.refused(chat()))["error"] == "rewrite_refused"
+            posted = await rest(there.port, there.token, "POST", f"/{ROOM}/messages", chat())
+            assert posted.json()["error"]["code"] == "rewrite_refused"
+        action = 'action = "modify"\nset = { "$.params.arguments.room" = "another" }'
+        async with ruled(tmp_path / "join", 'tool = "room/join"', action) as there:
+            assert await turned_away(there.port, there.token) == NOT_ALLOWED
+
+    (tmp_path / "say").mkdir()
+    (tmp_path / "join").mkdir()
+    run(main())
+
+
+async def while_held(
+    there: Ruled, asking: Awaitable[Any], change: Callable[[], Awaitable[Any]]
+) -> Any:
+    """What is answered to a request when something was changed while a rule held it."""
+    held = there.hub._passing.held
+    seen = asyncio.Event()
+    end = held.subscribe(lambda *_: seen.set())
+    answering = asyncio.ensure_future(asking)
+    await asyncio.wait_for(seen.wait(), 10)
+    end()
+    await change()
+    held.release(held.list()[0].id)
+    return await answering
+
+
+@pytest.mark.requirement("rules.callers", "hub.deny-at-once")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "suspended",
+        "denied",
+        *(pytest.param(it, marks=pytest.mark.long) for it in ("left", "nothing")),
+    ],
+)
+@pytest.mark.parametrize("what", ["create", "post"])
+def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_held(
+    what: str, change: str, tmp_path: Path
+) -> None:
+    when = 'tool = "room/create"' if what == "create" else 'kind = "chat.message"'
+
+    async def main() -> None:
+        async with ruled(tmp_path, f'{when}, caller = "bob"', 'action = "hold"') as there:
+            accounts = there.hub.accounts
+            bob = await accounts.authenticate(there.token)
+            assert bob is not None
+
+            async def happens() -> None:
+                if change == "suspended":
+                    await accounts.suspend(bob, suspended=True)
+                elif change == "left":
+                    await accounts.delete(bob)
+                elif change == "denied":
+                    await there.change("grants.grant", f"!{TOOL}:room/*")
+
+            path, body = ("", {"name": "bobs"}) if what == "create" else ("/plaza/messages", chat())
+            asking = rest(there.port, there.token, "POST", path, body)
+            answer = await while_held(there, asking, happens)
+            codes = {"denied": (403, 403), "nothing": (201, 201)}
+            assert answer.status in codes.get(change, (401, 403)), answer
+            rooms = (await rest(there.port, there.ann, "GET", "")).json()["rooms"]
+            heard = (await rest(there.port, there.ann, "GET", f"/{ROOM}/messages")).text
+            done = "bobs" in [it["name"] for it in rooms] or '"bob"' in heard
+            assert done is (change == "nothing")
+
+    run(main())
