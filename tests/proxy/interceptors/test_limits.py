@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import MessageTooLarge, RateLimited
+from folkmoot.core.policy import Principal
 from folkmoot.core.verdict import Block
 from folkmoot.proxy.interceptors.limits import MOST_KEYS
 from tests.proxy.rules.support import (
@@ -11,6 +15,7 @@ from tests.proxy.rules.support import (
     Clock,
     Way,
     answer,
+    at_once,
     call,
     envelope,
     request,
@@ -58,6 +63,20 @@ def test_sessions_and_tools_are_counted_apart_as_asked() -> None:
     assert passed('["tool"]') == [True, True, False, False]
     assert passed('["session", "tool"]') == [True, True, True, False]
     assert passed("[]") == [True, False, False, False]
+
+
+def test_callers_without_a_session_are_counted_apart() -> None:
+    """Otherwise one of them could use up what all others may ask for."""
+    way = Way(used("rate-limit", "per_minute = 1"))
+
+    def passed(account: str) -> bool:
+        asked = envelope(call("a"), session=None)
+        caller = Principal(account, account)
+        context = msgspec.structs.replace(asked.context, caller=caller)
+        ruling = at_once(way.chain.judge(MessageEnvelope(asked.message, context)))
+        return not isinstance(ruling.verdict, Block)
+
+    assert [passed(who) for who in ("ann", "ann", "bob", "bob")] == [True, False, True, False]
 
 
 def test_answers_are_never_too_many_and_keys_are_bounded() -> None:

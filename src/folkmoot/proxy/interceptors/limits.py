@@ -48,9 +48,12 @@ class RateLimit(Action):
 
     async def look(self, view: View) -> Verdict:
         """Count one more, or refuse it."""
+        caller = view.envelope.context.caller
+        # Without a session one caller must not use up what another may.
+        session = view.session or ("" if caller is None else caller.account_id)
         key = (
             view.key.direction,
-            view.session if "session" in self._by else "",
+            session if "session" in self._by else "",
             view.tool if "tool" in self._by else "",
         )
         now = self._clock.monotonic()
