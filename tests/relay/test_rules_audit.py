@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.telemetry.records import AuditTrail
 from tests.harness import run
-from tests.interaction.room_client import chat, joined, rest
+from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
 
@@ -126,6 +126,43 @@ def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     (line,) = [it for it in audited(caplog) if it["action"] == "room.blocked"]
     assert (line["room"], line["by"], line["about"]) == ("plaza", "ann", "chat.message")
     assert line["detail"] == {"error": "blocked"}
+
+
+@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
+def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[[rule]]\nname = "no removing"\naction = "block"\n'
+        'when = { tool = "demo:remove", type = "request", caller = "ann" }\n'
+    )
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    demo = Demo(remove=done, look=done)
+
+    async def main() -> None:
+        interceptors = {"rules": str(rules)}
+        async with fronted(tmp_path / "hub", "stateless", demo, interceptors=interceptors) as there:
+            ann, bob = await there.people("ann", "bob")
+            await ann.call("room_create", name="plaza", backends=["demo"], capabilities=["*"])
+            removing = {"room": "plaza", "to": "demo", "tool": "demo:remove", "arguments": {}}
+            path = "/plaza/messages"
+            for each in (ann, bob):
+                asked = call("demo", "demo:remove")
+                posted = await rest(there.port, each.token, "POST", path, asked)
+                assert posted.status == (403 if each is ann else 201), posted.text
+            async with joined(there.port, ann.token) as seat:
+                assert (await seat.refused(call("demo", "demo:remove")))["error"] == "blocked"
+                await seat.said(call("demo", "demo:look"))
+            refusal = await ann.refused("room_call", **removing)
+            assert refusal == "This is not allowed here."
+            await bob.call("room_call", **removing)
+
+    run(main())
+    names = [each.params["name"] for each in demo.asked]
+    assert sorted(names) == ["look", "remove", "remove"]
+    lines = [(it["by"], it["about"]) for it in audited(caplog) if it["action"] == "room.blocked"]
+    assert lines == [("ann", f"{CALL}:demo:remove")] * 3
 
 
 def test_a_line_that_comes_after_the_end_of_its_request_does_not_wait() -> None:

@@ -47,4 +47,4 @@ class BlockedByInterceptor(PolicyError, code="blocked"):
 
 
 class RewriteRefused(PolicyError, code="rewrite_refused", http=500):
-    """An interceptor changed a room's message, which may be stopped but never rewritten."""
+    """An interceptor changed what may be stopped but not rewritten, such as a room's message."""
