@@ -196,6 +196,13 @@ async def sessions(there: Meeting, _: str) -> str:
     return (await there.post(INITIALIZE)).text
 
 
+async def stream(there: Meeting, _: str) -> str:
+    opened = await there.post(INITIALIZE)
+    named = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    dropped = f"{'0' * 16}-c{'0' * 12}-1"
+    return (await there.ask("GET", headers={**named, "last-event-id": dropped})).text
+
+
 async def tool(there: Meeting, token: str, called: str, /, **arguments: Any) -> str:
     ada = await there.returning(token)
     return await ada.refused(called, **arguments)
@@ -229,6 +236,7 @@ PROVOKED: dict[str, Provoke] = {
     "mcp.max_sessions": at_a_hub(1, sessions),
     "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
     "mcp.max_session_bytes": session,
+    "mcp.max_stream_bytes": at_a_hub(1_048_576, stream),
     "rooms.max_rooms_each": at_a_hub(0, room),
     "mail.max_body_characters": at_a_hub(1, letter),
     "store.queue": queue,

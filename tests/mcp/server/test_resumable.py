@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import EventUnknown
@@ -65,6 +65,7 @@ def test_ids_name_the_process_the_stream_and_the_event() -> None:
     run(main())
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=80), st.integers(-5, 10**18))
 def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number: int) -> None:
     async def main() -> None:

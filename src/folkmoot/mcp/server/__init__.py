@@ -4,6 +4,10 @@ Before a *service* of stateless requests (`service`), `direct` serves Streamable
 it reads the head (`heads`) and the message, and writes the `reply`; `sessions` has what a session
 of the handshake era needs, and `watching` notices clients that leave.
 
+What a response says as a stream waits in one of the `streams` until it is written. `resumable`
+keeps those of sessions for clients that come back, for the hub and the proxy alike;
+`session_streams` resumes the hub's.
+
 For the proxy a client is a carrier: what it sends is handed on as envelopes from client to server,
 and what comes back leaves to the client it is meant for. `stdio` is one client and one carrier;
 `http` makes a carrier for each session of either transport (`session`), and one for all clients of

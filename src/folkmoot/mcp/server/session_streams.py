@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.direct import DirectServer, Visit
     from folkmoot.mcp.server.sessions import HandshakeSession
 
+LOST: Final = f"{UNKNOWN} Settings: mcp.resume_seconds, mcp.max_stream_bytes."
 THINNED: Final = {
     "level": "warning",
     "logger": "folkmoot",
@@ -87,7 +88,7 @@ class SessionStreams:
             except EventUnknown:
                 pass
             if not is_listening(event_id):
-                raise EventUnknown(UNKNOWN)
+                raise EventUnknown(LOST)
         elif session.listens:
             raise StreamExists("This session has a stream already; it may have one.")
         if session.stream is None or session.stream.done:
