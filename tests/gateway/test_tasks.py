@@ -172,7 +172,7 @@ def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
             may = tool("may", execution={"taskSupport": "optional"})
             await there.has(files, tools=(must, may), capabilities=offered)
             extras = CallExtras(room="den")
-            with pytest.raises(TaskUnsupported, match="files:must can only be run as a task"):
+            with pytest.raises(TaskUnsupported, match="as a task, which is not possible in a room"):
                 await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
             await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
             assert [each.params for each in files.asked] == [{"name": "may"}]

@@ -30,7 +30,6 @@ from folkmoot.gateway.ports import Wanted
 from folkmoot.gateway.results import fault_of, is_task, map_result
 from folkmoot.gateway.tasks import MOST_OPEN, has_status
 from folkmoot.mcp.eras.shapes import without_tasks
-from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import (
     AS_TASK,
     CAPABILITY_MISSING,
@@ -121,10 +120,9 @@ class TaskCalls:
             if not await self._has_room(person):
                 raise too_many()
             return Plan(wished=True, params={AS_TASK: wish})
-        stateless = era is Era.STATELESS
         if tool.task_support == "required":
-            self._check_required(tool, stateless=stateless)
-        if not stateless or not declares_tasks(extras.capabilities):
+            self._check_required(tool, era)
+        if era is not Era.STATELESS or not declares_tasks(extras.capabilities):
             return NO_TASK
         room = await self._has_room(person)
         return Plan(possible=room, limited=not room)
@@ -279,13 +277,16 @@ class TaskCalls:
             shown = {**shown, "result": map_result(TOOLS_CALL, ended, namespace)}
         return shown
 
-    def _check_required(self, tool: ToolEntry, *, stateless: bool) -> None:
+    def _check_required(self, tool: ToolEntry, era: Era | None) -> None:
         """Refuse a plain call of a tool that knows no such call, where nobody else would."""
-        if not stateless:
-            raise TaskUnsupported(f"{tool.canonical} can only be run as a task.")
-        if not self._gateway.is_stateless(tool.namespace):
-            sentence = Refusal.TASKS.sentence
-            raise TaskUnsupported(f"{tool.canonical} can only be run as a task. {sentence}")
+        if era is Era.STATELESS and self._gateway.is_stateless(tool.namespace):
+            return
+        needs = "which needs a client of the handshake era (MCP 2025-11-25)"
+        if era is None:
+            needs = "which is not possible in a room"
+        elif era is Era.HANDSHAKE:
+            needs = "so the call must have `task` (MCP 2025-11-25)"
+        raise TaskUnsupported(f"{tool.canonical} can only be run as a task, {needs}.")
 
     async def _has_room(self, person: str) -> bool:
         """Whether someone may have one more task; what has ended unseen is not counted."""

@@ -245,7 +245,9 @@ def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> Non
             said = await ann.error("tools/call", name="msg_whoami", **wish)
             assert said == (unknown, "msg/whoami cannot be run as a task.")
             said = await ann.error("tools/call", name="demo_must")
-            assert said == (unknown, "demo:must can only be run as a task.")
+            needed = "demo:must can only be run as a task, "
+            called = f"{needed}so the call must have `task` (MCP 2025-11-25)."
+            assert said == (unknown, called)
             for bad in ({"task": 7}, {"task": {"ttl": "1"}}, {"task": {"ttl": -1}}, {"task": None}):
                 assert (await ann.error("tools/call", name="demo_may", **bad))[0] == -32602
             assert jobs.asked == []
@@ -257,11 +259,12 @@ def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> Non
             assert plain["result"]["content"][0]["text"] == "done at once"
             assert "task" not in jobs.asked[-1].params
             plain = await older.ask("tools/call", {"name": "demo_must", **wish})
-            assert plain["error"]["message"] == "demo:must can only be run as a task."
+            assert plain["error"]["message"] == called
 
             now = await tasker(there, person, "stateless")
             said = await now.error("tools/call", name="demo_must")
-            assert said[1].endswith("Tasks cannot be carried from one era to the other.")
+            told = f"{needed}which needs a client of the handshake era (MCP 2025-11-25)."
+            assert said == (unknown, told)
             for method in ("tasks/list", "tasks/result"):
                 assert (await now.error(method, taskId="x"))[0] == unknown
             # A wish of the other era is of no matter.
