@@ -56,8 +56,10 @@ def fault_of(method: str, result: Any) -> str | None:
     """
     if not isinstance(result, dict):
         return "it must be an object"
-    if result.get("resultType", COMPLETE) != COMPLETE or method not in NEEDED:
-        return None
+    kind = result.get("resultType", COMPLETE)
+    if kind != COMPLETE or method not in NEEDED:
+        no_task = kind == AS_TASK and (method != TOOLS_CALL or not is_task(result))
+        return "it is no valid task" if no_task else None
     member, kind = NEEDED[method]
     if member not in result and method == TOOLS_CALL and (STRUCTURED in result or is_task(result)):
         return None
@@ -71,10 +73,14 @@ def fault_of(method: str, result: Any) -> str | None:
 
 
 def is_task(result: dict[str, Any]) -> bool:
-    """Whether the result of a call says that it goes on as a task, in either era's words."""
+    """Whether the result of a call says that it goes on as a task, in either era's words.
+
+    What has content is what a tool says, whatever else it says of itself.
+    """
+    if "content" in result or STRUCTURED in result:
+        return False
     kind = result.get("resultType", COMPLETE)
-    wrapped = kind == COMPLETE and "content" not in result and STRUCTURED not in result
-    return kind == AS_TASK or (wrapped and type(result.get(AS_TASK)) is dict)
+    return kind == AS_TASK or (kind == COMPLETE and type(result.get(AS_TASK)) is dict)
 
 
 def outcome_of(method: str, response: Response) -> str:
@@ -91,7 +97,7 @@ def valid_outcome(method: str, response: Response) -> str:
     result = response.result
     if result.get("isError") is True:
         return "tool_error"
-    if method == TOOLS_CALL and is_task(result):
+    if method == TOOLS_CALL and "content" not in result and is_task(result):
         return "task"
     return "ok" if result.get("resultType", COMPLETE) == COMPLETE else "input_required"
 

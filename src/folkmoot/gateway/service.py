@@ -20,8 +20,9 @@ from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, CallExtras
 from folkmoot.gateway.inputs import STATE
 from folkmoot.gateway.ports import Wanted
-from folkmoot.gateway.results import fault_of, is_task, map_result, outcome_of, valid_outcome
-from folkmoot.gateway.task_calls import NO_TASK, TaskCalls, may_be_task
+from folkmoot.gateway.results import fault_of, map_result, outcome_of, valid_outcome
+from folkmoot.gateway.task_calls import NO_TASK, TaskCalls
+from folkmoot.mcp.wire import AS_TASK
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -137,20 +138,23 @@ class GatewayService:
         backend = gateway.backends.get(asked.namespace)
         if backend is None:
             raise BackendUnavailable(f"The backend {asked.namespace} was removed.")
-        if asked.tool is not None and not gateway.checks.surely_fits(asked.tool, asked.params):
-            fault = await self._fault(asked.tool, asked.params.get("arguments"))
+        tool = asked.tool
+        if tool is not None and not gateway.checks.surely_fits(tool, asked.params):
+            fault = await self._fault(tool, asked.params.get("arguments"))
             if fault is not None:
                 return Response(id=request.id, result=fault)
-        plan, given = NO_TASK, asked.params
-        if asked.tool is not None and may_be_task(asked.tool, params, extras):
-            plan = await self.tasks.plan(asked.tool, params, person, extras, era)
-            given = {**given, **plan.params}
+        plan, given, capabilities = NO_TASK, asked.params, extras.capabilities
+        if tool is not None and (
+            tool.task_support or AS_TASK in params or "extensions" in capabilities
+        ):
+            plan = await self.tasks.plan(tool, params, person, extras, era)
+            given, capabilities = {**given, **plan.params}, plan.offered(capabilities)
         response = await backend.request(
             Wanted(
                 method=method,
                 params=self._inputs.taken(given, person, asked.what) if STATE in given else given,
                 person=person,
-                capabilities=plan.offered(extras.capabilities),
+                capabilities=capabilities,
                 log_level=extras.log_level,
                 tell=extras.tell,
                 progress=extras.progress,
@@ -167,9 +171,10 @@ class GatewayService:
                 f"The backend {asked.namespace} answered {asked.what} with no valid result: "
                 f"{invalid}. It may have done what was asked."
             )
-        if asked.tool is not None and (plan.wished or is_task(response.result)):
-            made = self.tasks.made(asked.tool, plan, params, person, response.result)
-            return Response(id=request.id, result=made)
+        if tool is not None and (plan.wished or "content" not in response.result):
+            made = self.tasks.made(tool, plan, params, person, response.result)
+            if made is not None:
+                return Response(id=request.id, result=made)
         in_room = bool(extras.room)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
         if STATE in told:

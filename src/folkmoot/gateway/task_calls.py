@@ -134,10 +134,16 @@ class TaskCalls:
         params: dict[str, Any],
         person: str,
         result: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The answer to a call that goes on as a task, under the id that its caller gets."""
+    ) -> dict[str, Any] | None:
+        """The answer to a call that goes on as a task, under the id that its caller gets.
+
+        None for one that wants input first, or is none and was to be none.
+        """
+        going_on = is_task(result)
+        if result.get("resultType") == INPUT_REQUIRED or not (going_on or plan.wished):
+            return None
         wrapped = AS_TASK in result
-        if not is_task(result) or wrapped is not plan.wished or not (plan.wished or plan.possible):
+        if not going_on or wrapped is not plan.wished or not (plan.wished or plan.possible):
             raise BackendFailed(
                 f"The backend {tool.namespace} answered {tool.canonical} in a form that was not "
                 "asked for. It may have done what was asked."
@@ -307,11 +313,6 @@ def too_many() -> TooManyTasks:
         f"You have {MOST_OPEN} unfinished tasks; wait until one has ended, or cancel one.",
         limit=MOST_OPEN,
     )
-
-
-def may_be_task(tool: ToolEntry, params: dict[str, Any], extras: CallExtras) -> bool:
-    """Whether there is anything to plan for a call."""
-    return bool(tool.task_support) or AS_TASK in params or declares_tasks(extras.capabilities)
 
 
 def declares_tasks(capabilities: dict[str, Any]) -> bool:

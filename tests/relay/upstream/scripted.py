@@ -123,6 +123,11 @@ def request(id, method, params):
         say(id=id, result={})
     elif method == "completion/complete" and params.get("hang"):
         pass
+    elif method == "tools/call" and params["name"] == "begin":
+        task = {"taskId": "task of %s" % os.getpid(), "status": "working"}
+        answer(id, **({"task": task} if "task" in params else {**task, "resultType": "task"}))
+    elif method == "tasks/get":
+        answer(id, taskId="task of %s" % os.getpid(), status="working")
     elif method == "tools/call":
         call(id, params["name"], params.get("arguments", {}), params.get("_meta", {}))
     else:

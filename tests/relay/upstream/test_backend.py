@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from folkmoot.core.errors import (
@@ -16,10 +17,13 @@ from folkmoot.core.errors import (
     BackendFailed,
     BackendTimeout,
     BackendUnavailable,
+    TaskUnsupported,
 )
+from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import line, pool, requests, watching
+from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
@@ -198,6 +202,58 @@ def test_calls_go_to_the_least_busy_of_several_connections_and_input_to_whom_it_
                 each.cancel()
 
     run(test())
+
+
+@pytest.mark.requirement("gateway.tasks")
+@both_eras
+def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) -> None:
+    async def test() -> None:
+        async with running(spec("demo", era, connections=2)) as there:
+            backend, spoken = there.backend, Era(era)
+            await there.until(lambda b: all(line.ready for line in b.lines))
+            handshake = spoken is Era.HANDSHAKE
+            wish = {"task": {}} if handshake else {}
+            begin = Wanted(
+                method="tools/call",
+                params={"name": "begin", **wish},
+                era=spoken,
+                tasks=handshake,
+            )
+            made = (await backend.request(begin)).result
+            task_id = (made["task"] if handshake else made)["taskId"]
+            pid = int(task_id.rpartition(" ")[2])
+            # Whatever is asked goes elsewhere, where less is asked.
+            [there_made] = [
+                each for each in backend.lines if await process_of(each.conversation) == pid
+            ]
+            conversation = there_made.conversation
+            assert conversation is not None
+            busy = [asyncio.ensure_future(conversation.request(call("hang"), 20)) for _ in "abc"]
+            await asyncio.sleep(0)
+            assert (await backend.request(call("echo"))).result["pid"] != pid
+
+            about = Wanted(method="tasks/get", params={"taskId": task_id}, era=spoken, tasks=True)
+            assert (await backend.request(about)).result["taskId"] == task_id
+            for each in busy:
+                each.cancel()
+            await asyncio.wait(busy)
+            # Nobody waits, and yet it is kept for the task.
+            assert conversation.busy
+            # An id that only looks so in a call leads nowhere.
+            stray = Wanted(method="tools/call", params={"name": "echo", "taskId": task_id})
+            await backend.request(stray)
+            other = Era.STATELESS if handshake else Era.HANDSHAKE
+            wrong = msgspec.structs.replace(about, era=other)
+            with pytest.raises(TaskUnsupported, match="from one era to the other"):
+                await backend.request(wrong)
+
+    run(test())
+
+
+async def process_of(conversation: Conversation | None) -> int:
+    """The process at the end of a link."""
+    assert conversation is not None
+    return int((await conversation.request(call("echo"), 20)).result["pid"])
 
 
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")

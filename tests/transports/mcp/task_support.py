@@ -40,6 +40,7 @@ class Jobs(Demo):
         self.next = first
         self.ttl: int | None = 60_000
         self.time = "2026-11-16T06:00:00Z"
+        self.asks_first = False
         self.before_result: Callable[[], Awaitable[None]] | None = None
 
     def inventory(self, **more: Any) -> Inventory:
@@ -58,6 +59,13 @@ class Jobs(Demo):
             await self.before_result()
         if wanted.method != "tools/call":
             return self._about(wanted)
+        if self.asks_first and "inputResponses" not in wanted.params:
+            wish = {
+                "resultType": "input_required",
+                "requestState": "s",
+                "inputRequests": {"q": FORM},
+            }
+            return Response(id="theirs", result=wish)
         declared = EXTENSION in (wanted.capabilities.get("extensions") or {})
         if "task" not in wanted.params and not declared:
             return Response(id="theirs", result=text("done at once"))

@@ -213,6 +213,25 @@ def test_questions_of_a_task_are_put_while_its_result_is_waited_for(tmp_path: Pa
     run(main())
 
 
+@pytest.mark.requirement("gateway.tasks")
+def test_a_call_that_is_to_be_a_task_may_ask_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        jobs = Jobs("handshake")
+        jobs.asks_first = True
+        async with fronted(tmp_path, "handshake", jobs) as there:
+            wire = (await tasker(there, await there.person("ann"))).wire
+            call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
+            async with wire.streamed(call) as stream:
+                question = await anext(stream)
+                answer = {"action": "accept", "content": {}}
+                await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+                result = (await anext(stream))["result"]
+            assert result["task"]["status"] == "working"
+            assert [each.params["task"] for each in jobs.asked] == [{"ttl": 9}, {"ttl": 9}]
+
+    run(main())
+
+
 @pytest.mark.requirement("gateway.task-owner")
 def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
     tmp_path: Path,
@@ -456,6 +475,7 @@ def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path:
         {"task": {"taskId": "x" * 2_000, "status": "working", "createdAt": "x"}},
         {"task": {"taskId": "a", "status": "odd", "createdAt": "x"}},
         {"resultType": "task", "taskId": "a", "status": ["working"], "createdAt": "x"},
+        {"resultType": "task", "taskId": "a", "status": "working", "createdAt": "x", "content": []},
         {"resultType": "task", "taskId": "", "status": "working", "createdAt": "x"},
     ]
 
