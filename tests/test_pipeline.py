@@ -235,6 +235,20 @@ def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]) ->
     assert sorted(path.relative_to(source).as_posix() for path in found) == where
 
 
+def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(
+    tmp_path: Path,
+) -> None:
+    async def script() -> None:
+        pipeline, ledger = await opened(tmp_path, Edits("other"), Blocks())
+        sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
+        raw = encode({**sent, "payload": members(calling("read").message)})
+        with pytest.raises(BlockedByInterceptor, match="Not today"):
+            await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
+        await ledger.store.close()
+
+    run(script())
+
+
 def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
     async def script() -> None:
         async def never(_: Admitted) -> None:

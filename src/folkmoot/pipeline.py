@@ -134,6 +134,8 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
 
 def checked(envelope: MessageEnvelope[Any], ruling: Ruling) -> Ruling:
     """A ruling whose message is what policy will see, also if it was changed in place."""
+    if isinstance(ruling.verdict, Block | Mock):
+        return ruling
     try:
         left = settled(envelope.message, ruling.envelope.message)
     except FolkmootError as error:

@@ -16,8 +16,9 @@ from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.rooms.ports import Said
 from tests.harness import run
-from tests.interaction.room_client import Posting, call, chat, square
+from tests.interaction.room_client import Message, Posting, call, chat, message, square
 from tests.interaction.room_ways import both_ways, mouth
 
 Envelope = MessageEnvelope[Any]
@@ -169,22 +170,16 @@ def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verd
 ) -> None:
     """Also where nobody compares it afterwards."""
 
-    class Meddles:
-        async def message(
-            self, shown: McpxMessage, _: Any, __: Any, accept: Callable[[], Any], ___: Any
-        ) -> Any:
-            payload: dict[str, Any] = shown.payload or {}
-            payload["text"] = "something else"
-            payload["jsonrpc"] = "2.0"
-            payload.setdefault("params", {})["name"] = "harmless"
-            return await accept()
-
-        async def said(self, _room: str, *how: Any) -> Any:
-            return await self.message(*how)
+    async def meddle(said: Said) -> Any:
+        payload: dict[str, Any] = said.message.payload or {}
+        payload["text"] = "something else"
+        payload["jsonrpc"] = "2.0"
+        payload.setdefault("params", {})["name"] = "harmless"
+        return await said.accept()
 
     async def main() -> None:
         async with square(tmp_path) as there:
-            there.hub.rooms.operations = Meddles()
+            there.hub.rooms.pipeline = meddle
             await there.people("ann", "bob")
             await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
             async with there.seat("ann") as ann, there.seat("bob") as bob:
@@ -194,5 +189,29 @@ def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verd
                     assert await ann.kind("chat.message") == told
                     denied = await by.refused(call("ann", "rm"))
                     assert denied["error"] == "capability_denied"
+
+    run(main())
+
+
+@both_ways
+def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_interceptors(
+    tmp_path: Path, way: str
+) -> None:
+    wrong = [
+        message("chat.message"),
+        message("mcp.request.tools/call", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        call("nobody-here"),
+    ]
+
+    async def told(folder: Path, *interceptors: Notes) -> list[Message]:
+        async with square(folder, interceptors) as there:
+            await there.people("ann")
+            await there.room("ann")
+            async with there.seat("ann") as ann:
+                return [await mouth(there, ann, way).refused(each) for each in wrong]
+
+    async def main() -> None:
+        plain = await told(tmp_path / "plain")
+        assert await told(tmp_path / "shown", Notes()) == plain
 
     run(main())

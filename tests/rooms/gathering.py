@@ -18,6 +18,7 @@ from folkmoot.gateway.audit import Audit
 from folkmoot.proxy.chain import Chain
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.ports import Enter
 from folkmoot.store import SqliteStore
 from folkmoot.transports.operations import Operations
 from folkmoot.vault import Vault
@@ -151,10 +152,10 @@ def chat(text: str, **members: Any) -> bytes:
     return envelope(payload={"text": text}, **members)
 
 
-def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Operations:
+def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Enter:
     """How messages pass interceptors; rooms ask for nothing at the hub themselves."""
     nobody: Any = None
-    return Operations(Chain(interceptors), nobody, Audit(KEY), clock)
+    return Operations(Chain(interceptors), nobody, Audit(KEY), clock).enter
 
 
 @asynccontextmanager
@@ -178,7 +179,7 @@ async def gathering(
             epoch=store.identity.epoch,
             crowd=Ears,
             options=options,
-            operations=shown_to(interceptors, clock) if interceptors else None,
+            pipeline=shown_to(interceptors, clock) if interceptors else None,
         )
         async with rooms.running():
             yield Gathering(store, clock, accounts, rooms)

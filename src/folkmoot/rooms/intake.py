@@ -16,7 +16,7 @@ from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.live import LiveRoom, note_blocked
 from folkmoot.rooms.model import Visitor
-from folkmoot.rooms.ports import Operations, Outlet
+from folkmoot.rooms.ports import Enter, Outlet, Said
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -29,12 +29,12 @@ class Intake:
     """The way of one connection's messages into its room."""
 
     def __init__(
-        self, live: LiveRoom, outlet: Outlet, visitor: Visitor, operations: Operations, spawn: Spawn
+        self, live: LiveRoom, outlet: Outlet, visitor: Visitor, enter: Enter, spawn: Spawn
     ) -> None:
         self._live = live
         self._outlet = outlet
         self._visitor = visitor
-        self._operations = operations
+        self._enter = enter
         self._spawn = spawn
         self._queue: deque[bytes] = deque()
         self._working = False
@@ -61,14 +61,10 @@ class Intake:
         message: bytes | McpxMessage = data
         try:
             message = self._live.machine.decode(data)
-            await self._operations.said(
-                self._live.name,
-                message,
-                self._visitor,
-                WEBSOCKET,
-                partial(self._accept, data),
-                partial(note_blocked, self._live.name, self._visitor.principal, message),
-            )
+            name = self._live.name
+            blocked = partial(note_blocked, name, self._visitor.principal, message)
+            accept = partial(self._accept, data)
+            await self._enter(Said(message, self._visitor, accept, blocked, WEBSOCKET, name))
         except FolkmootError as error:
             self._live.refuse(self._outlet, message, error)
         except Exception:

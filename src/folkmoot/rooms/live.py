@@ -48,7 +48,7 @@ from folkmoot.rooms.machine import (
 )
 from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
-from folkmoot.rooms.serving import Enter, Serving
+from folkmoot.rooms.serving import Serving, Speak
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
@@ -72,7 +72,7 @@ class Surroundings(Struct, frozen=True):
     answer_invite: Answer
     dropped: Callable[[LiveRoom], None]
     """Told of a room that cannot go on."""
-    enter: Enter
+    speak: Speak
     """Shows what a backend says to the interceptors, before the room has it."""
     backends: Backends | None = None
     policy: Policy | None = None
@@ -128,7 +128,7 @@ class LiveRoom:
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
         self._held: set[Outlet] = set()
-        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.enter)
+        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.speak)
         self._waiters: set[asyncio.Future[None]] = set()
         self._ended: FolkmootError | None = None
         self._stopping = False

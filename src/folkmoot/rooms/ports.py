@@ -14,7 +14,7 @@ from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
 from folkmoot.core.policy import Principal
-from folkmoot.core.transport import TransportContext
+from folkmoot.core.transport import UNKNOWN, TransportContext
 from folkmoot.rooms.model import Visitor
 from folkmoot.telemetry.records import AuditTrail
 
@@ -128,32 +128,19 @@ class Policy(Protocol):
         ...
 
 
-class Operations(Protocol):
-    """The pipeline, as rooms' messages enter it: interceptors see them before the room does.
+class Said(Struct, frozen=True):
+    """A message to a room on its way in, as interceptors are to see it."""
 
-    `accept` is called for what they let through, and `blocked` with the error of what they stop,
-    which is raised. None may change a message.
-    """
+    message: McpxMessage
+    visitor: Visitor
+    accept: Callable[[], Awaitable[Any]]
+    """Has the room take the message as it came, whatever was done to the one that was shown."""
+    blocked: Callable[[FolkmootError], object] = lambda _: None
+    """Told the error of a message that is stopped."""
+    transport: TransportContext = UNKNOWN
+    operation_in: str = ""
+    """The room's name, where the message was not admitted before as the operation that it is."""
 
-    async def said(
-        self,
-        room: str,
-        message: McpxMessage,
-        visitor: Visitor,
-        transport: TransportContext,
-        accept: Callable[[], Awaitable[T]],
-        blocked: Callable[[FolkmootError], None],
-    ) -> T:
-        """Have a message accepted, also as the operation that it is."""
-        ...
 
-    async def message(
-        self,
-        message: McpxMessage,
-        visitor: Visitor,
-        transport: TransportContext,
-        accept: Callable[[], Awaitable[T]],
-        blocked: Callable[[FolkmootError], None],
-    ) -> T:
-        """Have a message accepted whose operation was admitted before."""
-        ...
+Enter: TypeAlias = Callable[[Said], Awaitable[Any]]
+"""Takes a message through the pipeline to its room; what stops it is raised."""

@@ -31,7 +31,6 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
 from folkmoot.core.strict import Limits
-from folkmoot.core.transport import UNKNOWN
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
@@ -45,7 +44,7 @@ from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomId, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Backends, Crowd, Operations, Outlet, Policy
+from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
@@ -80,7 +79,7 @@ class Rooms(Listing):
         epoch: str,
         crowd: Callable[[], Crowd],
         options: RoomOptions | None = None,
-        operations: Operations | None = None,
+        pipeline: Enter | None = None,
         backends: Backends | None = None,
         policy: Policy | None = None,
         quotas: Quotas | None = None,
@@ -88,13 +87,13 @@ class Rooms(Listing):
         options = options or RoomOptions()
         quotas = quotas or Quotas()
         surroundings = Surroundings(
-            clock, self._spawn, self._answer_invite, self._dropped, self._enter, backends, policy
+            clock, self._spawn, self._answer_invite, self._dropped, self._speak, backends, policy
         )
         self._policy = policy
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
-        self.operations = operations
-        """Where messages pass interceptors; None where there are none, and it would do nothing."""
+        self.pipeline = pipeline
+        """Takes messages past interceptors; None where there are none, and it would do nothing."""
         self.changes = 0
         """How often an account changed since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
@@ -164,15 +163,14 @@ class Rooms(Listing):
     def _grants_changed(self, event: Event) -> None:
         self._end_denied(about(event))
 
-    async def _enter(
+    async def _speak(
         self, raw: bytes, visitor: Visitor, post: Callable[[], Awaitable[None]]
     ) -> None:
         """Have what a backend says posted, if the interceptors let it through."""
-        if self.operations is None:
+        if self.pipeline is None:
             await post()
         else:
-            message = self._decode(raw)
-            await self.operations.message(message, visitor, UNKNOWN, post, lambda _: None)
+            await self.pipeline(Said(self._decode(raw), visitor, post))
 
     def _dropped(self, live: LiveRoom) -> None:
         self._live.dropped(live)
@@ -223,9 +221,9 @@ class Rooms(Listing):
 
     def receiver(self, live: LiveRoom, outlet: Outlet, visitor: Visitor) -> Callable[[bytes], None]:
         """What is to be called with each message of a connection."""
-        if self.operations is None:
+        if self.pipeline is None:
             return partial(live.receive, outlet)
-        return Intake(live, outlet, visitor, self.operations, self._spawn).put
+        return Intake(live, outlet, visitor, self.pipeline, self._spawn).put
 
     async def messages(
         self,
@@ -292,13 +290,14 @@ class Rooms(Listing):
     async def _post(
         self, visitor: Visitor, name: str, message: McpxMessage, *, admitted: bool = True
     ) -> list[Any]:
-        if self.operations is None:
+        if self.pipeline is None:
             return await self._accept(visitor, name, message)
         accept = partial(self._accept_shown, visitor, name, message, self.changes)
         blocked = partial(note_blocked, name, visitor.principal, message)
-        if admitted:
-            return await self.operations.message(message, visitor, UNKNOWN, accept, blocked)
-        return await self.operations.said(name, message, visitor, UNKNOWN, accept, blocked)
+        operation_in = "" if admitted else name
+        said = Said(message, visitor, accept, blocked, operation_in=operation_in)
+        effects: list[Any] = await self.pipeline(said)
+        return effects
 
     async def _accept_shown(
         self, visitor: Visitor, name: str, message: McpxMessage, changes: int

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.rooms")
 
-Enter: TypeAlias = Callable[[bytes, Visitor, Callable[[], Awaitable[None]]], Awaitable[None]]
+Speak: TypeAlias = Callable[[bytes, Visitor, Callable[[], Awaitable[None]]], Awaitable[None]]
 """Has a message pass the interceptors, and then posted; one that stops it raises its error."""
 
 MOST_CALLS: Final = 32
@@ -53,14 +53,14 @@ class Serving:
     """Which backends a live room has, and what they are answering."""
 
     def __init__(
-        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, enter: Enter
+        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, speak: Speak
     ) -> None:
         self.namespaces: frozenset[str] = frozenset()
         """The room's backends, whether or not the hub has them now."""
         self._live = live
         self._backends = backends
         self._spawn = spawn
-        self._enter = enter
+        self._speak = speak
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._busy: Counter[str] = Counter()
 
@@ -181,7 +181,7 @@ class Serving:
             trail.deliver()
             await self._post(ask, raw)
 
-        await self._enter(raw, Visitor(ask.backend, None, self._live.room_id), post)
+        await self._speak(raw, Visitor(ask.backend, None, self._live.room_id), post)
 
     def _written(self, ask: Ask, kind: str, to: tuple[str, ...], payload: dict[str, Any]) -> bytes:
         message = {

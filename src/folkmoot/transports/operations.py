@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import FolkmootError, PolicyError
-    from folkmoot.core.mcpx import McpxMessage
+    from folkmoot.core.errors import PolicyError
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.core.transport import TransportContext
     from folkmoot.gateway.audit import Audit
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.proxy.chain import Chain, Ruling
-    from folkmoot.rooms.model import Visitor
+    from folkmoot.rooms.ports import Said
 
 T = TypeVar("T")
 
@@ -71,55 +70,37 @@ class Operations:
         done: T = await pipeline.run(envelope, principal)
         return done
 
-    async def said(
-        self,
-        room: str,
-        message: McpxMessage,
-        visitor: Visitor,
-        transport: TransportContext,
-        accept: Callable[[], Awaitable[T]],
-        blocked: Callable[[FolkmootError], None],
-    ) -> T:
-        """Have a message in a room accepted, which is an operation as well."""
-        call = call_in_room(room, message)
+    async def enter(self, said: Said) -> Any:
+        """Have a message accepted by its room; if need be, as the operation that it is as well."""
+        call = call_in_room(said.operation_in, said.message) if said.operation_in else None
         if call is None:
-            return await self.message(message, visitor, transport, accept, blocked)
+            return await self._enter(said)
 
-        async def perform(admitted: Admitted) -> T:
+        async def perform(admitted: Admitted) -> Any:
             if admitted.ruling.changed:
                 error = RewriteRefused("An interceptor tried to rewrite a room's message.")
-                blocked(error)
+                said.blocked(error)
                 raise error
-            return await self.message(message, visitor, transport, accept, blocked)
+            return await self._enter(said)
 
-        who = visitor.principal
-        return await self.ask(who, *call, perform, judged=False, transport=transport)
+        who = said.visitor.principal
+        return await self.ask(who, *call, perform, judged=False, transport=said.transport)
 
-    async def message(
-        self,
-        message: McpxMessage,
-        visitor: Visitor,
-        transport: TransportContext,
-        accept: Callable[[], Awaitable[T]],
-        blocked: Callable[[FolkmootError], None],
-    ) -> T:
-        """Have a message accepted by its room; `blocked` is told what stops it before."""
-
-        async def perform(_: Admitted) -> T:
-            return await accept()
+    async def _enter(self, said: Said) -> Any:
+        async def perform(_: Admitted) -> Any:
+            return await said.accept()
 
         def stopped(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
             error = error_of(ruling)
-            blocked(error)
+            said.blocked(error)
             raise error
 
-        who = visitor.principal
+        who, seen = said.visitor.principal, {VISITOR: said.visitor}
         pipeline = Pipeline(perform, self._interceptors, judged_by_the_service, stopped)
         envelope = enveloped(
-            self._clock, message, who, transport=transport, extensions={VISITOR: visitor}
+            self._clock, said.message, who, transport=said.transport, extensions=seen
         )
-        done: T = await pipeline.run(envelope, who)
-        return done
+        return await pipeline.run(envelope, who)
 
 
 def refused(
