@@ -24,9 +24,12 @@ from typing import Any
 from tests.forge import fresh
 
 LOADED = (
+    "encodings.idna",
     "folkmoot.app",
     "folkmoot.bridge.serve",
     "folkmoot.bridge.transfer",
+    "folkmoot.cli.names.explaining",
+    "folkmoot.cli.names.reporting",
     "folkmoot.cli.program",
     "folkmoot.cli.room.follow",
     "folkmoot.cli.room.view",
@@ -35,15 +38,21 @@ LOADED = (
     "folkmoot.cli.tape.showing",
     "folkmoot.control.export",
     "folkmoot.control.keys",
+    "folkmoot.names.lint.linting",
     "folkmoot.relay.assemble",
     "folkmoot.relay.play",
     "folkmoot.relay.tape_server",
+    "folkmoot.settings.backends_load",
+    "folkmoot.settings.gateway_load",
+    "folkmoot.settings.grants_load",
+    "folkmoot.settings.mcpservers",
     "http.client",
     "rich.console",
     "rich.padding",
     "rich.progress",
     "rich.table",
     "ssl",
+    "uvicorn.lifespan.off",
 )
 """What the commands load, most of them only when it is needed."""
 
@@ -136,9 +145,12 @@ def perform(arguments: list[str], end: End) -> None:
     try:
         command()
     except SystemExit as error:
-        # A hub is taken apart: it has threads, loops and sockets.
-        if isinstance(error.code, int) and arguments[1:2] != ["serve"]:
+        if isinstance(error.code, int):
             end.code = error.code
+        if arguments[1:2] == ["serve"]:
+            # A hub has let go of what was frozen, and to look at all of it takes long. What a hub
+            # has to say when it is taken apart is heard from one that is started from nothing.
+            gc.freeze()
         raise
 
 

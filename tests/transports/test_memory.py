@@ -63,3 +63,5 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
         await gone.wait()
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
+    if frozen:
+        gc.freeze()
