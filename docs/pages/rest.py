@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from docs.pages.markdown import code, document, table
 from folkmoot.transports.rest.openapi import ALWAYS, WITH_BODY, refusals
-from folkmoot.transports.rest.schemas import SCHEMAS
+from folkmoot.transports.rest.rows import COMPONENTS as SCHEMAS
 from folkmoot.transports.rest.table import OPERATIONS, path_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from folkmoot.transports.rest.model import Operation, Schema
 
 INTRODUCTION = """\
-Rooms for programs that have no WebSocket. The hub describes all of this by itself, in OpenAPI 3.1,
-at `/v1/openapi.json`; the page and that document are made from the same table.
+Mail, people, accounts and rooms, for programs. The hub describes all of this by itself, in OpenAPI
+3.1, at `/v1/openapi.json`; the page and that document are made from the same table.
+
+What is a [tool](tools.md) as well does the same here as there, with the same arguments, rights and
+limits. `GET` changes nothing: messages that it returns stay unread until they are marked.
 
 A request carries the token of an account, or the credential of a guest, as `Authorization: Bearer`
 (or as `?token=` in its URL, which is easier to give away by mistake). Bodies are JSON objects of
@@ -142,7 +145,7 @@ def objects() -> Iterator[str]:
             [
                 f"`{member}`",
                 kind(inner) + (mark if (member in schema["required"]) == (name in TAKEN) else ""),
-                inner["description"],
+                inner.get("description", ""),
             ]
             for member, inner in schema["properties"].items()
         ]

@@ -423,7 +423,7 @@ class Hub:
             rooms=self.rooms,
             limits=self._limits,
         )
-        dispatcher = Dispatcher(services)
+        self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         service = HubService(dispatcher.catalogue, own, self.behind.service)
         # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
@@ -516,13 +516,14 @@ class Hub:
         return self.settings.telemetry.metrics and self._operators.admit(scope)
 
     def _rest_api(self) -> RestApi:
-        """`/v1`, where rooms are used without a WebSocket."""
+        """`/v1`, for programs: mail, people, accounts, and rooms without a WebSocket."""
         settings = self.settings
         return RestApi(
             version=__version__,
             rooms=self.rooms,
             hub=self._operations,
             policy=self.behind.policy,
+            dispatcher=self._dispatcher,
             limits=self._limits,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),

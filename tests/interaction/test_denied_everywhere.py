@@ -158,6 +158,9 @@ def routes() -> Iterator[Way]:
         if row.public or row.is_message or row.id == "deleteRoom":
             continue
         body = None if row.body is None else dict(row.body.example)
+        if row.row is not None and body is not None:
+            # As the tools are: nothing is to come of it.
+            body = {}
         kinds: tuple[str, ...] = (tool(row.name),)
         if row.id == "invite":
             kinds += ("room.invite",)

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from msgspec import Struct
 
 from folkmoot.accounts.model import MOST_FORMATS, AccountType, Privacy
-from folkmoot.core.errors import AlreadySignedIn, ArgumentInvalid
+from folkmoot.core.errors import (
+    AlreadySignedIn,
+    ArgumentInvalid,
+    HandleInvalid,
+    HandleNotFound,
+    HandleTaken,
+    InviteClaimed,
+    InviteRequired,
+    InviteUnknown,
+    NothingToUpdate,
+    PrivacyInvalid,
+    RecoveryCodeInvalid,
+    RegistrationClosed,
+    TooManyHandleChanges,
+)
 from folkmoot.names.handles import parse_handle
 from folkmoot.operations.limits import (
     MISSED,
@@ -20,12 +34,11 @@ from folkmoot.operations.limits import (
     when_wrong_code,
 )
 from folkmoot.operations.row import (
-    NO_ROUTE,
-    Absent,
     Arguments,
     Limit,
     Nothing,
     Operation,
+    Route,
     says,
 )
 
@@ -330,7 +343,25 @@ ACCOUNTS = (
             Limit("register", by_distant_address, when_done),
             Limit("refused_handles", by_address, when_refused),
         ),
-        routes=Absent(NO_ROUTE),
+        errors=(
+            RegistrationClosed,
+            InviteRequired,
+            InviteUnknown,
+            InviteClaimed,
+            HandleInvalid,
+            HandleTaken,
+        ),
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts",
+                "createAccount",
+                "Register an account",
+                "Keep the recovery code: it is the only way back if the token is lost.",
+                status=201,
+                example={"handle": "alice"},
+            ),
+        ),
         commands=("register",),
     ),
     Operation(
@@ -348,7 +379,16 @@ ACCOUNTS = (
             Limit("recover", by_handle_and_address, when_wrong_code),
             Limit("recover_handle", by_handle, when_wrong_code),
         ),
-        routes=Absent(NO_ROUTE),
+        errors=(HandleNotFound, RecoveryCodeInvalid),
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts/recover",
+                "recoverAccount",
+                "Get an account back",
+                example={"handle": "alice", "recovery_code": "AB3K-9TW2-HNPQ"},
+            ),
+        ),
         commands=("account recover",),
     ),
     Operation(
@@ -359,7 +399,7 @@ ACCOUNTS = (
         handler=whoami,
         scope="account.read",
         effect="reads",
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/me", "getAccount", "Read your own account"),),
         commands=("account whoami",),
     ),
     Operation(
@@ -370,7 +410,16 @@ ACCOUNTS = (
         gives=ProfileChange,
         handler=set_profile,
         scope="account",
-        routes=Absent(NO_ROUTE),
+        errors=(NothingToUpdate, PrivacyInvalid),
+        routes=(
+            Route(
+                "PATCH",
+                "/v1/me",
+                "changeProfile",
+                "Change your profile",
+                example={"bio": "Sails on Sundays."},
+            ),
+        ),
         commands=("account profile",),
     ),
     Operation(
@@ -381,7 +430,16 @@ ACCOUNTS = (
         handler=change_handle,
         scope="account",
         limits=(MISSED,),
-        routes=Absent(NO_ROUTE),
+        errors=(HandleInvalid, HandleTaken, TooManyHandleChanges),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/me/handle",
+                "changeHandle",
+                "Change your handle",
+                example={"new_handle": "alice_v2"},
+            ),
+        ),
         commands=("account change-handle",),
     ),
     Operation(
@@ -395,7 +453,7 @@ ACCOUNTS = (
         scope="account",
         effect="destroys",
         asks="confirm",
-        routes=Absent(NO_ROUTE),
+        routes=(Route("DELETE", "/v1/me", "deleteAccount", "Delete your account"),),
         commands=("account delete",),
     ),
 )

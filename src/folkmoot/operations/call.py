@@ -54,6 +54,8 @@ class Caller(Struct, kw_only=True):
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
     """Finds the tools that fit some words best, of those the caller may call."""
+    raises: bool = False
+    """Whether refusals are raised, and answers have no notice: for programs instead of models."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
 

@@ -69,10 +69,15 @@ class Dispatcher:
         """How many calls each tool has answered, by its name and whether that was an error."""
 
     async def call(self, name: str, arguments: Any, caller: Caller) -> ToolResult:
-        """The answer of one call; only a name that is nobody's is raised, as `UnknownTool`."""
+        """The answer of one call, refusals included, unless the caller wants those raised.
+
+        A name that is nobody's is always raised, as `UnknownTool`.
+        """
         tool = self.catalogue.find(name)
         if tool is None:
             raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        if caller.raises:
+            return await self._perform(tool, arguments, caller)
         try:
             result = await self._perform(tool, arguments, caller)
         except (ToolError, *OF_ROOMS) as error:
@@ -102,7 +107,8 @@ class Dispatcher:
             arguments=decode(tool.takes, arguments),
         )
         payload = await self._within_limits(tool, call)
-        return ToolResult(payload=tool.with_notice(payload), delivered=call.delivered)
+        told = payload if caller.raises else tool.with_notice(payload)
+        return ToolResult(payload=told, delivered=call.delivered)
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:

@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
+from folkmoot.core.errors import (
+    AccessDenied,
+    CannotSend,
+    CannotSendToSelf,
+    ContentMissing,
+    ContentTwice,
+    MessageNotFound,
+    QuotaExceeded,
+    ThreadNotFound,
+    UserNotFound,
+)
 from folkmoot.mail.model import (
     MOST_KEY_CHARACTERS,
     MOST_SECONDS,
@@ -22,13 +33,13 @@ from folkmoot.mail.model import (
 from folkmoot.operations.call import patiently
 from folkmoot.operations.limits import MISSED, by_user, every_try
 from folkmoot.operations.row import (
-    NO_ROUTE,
     Absent,
     Arguments,
     Cursor,
     Limit,
     Nothing,
     Operation,
+    Route,
     says,
 )
 
@@ -260,6 +271,11 @@ def inbox_page() -> str:
 
 
 SEND_LIMIT = Limit("send", by_user, every_try)
+UNSENT = (
+    *(UserNotFound, CannotSend, CannotSendToSelf, ContentMissing, ContentTwice, MessageNotFound),
+    *(ThreadNotFound, AccessDenied, QuotaExceeded),
+)
+"""Why a message may not be sent."""
 
 MESSAGES = (
     Operation(
@@ -274,7 +290,17 @@ MESSAGES = (
         reaches_others=True,
         limits=(SEND_LIMIT, MISSED),
         once="idempotency_key",
-        routes=Absent(NO_ROUTE),
+        errors=UNSENT,
+        routes=(
+            Route(
+                "POST",
+                "/v1/messages",
+                "sendMessage",
+                "Send a message",
+                status=201,
+                example={"to": "bob", "body": "Is the boat ready?"},
+            ),
+        ),
         commands=("send",),
     ),
     Operation(
@@ -287,7 +313,12 @@ MESSAGES = (
         scope="mail.read",
         others_words=("messages",),
         waits="wait",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "GET", "/v1/messages", "listMessages", "Read your messages", fixed={"peek": True}
+            ),
+        ),
         commands=("inbox",),
     ),
     Operation(
@@ -302,7 +333,17 @@ MESSAGES = (
         reaches_others=True,
         limits=(SEND_LIMIT,),
         once="idempotency_key",
-        routes=Absent(NO_ROUTE),
+        errors=UNSENT,
+        routes=(
+            Route(
+                "POST",
+                "/v1/messages/{message_id}/replies",
+                "replyToMessage",
+                "Reply to a message",
+                status=201,
+                example={"body": "At six."},
+            ),
+        ),
         commands=("reply",),
     ),
     Operation(
@@ -313,7 +354,15 @@ MESSAGES = (
         handler=delete_message,
         scope="mail.delete",
         effect="destroys",
-        routes=Absent(NO_ROUTE),
+        errors=(MessageNotFound, AccessDenied),
+        routes=(
+            Route(
+                "DELETE",
+                "/v1/messages/{message_id}",
+                "deleteMessage",
+                "Delete your copy of a message",
+            ),
+        ),
         commands=("delete",),
     ),
 )

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.accounts.model import AccountType, BlockedPage, ContactPage
+from folkmoot.core.errors import (
+    CannotAddSelf,
+    CannotBlockSelf,
+    ContactNotFound,
+    UserNotFound,
+)
 from folkmoot.operations.limits import MISSED, by_user, every_try, when_done
 from folkmoot.operations.row import (
-    NO_ROUTE,
-    Absent,
     Arguments,
     Cursor,
     Limit,
     Operation,
     PageLimit,
+    Route,
     says,
 )
 
@@ -215,7 +220,7 @@ PEOPLE = (
         scope="contacts",
         effect="reads",
         others_words=("contacts",),
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/contacts", "listContacts", "List your contacts"),),
         commands=("contacts list",),
     ),
     Operation(
@@ -226,7 +231,16 @@ PEOPLE = (
         handler=add_contact,
         scope="contacts",
         limits=(MISSED,),
-        routes=Absent(NO_ROUTE),
+        errors=(UserNotFound, CannotAddSelf),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/contacts/{handle}",
+                "addContact",
+                "Add a contact",
+                example={"nickname": "Bobby"},
+            ),
+        ),
         commands=("contacts add",),
     ),
     Operation(
@@ -238,7 +252,8 @@ PEOPLE = (
         scope="contacts",
         effect="destroys",
         limits=(MISSED,),
-        routes=Absent(NO_ROUTE),
+        errors=(UserNotFound, ContactNotFound),
+        routes=(Route("DELETE", "/v1/contacts/{handle}", "removeContact", "Remove a contact"),),
         commands=("contacts remove",),
     ),
     Operation(
@@ -251,7 +266,8 @@ PEOPLE = (
         effect="reads",
         others_words=("display_name", "bio", "status"),
         limits=(MISSED,),
-        routes=Absent(NO_ROUTE),
+        errors=(UserNotFound,),
+        routes=(Route("GET", "/v1/people/{handle}", "lookUp", "Look someone up"),),
         commands=("lookup",),
     ),
     Operation(
@@ -264,7 +280,7 @@ PEOPLE = (
         effect="reads",
         others_words=("results",),
         limits=(Limit("search", by_user, every_try),),
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/people", "searchPeople", "Search for people"),),
         commands=("search",),
     ),
     Operation(
@@ -275,7 +291,19 @@ PEOPLE = (
         handler=block,
         scope="contacts",
         limits=(MISSED,),
-        routes=Absent(NO_ROUTE),
+        errors=(UserNotFound, CannotBlockSelf),
+        routes=(
+            Route(
+                "PUT", "/v1/blocks/{handle}", "block", "Block someone", fixed={"action": "block"}
+            ),
+            Route(
+                "DELETE",
+                "/v1/blocks/{handle}",
+                "unblock",
+                "Unblock someone",
+                fixed={"action": "unblock"},
+            ),
+        ),
         commands=("block", "unblock"),
     ),
     Operation(
@@ -286,7 +314,7 @@ PEOPLE = (
         handler=blocks,
         scope="contacts",
         effect="reads",
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/blocks", "listBlocks", "List whom you block"),),
         commands=("blocks",),
     ),
     Operation(
@@ -300,7 +328,16 @@ PEOPLE = (
         effect="adds",
         reaches_others=True,
         limits=(Limit("invite", by_user, when_done),),
-        routes=Absent(NO_ROUTE),
+        routes=(
+            Route(
+                "POST",
+                "/v1/invites",
+                "createInvite",
+                "Invite someone to register",
+                status=201,
+                example={"message": "Come aboard!"},
+            ),
+        ),
         commands=("invite",),
     ),
 )

@@ -23,7 +23,6 @@ Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-NO_ROUTE: Final = "REST serves rooms alone."
 NOTICE: Final = "notice"
 """The member that an answer with text of other people has beyond the specification's."""
 WORDS_OF_OTHERS: Final = (
@@ -76,10 +75,20 @@ class Limit(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True):
-    """Where REST serves an operation."""
+    """Where REST serves an operation; what the path names are arguments."""
 
     method: Method
     path: str
+    id: str = ""
+    """Its name in the OpenAPI document."""
+    summary: str = ""
+    description: str = ""
+    """What is said of it instead of the operation's description, which is for models."""
+    status: int = 200
+    example: dict[str, Any] = {}
+    """A body that it may be sent."""
+    fixed: dict[str, Any] = {}
+    """Arguments that the route itself gives: `GET` marks nothing as read."""
 
 
 class Absent(Struct, frozen=True):
@@ -107,6 +116,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Whether other people are told of it, or what comes back is about them."""
     limits: tuple[Limit, ...] = ()
     """What it counts towards; all of them must let a call pass."""
+    errors: tuple[type[FolkmootError], ...] = ()
+    """What it may refuse with, beside arguments that are wrong and limits."""
     waits: str = ""
     """The argument, in seconds, that makes a call wait for something to happen."""
     asks: str = ""

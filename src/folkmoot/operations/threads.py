@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core.errors import (
+    AccessDenied,
+    ArgumentInvalid,
+    MessageNotFound,
+    ThreadNotFound,
+)
 from folkmoot.mail.model import Digest, Message, State, ThreadPage
 from folkmoot.mail.model import Thread as ThreadView
 from folkmoot.operations.mail import MessagesLimit, Peek, take_page
 from folkmoot.operations.row import (
-    NO_ROUTE,
     Absent,
     Arguments,
     Cursor,
     Nothing,
     Operation,
     PageLimit,
+    Route,
     says,
 )
 
@@ -184,7 +189,7 @@ THREADS = (
         scope="mail.read",
         effect="reads",
         others_words=("threads",),
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/threads", "listThreads", "List your threads"),),
         commands=("threads",),
     ),
     Operation(
@@ -196,7 +201,17 @@ THREADS = (
         handler=thread,
         scope="mail.read",
         others_words=("thread", "messages"),
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "GET",
+                "/v1/threads/{thread_id}",
+                "readThread",
+                "Read a thread",
+                "The messages of both sides, newest first. They stay unread.",
+                fixed={"peek": True},
+            ),
+        ),
         commands=("thread",),
     ),
     Operation(
@@ -208,7 +223,7 @@ THREADS = (
         scope="mail.read",
         effect="reads",
         reaches_others=True,
-        routes=Absent(NO_ROUTE),
+        routes=(Route("GET", "/v1/digest", "getDigest", "Read what is unread, in short"),),
         commands=Absent("`inbox` and `threads` show what is unread."),
     ),
     Operation(
@@ -220,7 +235,16 @@ THREADS = (
         scope="mail.delete",
         effect="destroys",
         asks="confirm",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "DELETE",
+                "/v1/threads/{thread_id}",
+                "deleteThread",
+                "Delete a thread from your mailbox",
+                fixed={"confirm": True},
+            ),
+        ),
         commands=("delete-thread",),
     ),
     Operation(
@@ -231,7 +255,16 @@ THREADS = (
         handler=mark_read,
         scope="mail.read",
         tool="app",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied, MessageNotFound),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/threads/{thread_id}/read",
+                "markRead",
+                "Mark a thread as read",
+                example={"message_ids": []},
+            ),
+        ),
         commands=Absent("`inbox` and `thread` mark what they show."),
     ),
     Operation(
@@ -242,7 +275,23 @@ THREADS = (
         handler=changing("archive", "archived", "unarchived"),
         scope="mail.read",
         tool="app",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/threads/{thread_id}/archive",
+                "archiveThread",
+                "Archive a thread",
+                fixed={"undo": False},
+            ),
+            Route(
+                "DELETE",
+                "/v1/threads/{thread_id}/archive",
+                "unarchiveThread",
+                "Unarchive a thread",
+                fixed={"undo": True},
+            ),
+        ),
         commands=("archive",),
     ),
     Operation(
@@ -253,7 +302,23 @@ THREADS = (
         handler=changing("star", "starred", "unstarred"),
         scope="mail.read",
         tool="app",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/threads/{thread_id}/star",
+                "starThread",
+                "Star a thread",
+                fixed={"undo": False},
+            ),
+            Route(
+                "DELETE",
+                "/v1/threads/{thread_id}/star",
+                "unstarThread",
+                "Unstar a thread",
+                fixed={"undo": True},
+            ),
+        ),
         commands=("star",),
     ),
     Operation(
@@ -264,7 +329,23 @@ THREADS = (
         handler=changing("mute", "muted", "unmuted"),
         scope="mail.read",
         tool="app",
-        routes=Absent(NO_ROUTE),
+        errors=(ThreadNotFound, AccessDenied),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/threads/{thread_id}/mute",
+                "muteThread",
+                "Mute a thread",
+                fixed={"undo": False},
+            ),
+            Route(
+                "DELETE",
+                "/v1/threads/{thread_id}/mute",
+                "unmuteThread",
+                "Unmute a thread",
+                fixed={"undo": True},
+            ),
+        ),
         commands=("mute",),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,11 @@ async def house(folder: Path, clock: Clock | None = None, **values: object) -> A
     """A running hub, and the people who come to it."""
     async with Hub(settings(folder, **values), clock).running() as hub:
         yield House(hub)
+
+
+def path_of(template: str) -> str:
+    """A path where everything that it names is called `planning`."""
+    return re.sub(r"\{[a-z_]+\}", "planning", template)
 
 
 class House:

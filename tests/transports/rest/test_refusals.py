@@ -7,7 +7,7 @@ import pytest
 
 from folkmoot.transports.rest.table import OPERATIONS
 from tests.harness import ask, read_answer, run
-from tests.transports.rest.support import ROOMS, Asker, chat, done, house, refused
+from tests.transports.rest.support import ROOMS, Asker, chat, done, house, path_of, refused
 
 TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
 
@@ -23,8 +23,7 @@ def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token
                 if operation.public:
                     continue
                 content = operation.body.example if operation.body else None
-                path = operation.path.format(name="planning", id="p1")
-                answer = await stranger.ask(operation.method, path, content)
+                answer = await stranger.ask(operation.method, path_of(operation.path), content)
                 refused(answer, 401, "token_invalid" if token else "authentication_required")
                 assert answer.headers["www-authenticate"].startswith("Bearer")
             assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0

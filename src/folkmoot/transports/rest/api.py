@@ -20,6 +20,7 @@ from folkmoot.transports.rest.table import OPERATIONS
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus
     from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.guard import Hosts
@@ -58,6 +59,7 @@ class RestApi:
         rooms: Rooms,
         hub: Operations,
         policy: HubPolicy,
+        dispatcher: Dispatcher,
         limits: RateLimits,
         hosts: Hosts,
         addresses: Addresses,
@@ -67,9 +69,14 @@ class RestApi:
     ) -> None:
         described = msgspec.json.encode(document(version=version, url=public_url))
         self._services = Services(
-            rooms=rooms, policy=policy, limits=limits, document=Raw(described)
+            rooms=rooms,
+            dispatcher=dispatcher,
+            policy=policy,
+            limits=limits,
+            document=Raw(described),
         )
         self._hub = hub
+        self._public_url = public_url
         self._hosts = hosts
         self._addresses = addresses
         self._origins = tuple(allowed_origins)
@@ -95,6 +102,7 @@ class RestApi:
             hosts=self._hosts,
             addresses=self._addresses,
             waiting=self._waiting,
+            public_url=self._public_url,
         )
         path = path.replace("{id}", "{id:message_id}")
         if not self._origins:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
@@ -13,16 +13,18 @@ from folkmoot.core import strict
 from folkmoot.core.equality import same
 from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.strict import Limits
+from folkmoot.operations.row import Method
 from folkmoot.transports.rest.reading import fits
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
     from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.operations import Operation as Row
+    from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms.model import Visitor
     from folkmoot.rooms.rooms import Rooms
 
-Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 Schema: TypeAlias = dict[str, Any]
 
 ENVELOPE: Final = "Envelope"
@@ -35,6 +37,7 @@ class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with."""
 
     rooms: Rooms
+    dispatcher: Dispatcher
     policy: HubPolicy
     limits: RateLimits
     document: Raw
@@ -47,6 +50,8 @@ class Parameter(Struct, frozen=True):
     name: str
     schema: Schema
     description: str
+    required: bool = False
+    """Whether a query must have it."""
 
 
 class Reply(Struct, frozen=True):
@@ -77,11 +82,19 @@ class Call(Struct, kw_only=True, eq=False):
     """The name of the room in the path."""
     id: str = ""
     """The id of the proposal in the path."""
+    named: dict[str, str] = {}
+    """What else the path names."""
+    fixed: dict[str, Any] = {}
+    """Arguments that the operation itself gives."""
     query: dict[str, Any]
     """The parameters of the query that were given, or have a default."""
     raw: bytes = b""
     """The body as it came."""
     address: str = ""
+    base_url: str = ""
+    """What the caller reached the hub at."""
+    is_direct: Callable[[], bool] | None = None
+    """Whether the request was made on the hub's own machine; None where a proxy may hide that."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
 
@@ -90,7 +103,8 @@ class Call(Struct, kw_only=True, eq=False):
         """All that was given, as the operation's tool takes it."""
         given = {**self.query, **(self.body if self.raw else {})}
         named = {"room": self.room, "proposal": self.id}
-        return {**given, **{name: value for name, value in named.items() if value}}
+        given |= {name: value for name, value in named.items() if value}
+        return {**given, **self.named, **self.fixed}
 
     @property
     def body(self) -> dict[str, Any]:
@@ -101,6 +115,8 @@ class Call(Struct, kw_only=True, eq=False):
         """The same request with other arguments; which room it is about cannot be changed."""
         if same(arguments, self.arguments):
             return self
+        if operation.row is not None:
+            return replace(self, query=arguments, raw=b"", named={}, fixed={})
         given = {**arguments}
         if (given.pop("room", ""), given.pop("proposal", "")) != (self.room, self.id):
             raise RewriteRefused("An interceptor tried to change which room it is about.")
@@ -144,6 +160,10 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Whether it works without a token."""
     is_message: bool = False
     """Whether its body is a room's message, which enters as the operation that it says."""
+    fixed: dict[str, Any] = {}
+    """Arguments that the operation itself gives."""
+    row: Row | None = None
+    """Where it is made from, if its tool's handler answers it."""
 
     @property
     def in_room(self) -> bool:

@@ -41,7 +41,7 @@ from folkmoot.core.errors import (
     TokensDiffer,
 )
 from folkmoot.transports.rest.model import Operation, Schema
-from folkmoot.transports.rest.schemas import SCHEMAS
+from folkmoot.transports.rest.rows import COMPONENTS
 from folkmoot.transports.rest.shapes import ref
 from folkmoot.transports.rest.table import OPERATIONS, path_of
 
@@ -81,8 +81,8 @@ WITH_BODY: Final = (
 )
 
 INTRODUCTION: Final = (
-    "Rooms for programs that have no WebSocket. The token of an account opens everything its owner "
-    "may see, the credential of a guest one room."
+    "Mail, people and accounts, and rooms for programs that have no WebSocket. The token of an "
+    "account opens everything its owner may see, the credential of a guest one room."
 )
 
 HEADERS: Final[dict[int, tuple[str, str]]] = {
@@ -108,7 +108,7 @@ def document(*, version: str, url: str = "") -> dict[str, Any]:
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": COMPONENTS,
             "securitySchemes": {
                 "bearer": {
                     "type": "http",
@@ -122,7 +122,8 @@ def document(*, version: str, url: str = "") -> dict[str, Any]:
 
 def _item(operation: Operation) -> dict[str, Any]:
     parameters = [
-        _parameter("path", each.name, each.schema, each.description) for each in path_of(operation)
+        _parameter("path", each.name, each.schema, each.description, required=True)
+        for each in path_of(operation)
     ]
     return {"parameters": parameters} if parameters else {}
 
@@ -136,7 +137,7 @@ def described(operation: Operation) -> dict[str, Any]:
         told["security"] = []
     if operation.query:
         told["parameters"] = [
-            _parameter("query", each.name, each.schema, each.description)
+            _parameter("query", each.name, each.schema, each.description, required=each.required)
             for each in operation.query
         ]
     if operation.body is not None:
@@ -146,11 +147,13 @@ def described(operation: Operation) -> dict[str, Any]:
     return told
 
 
-def _parameter(place: str, name: str, schema: Schema, description: str) -> dict[str, Any]:
+def _parameter(
+    place: str, name: str, schema: Schema, description: str, *, required: bool
+) -> dict[str, Any]:
     return {
         "name": name,
         "in": place,
-        "required": place == "path",
+        "required": required,
         "schema": schema,
         "description": description,
     }

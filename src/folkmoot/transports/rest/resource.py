@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
@@ -27,6 +28,7 @@ from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.operations import arguments_left
+from folkmoot.transports.operators import is_direct
 from folkmoot.transports.rest.model import Call
 from folkmoot.transports.rest.reading import check_media_type, read_query
 
@@ -102,7 +104,9 @@ class Resource:
         hosts: Hosts,
         addresses: Addresses,
         waiting: Waiting,
+        public_url: str = "",
     ) -> None:
+        self._public_url = public_url
         self._operations = dict(operations)
         if "GET" in operations:
             self._operations["HEAD"] = operations["GET"]
@@ -146,11 +150,15 @@ class Resource:
         call = Call(
             services=self._services,
             visitor=visitor,
-            room=_room(named["name"]) if named else "",
-            id=named.get("id", ""),
+            room=_room(named["name"]) if operation.in_room else "",
+            id=named["id"] if operation.of_proposal else "",
+            named={} if operation.row is None else dict(named),
+            fixed=operation.fixed,
             query=query,
             raw=raw,
             address=self._addresses.of(scope),
+            base_url=self._public_url or _base_url(scope),
+            is_direct=None if self._addresses.believes_proxies else partial(is_direct, scope),
         )
         if operation.body is not None:
             check_media_type(scope)
@@ -189,6 +197,11 @@ class Resource:
         now = await self._services.rooms.authenticate(token)
         if now.principal.account_id != visitor.principal.account_id:
             raise TokenInvalid
+
+
+def _base_url(scope: Scope) -> str:
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    return f"{scope['scheme']}://{host.decode('latin-1')}"
 
 
 def _room(name: str) -> str:

@@ -44,6 +44,7 @@ from folkmoot.rooms.machine import State
 from folkmoot.transports.rest import handlers
 from folkmoot.transports.rest.model import ENVELOPE, Body, Operation, Parameter, Reply, Schema
 from folkmoot.transports.rest.paging import LONGEST_CURSOR
+from folkmoot.transports.rest.rows import NAMED, ROUTES
 from folkmoot.transports.rest.schemas import LARGEST_SEQ, ROOM_NAME
 
 NAME: Final = Parameter("name", {"type": "string", "pattern": ROOM_NAME}, "The room's name.")
@@ -111,6 +112,7 @@ DECIDED: Final = (
 """What a decision on a proposal may be refused with."""
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
+    *ROUTES,
     Operation(
         id="listRooms",
         name="room/list",
@@ -370,5 +372,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 
 def path_of(operation: Operation) -> list[Parameter]:
     """What the path of an operation names."""
-    named = ((NAME, operation.in_room), (ID, operation.of_proposal))
-    return [parameter for parameter, is_there in named if is_there]
+    if operation.row is None:
+        named = ((NAME, operation.in_room), (ID, operation.of_proposal))
+        return [parameter for parameter, is_there in named if is_there]
+    arguments = operation.row.schema["properties"]
+    return [
+        Parameter(name, ID.schema, arguments[name]["description"])
+        for name in NAMED.findall(operation.path)
+    ]

@@ -1,0 +1,212 @@
+"""Mail, people and accounts over REST: the operations of the tools, by the same rights."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core.verdict import Block, Continue, Verdict
+from tests.harness import Answer, run
+from tests.mcp_harness import settings, until
+from tests.transports.rest.support import Asker, House, house
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.json()["error"]["code"]
+
+
+async def did(who: Asker, method: str, path: str, body: Any = None) -> Any:
+    answer = await who.ask(method, path, body)
+    assert answer.status in (200, 201), answer.json()
+    return answer.json()
+
+
+@pytest.mark.requirement("rest.mail")
+def test_mail_is_sent_read_answered_and_deleted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob = await here.people("ann", "bob")
+            sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+            assert sent.status == 201
+            message = sent.json()["message_id"]
+            for _ in range(2):
+                # A look marks nothing as read.
+                (got,) = (await bob.get("/v1/messages"))["messages"]
+                assert (got["body"], got["unread"]) == ("Tea?", True)
+            assert "notice" not in await bob.get("/v1/messages")
+            thread = f"/v1/threads/{got['thread_id']}"
+            await did(bob, "POST", f"/v1/messages/{message}/replies", {"body": "At four."})
+            assert len((await ann.get(thread))["messages"]) == 2
+            assert (await ann.get("/v1/digest"))["total_unread"] == 1
+            await did(ann, "PUT", f"{thread}/read", {})
+            assert (await ann.get("/v1/digest"))["total_unread"] == 0
+            for state, word in (("archived", "archive"), ("starred", "star"), ("muted", "mute")):
+                assert (await did(ann, "PUT", f"{thread}/{word}"))["state"] == state
+                (listed,) = (await ann.get(f"/v1/threads?state={state}"))["threads"]
+                assert listed["id"] == got["thread_id"]
+                assert (await did(ann, "DELETE", f"{thread}/{word}"))["state"] == "active"
+            await did(bob, "DELETE", f"/v1/messages/{message}")
+            assert code(await bob.ask("DELETE", f"/v1/messages/{message}"))[0] == 404
+            await did(ann, "DELETE", thread)
+            assert (await ann.get("/v1/threads"))["threads"] == []
+            assert code(await ann.ask("GET", thread))[0] in (403, 404)
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.mail")
+def test_accounts_and_people_are_made_found_and_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            made = await here.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
+            assert made.status == 201
+            assert f":{here.port}/mcp?token=" in made.json()["server_url"]
+            again = await here.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
+            assert code(again) == (409, "handle_taken")
+            recovery = {"handle": "ann", "recovery_code": made.json()["recovery_code"]}
+            token = (await did(here.stranger, "POST", "/v1/accounts/recover", recovery))["token"]
+            ann, bob = Asker(here.port, token, "ann"), await here.person("bob")
+            assert code(await Asker(here.port, made.json()["token"]).ask("GET", "/v1/me")) == (
+                401,
+                "token_invalid",
+            )
+            await did(ann, "PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
+            assert (await ann.get("/v1/me"))["bio"] == "Sails."
+            assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
+            assert (await bob.get("/v1/people?query=an"))["results"][0]["handle"] == "ann"
+            await did(bob, "PUT", "/v1/contacts/ann", {"nickname": "Annie"})
+            assert (await bob.get("/v1/contacts"))["contacts"][0]["nickname"] == "Annie"
+            await did(bob, "DELETE", "/v1/contacts/ann")
+            await did(bob, "PUT", "/v1/blocks/ann")
+            assert (await bob.get("/v1/blocks"))["blocked"] == ["ann"]
+            refused = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+            assert code(refused) == (403, "cannot_send")
+            await did(bob, "DELETE", "/v1/blocks/ann")
+            invited = await did(bob, "POST", "/v1/invites", {})
+            assert invited["invite_url"].endswith(invited["invite_code"])
+            await did(ann, "PUT", "/v1/me/handle", {"new_handle": "anna"})
+            assert code(await ann.ask("DELETE", "/v1/me")) == (400, "argument_invalid")
+            await did(ann, "DELETE", "/v1/me?confirm=anna")
+            assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.mail")
+def test_arguments_are_refused_in_the_words_of_the_tool(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann = await here.person("ann")
+            for method, path, body, sentence in (
+                ("POST", "/v1/messages", {"body": "x"}, "Missing argument: to."),
+                ("POST", "/v1/messages", {"to": 7}, "to must be a string."),
+                ("POST", "/v1/messages", {"to": "x", "cc": "y"}, "Unknown argument: cc."),
+                # What the path and the route itself say cannot be said otherwise.
+                ("PUT", "/v1/contacts/bob", {"handle": "cyd"}, "Unknown argument: handle."),
+                ("GET", "/v1/people", None, "Missing argument: query."),
+            ):
+                answer = await ann.ask(method, path, body)
+                assert answer.status == 400
+                assert answer.json()["error"]["message"] == sentence
+            assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
+            assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
+            assert code(await here.stranger.ask("GET", "/v1/me")) == (
+                401,
+                "authentication_required",
+            )
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.mail")
+def test_limits_count_what_comes_this_way_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, rate_limits="on", rates={"search_per_minute": 1}) as here:
+            ann = await here.person("ann")
+            await ann.get("/v1/people?query=bob")
+            limited = await ann.ask("GET", "/v1/people?query=bob")
+            assert code(limited) == (429, "rate_limited")
+            assert int(limited.headers["retry-after"]) > 0
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.mail")
+def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann = await here.person("ann")
+            await ann.create("tea")
+            token = (await did(ann, "POST", "/v1/rooms/tea/invites", {"guest": "zoe"}))["token"]
+            let_in = await did(here.stranger, "POST", "/v1/rooms/tea/guests", {"token": token})
+            guest = Asker(here.port, let_in["credential"])
+            assert (await guest.get("/v1/rooms/tea"))["name"] == "tea"
+            for path in ("/v1/me", "/v1/messages", "/v1/people/ann"):
+                assert code(await guest.ask("GET", path)) == (401, "authentication_required")
+
+    run(main())
+
+
+async def deny(here: House, handle: str, pattern: str) -> None:
+    """What the operator does with `folkmoot grant`."""
+    command = here.hub.behind.commands("")["grants.grant"]
+    await command({"handle": handle, "patterns": [pattern]}, lambda _: None)
+
+
+@pytest.mark.requirement("rest.mail", "rest.policy")
+def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob = await here.people("ann", "bob")
+
+            async def waits() -> bool:
+                return here.hub.bus.subscriptions > 0
+
+            async def waiting() -> asyncio.Task[Answer]:
+                asked = asyncio.create_task(bob.ask("GET", "/v1/messages?wait=50"))
+                await until(waits)
+                return asked
+
+            asked = await waiting()
+            await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+            (got,) = (await asked).json()["messages"]
+            assert got["body"] == "Tea?"
+            await did(bob, "PUT", f"/v1/threads/{got['thread_id']}/read", {})
+            asked = await waiting()
+            await deny(here, "bob", "!msg/inbox")
+            await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Still?"})
+            assert code(await asked) == (403, "capability_denied")
+
+    run(main())
+
+
+class NoMail:
+    """An interceptor that stops every message that is sent."""
+
+    name = "no-mail"
+    guards = False
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        params = getattr(envelope.message, "params", None) or {}
+        if params.get("name") == "msg/send":
+            return Block(BlockedByInterceptor("Not today."))
+        return Continue()
+
+
+@pytest.mark.requirement("rest.mail")
+def test_interceptors_see_what_comes_this_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Hub(settings(tmp_path), interceptors=[NoMail()]).running() as hub:
+            here = House(hub)
+            ann, _ = await here.people("ann", "bob")
+            sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+            assert code(sent)[1] == "blocked"
+            assert (await ann.get("/v1/me"))["handle"] == "ann"
+
+    run(main())
