@@ -142,5 +142,5 @@ async def insert_person(tx: Tx, number: int, key: str) -> None:
         created_at=1,
         updated_at=1,
     )
-    await insert_user(tx, account, Secrets(f"hash-{number}", "", ""))
+    await insert_user(tx, account, Secrets("", ""))
     await take_handle(tx, account.handle, account.id, 1)

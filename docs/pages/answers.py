@@ -166,6 +166,18 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "threads": [THREAD],
     },
     **ROOM_ANSWERS,
+    "folkmoot/tokens": {
+        "tokens": [
+            {
+                "id": "c_0123456789abcdef01234567",
+                "label": "first token",
+                "created_at": 1767225600,
+                "used_at": None,
+                "expires_at": None,
+                "current": True,
+            }
+        ]
+    },
     "folkmoot/find_tool": {
         "tools": [
             {

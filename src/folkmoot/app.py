@@ -173,6 +173,7 @@ class Hub:
                         control.serve(),
                         self._retention.run(),
                         self._refresh_quotas(),
+                        self.accounts.authentication.run(),
                         self._audit.run(),
                     )
                     ends = [tasks.create_task(each).cancel for each in aside]
@@ -520,6 +521,7 @@ class Hub:
         settings = self.settings
         return RestApi(
             version=__version__,
+            accounts=self.accounts,
             rooms=self.rooms,
             hub=self._operations,
             policy=self.behind.policy,

@@ -53,13 +53,15 @@ SENTENCES: Final = {
     "{limit} of them. Wait until some are, or " + _ASK,
     "guests_per_account": "You have invited {used} guests into rooms, and one account may have "
     "{limit}. Remove some, or " + _ASK,
+    "tokens_per_account": "You would have {used} tokens, and one account may have {limit}. Revoke "
+    "some, or " + _ASK,
     "min_free_disk_bytes": "The disk of the hub has {used} free, and {limit} must stay free, so "
     "nothing new is stored. Delete what you no longer need, and tell the operator. Setting: "
     "quotas.{quota}.",
 }
 """What happened and what to do, by the quota; amounts are filled in."""
 
-COUNTED: Final = frozenset({"invites_per_account", "guests_per_account"})
+COUNTED: Final = frozenset({"invites_per_account", "guests_per_account", "tokens_per_account"})
 """The quotas that are no bytes."""
 
 

@@ -5,49 +5,57 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.accounts import Account
-from folkmoot.accounts.cache import KnownTokens
+from folkmoot.accounts import Account, Credential, Identity
+from folkmoot.accounts.cache import KnownIdentities
 from tests.accounts.support import World, run
 from tests.store.support import Gate
 
 
-def account(name: str) -> Account:
-    return Account(name, name, name, "", "public", "", "person", "", None, 0, 0)
+def identity(name: str, owner: str = "", parent: str | None = None) -> Identity:
+    account = Account(owner or name, name, name, "", "public", "", "person", "", None, 0, 0)
+    credential = Credential(f"c_{name}", "token", account.id, None, parent, "", 0, None, None)
+    return Identity(credential, account)
 
 
-def remember(known: KnownTokens, name: str) -> None:
-    known.put(f"hash of {name}", account(name), read_at=known.moment)
+def remember(known: KnownIdentities, name: str, owner: str = "", parent: str | None = None) -> None:
+    known.put(f"hash of {name}", identity(name, owner, parent), read_at=known.moment)
 
 
 def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first() -> None:
-    known = KnownTokens(most=3)
+    known = KnownIdentities(most=3)
     for name in ("a", "b", "c"):
         remember(known, name)
-    assert known.get("hash of a") == account("a")
+    assert known.get("hash of a") == known.get_by_id("c_a") == identity("a")
     remember(known, "d")
     assert len(known) == 3
-    assert known.get("hash of b") is None
-    assert known.get("hash of a") == account("a")
+    assert known.get("hash of b") is known.get_by_id("c_b") is None
+    assert known.get("hash of a") == identity("a")
 
 
-def test_an_account_is_remembered_under_one_token_only() -> None:
-    known = KnownTokens()
-    known.put("old", account("a"), read_at=0)
-    known.put("new", account("a"), read_at=0)
-    assert known.get("old") is None
-    assert len(known) == 1
+def test_a_credential_that_ended_is_forgotten_with_its_children_and_no_other() -> None:
+    known = KnownIdentities()
+    for name, parent in (("token", None), ("session", "c_token"), ("other", None)):
+        remember(known, name, "ann", parent)
+    remember(known, "bob")
+    known.forget("c_token", "ann")
+    assert known.get("hash of token") is known.get("hash of session") is None
+    assert known.get("hash of other") is not None
+    known.forget("c_unknown", "ann")
+    known.forget("c_unknown", None)
+    assert len(known) == 2
 
 
 def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
-    known = KnownTokens()
-    read_at = known.moment
-    remember(known, "a")
-    known.forget("a")
-    assert len(known) == 0
-    known.put("old", account("a"), read_at=read_at)
-    assert known.get("old") is None
-    remember(known, "a")
-    assert known.get("hash of a") == account("a")
+    known = KnownIdentities()
+    for forget in (lambda: known.forget("c_a", "a"), lambda: known.forget_account("a")):
+        read_at = known.moment
+        remember(known, "a")
+        forget()
+        assert len(known) == 0
+        known.put("old", identity("a"), read_at=read_at)
+        assert known.get("old") is None
+        remember(known, "a")
+        assert known.get("hash of a") == identity("a")
 
 
 @pytest.mark.requirement("auth.by-hash")

@@ -72,9 +72,8 @@ def test_the_account_type_and_the_clients_key_are_given_at_registration(tmp_path
 def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         new = await here.register("alice")
-        [(token_hash, recovery_hash, sealed)] = await here.rows(
-            "SELECT token_hash, recovery_hash, private_key FROM users"
-        )
+        [(recovery_hash, sealed)] = await here.rows("SELECT recovery_hash, private_key FROM users")
+        [(token_hash,)] = await here.rows("SELECT hash FROM credentials")
         assert token_hash == sha256(new.token.encode()).hexdigest()
         assert recovery_hash == sha256(new.recovery_code.encode()).hexdigest()
         private = await here.store.read(lambda tx: here.accounts.private_key(tx, new.account.id))
@@ -119,8 +118,9 @@ def test_a_token_opens_its_own_account_and_any_other_text_none(tmp_path: Path) -
         assert await authenticate(alice.token) == alice.account
         assert await authenticate(bob.token) == bob.account
         digest = sha256(alice.token.encode()).hexdigest()
-        assert await here.accounts.authenticate_hash(digest) == alice.account
-        assert await here.accounts.authenticate_hash("0" * 64) is None
+        assert await here.accounts.still_valid(alice.credential_id) == alice.account
+        for text in ("", digest, "c_" + "0" * 24):
+            assert await here.accounts.still_valid(text) is None
         for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_token(), digest):
             assert await authenticate(text) is None
         assert await authenticate("sk_" + digest) is None

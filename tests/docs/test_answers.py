@@ -95,6 +95,7 @@ def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
                 "msg/search_users": {"query": "bob"}, "msg/block": bobs, "msg/blocks": {},
                 "msg/invite": {},
                 "msg/set_profile": {"bio": ""},
+                "folkmoot/tokens": {},
                 "folkmoot/find_tool": {"query": "look up a profile", "limit": 1},
                 "folkmoot/call_tool": {"name": "msg/whoami", "arguments": {}},
                 "msg/delete_message": {"message_id": sent["message_id"]},

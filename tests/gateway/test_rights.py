@@ -52,6 +52,9 @@ def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
         assert list(rights) == [
             "mcp.request.tools/call:msg/*",
             "mcp.request.tools/call:room/*",
+            "mcp.request.tools/call:folkmoot/tokens",
+            "mcp.request.tools/call:folkmoot/create_token",
+            "mcp.request.tools/call:folkmoot/revoke_token",
             "mcp.request.tools/call:folkmoot/find_tool",
             "mcp.request.tools/call:folkmoot/call_tool",
             "mcp.request.tools/call:search:*",

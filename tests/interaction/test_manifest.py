@@ -253,7 +253,7 @@ def test_the_profile_sets_the_number_of_examples(
         (entry() + 'owner = "x"', "has the unknown field owner"),
         (entry().replace("A rule.", " "), "text must be a text that is not empty"),
         (entry().replace('"A rule."', "1"), "text must be a text that is not empty"),
-        (entry().replace("protocol §4", "protocol §11"), "'protocol §11' is not a source"),
+        (entry().replace("protocol §4", "protocol §13"), "'protocol §13' is not a source"),
         (entry().replace("protocol §4", "seed 005 Intro"), "'seed 005 Intro' is not a source"),
         ("requirement = [1]", "is not a table"),
         ("requirement = 1", "something other than [[requirement]] entries"),

@@ -61,7 +61,7 @@ def widened(ours: Any, theirs: Any, path: str = "") -> None:
 @pytest.mark.requirement("mcp.twenty-tools", "mcp.tools-only")
 def test_the_twenty_tools_are_there_and_seven_more_and_those_of_rooms() -> None:
     assert len(SPECIFICATION) == 20
-    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS | FINDERS
+    assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS | FINDERS | {"folkmoot/tokens"}
 
 
 def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not() -> None:
@@ -181,6 +181,7 @@ def test_tools_that_reach_other_people_say_so() -> None:
         "msg/block",
         "msg/blocks",
         "room/create",
+        "folkmoot/tokens",
     }
 
 

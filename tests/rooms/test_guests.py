@@ -30,14 +30,15 @@ async def exchange(
     house: Storehouse, room_id: RoomId, invitation: str, *, now: int = NOON
 ) -> tuple[Guest, Secret]:
     hash_, credential = guests.hash_invitation(invitation), guests.new_credential()
-    guest = await house.write(guests.do_exchange, room_id, hash_, credential.hash, now)
+    guest, _ = await house.write(guests.do_exchange, room_id, hash_, credential.hash, now)
     return guest, credential
 
 
 async def authenticate(house: Storehouse, credential: str) -> Guest | None:
     hash_ = guests.hash_credential(credential)
     assert hash_ is not None
-    return await house.read(queries_guests.by_credential, hash_)
+    found = await house.read(queries_guests.by_credential, hash_)
+    return None if found is None else found[0]
 
 
 async def refused(attempt: Any, error: type[FolkmootError], words: str | None = None) -> None:

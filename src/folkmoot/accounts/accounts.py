@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
-from folkmoot.accounts.cache import KnownTokens
+from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.credentials import (
     hash_invite_code,
     hash_secret,
@@ -31,6 +31,7 @@ from folkmoot.accounts.model import (
     Found,
     HandleChange,
     HandleInvite,
+    Identity,
     Invitation,
     InviteState,
     PersonRow,
@@ -45,8 +46,7 @@ from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
-from folkmoot.core.events import ACCOUNTS, about
-from folkmoot.core.ports import Clock, Event, Store, Tx
+from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas, used_by
 
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
@@ -79,11 +79,7 @@ class Accounts:
         self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
         self._quotas = quotas or Quotas()
-        self._known = KnownTokens()
-        store.bus.listen(ACCOUNTS, self._forget)
-
-    def _forget(self, event: Event) -> None:
-        self._known.forget(about(event))
+        self.authentication = Authentication(store, clock, self._quotas)
 
     @property
     def policy(self) -> Policy:
@@ -117,7 +113,7 @@ class Accounts:
                 tx, application, reserved=self.reserved, sealer=self._sealer, also=also
             )
         )
-        return Registered(application.account, application.token, application.recovery_code)
+        return application.registered()
 
     async def add(
         self, handle: str, *, account_type: AccountType = "person", also: Joined | None = None
@@ -140,7 +136,7 @@ class Accounts:
                 await also(tx, application.account)
 
         await self._store.write(unit)
-        return Registered(application.account, application.token, application.recovery_code)
+        return application.registered()
 
     async def suspend(
         self, account: Account, *, suspended: bool, also: Joined | None = None
@@ -165,37 +161,27 @@ class Accounts:
         )
 
     async def recover(self, handle: str, code: str) -> Recovered:
-        """Give an account a new token for its recovery code; the old one is invalid at once."""
+        """Give an account a new token for its recovery code; every other ends at once."""
         now, token = self._now(), new_token()
         # A wrong guess is answered from a reader: it never makes the writer work.
         found = await self._store.read(
             lambda tx: registration.check_recovery(tx, handle, code, now)
         )
+        made = token_of(found.id, RECOVERED, now)
         account = await self._store.write(
-            lambda tx: registration.do_recover(tx, found.id, code, token, now)
+            lambda tx: registration.do_recover(tx, found.id, code, made, hash_secret(token), now)
         )
-        return Recovered(account, token)
+        return Recovered(account, token, made.id)
 
     async def authenticate(self, token: str) -> Account | None:
         """The account whose token this is."""
         token_hash = hash_token(token)
-        return None if token_hash is None else await self.authenticate_hash(token_hash)
+        identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
+        return usable(identity)
 
-    async def authenticate_hash(self, token_hash: str) -> Account | None:
-        """The account whose token has this hash: for sessions that are bound to one."""
-        account = await self.holder(token_hash)
-        return None if account is None or account.suspended_at is not None else account
-
-    async def holder(self, token_hash: str) -> Account | None:
-        """The same, also where the account is suspended: for whoever says why it is refused."""
-        account = self._known.get(token_hash)
-        if account is not None:
-            return account
-        moment = self._known.moment
-        account = await self._store.read(lambda tx: queries.by_token_hash(tx, token_hash))
-        if account is not None:
-            self._known.put(token_hash, account, read_at=moment)
-        return account
+    async def still_valid(self, credential_id: str) -> Account | None:
+        """The account that a credential opens, if it still does."""
+        return usable(await self.authentication.by_id(credential_id)) if credential_id else None
 
     async def account(self, user_id: str) -> Account | None:
         """The account with this id."""
@@ -401,3 +387,9 @@ class Accounts:
 
     def _now(self) -> int:
         return int(self._clock.now())
+
+
+def usable(identity: Identity | None) -> Account | None:
+    """The account of whoever was identified, unless it is suspended."""
+    account = None if identity is None else identity.account
+    return None if account is None or account.suspended_at is not None else account

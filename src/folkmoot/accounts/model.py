@@ -8,6 +8,7 @@ from msgspec import Struct
 
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
+CredentialKind: TypeAlias = Literal["token", "browser", "app", "device", "guest", "session"]
 AccountType: TypeAlias = Literal["person", "agent"]
 InviteState: TypeAlias = Literal["unknown", "claimed", "expired", "valid"]
 
@@ -38,6 +39,40 @@ class Account(Struct, frozen=True, gc=False):
     """Since when the operator lets nobody use it; None for an account that is in use."""
 
 
+class Credential(Struct, frozen=True, gc=False):
+    """What opens an account, or a guest's room, without its secret."""
+
+    id: str
+    """May be shown and logged."""
+    kind: CredentialKind
+    account_id: str | None
+    guest_id: str | None
+    parent_id: str | None
+    """The credential that it ends with: the token of a session that was signed in by it."""
+    label: str
+    created_at: int
+    used_at: int | None
+    """When it was used last, as it was stored a few minutes later."""
+    expires_at: int | None
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who is behind a secret: a credential, and the account it opens; a guest has none."""
+
+    credential: Credential
+    account: Account | None
+
+
+class NewToken(Struct, frozen=True, gc=False):
+    """A token that was just made, and its secret, which nobody can be told again."""
+
+    credential: Credential
+    token: str
+
+    def __repr__(self) -> str:
+        return f"<NewToken {self.credential.id}>"
+
+
 class PersonRow(Struct, frozen=True, gc=False):
     """An account as the operator sees it in a list."""
 
@@ -58,6 +93,8 @@ class Registered(Struct, frozen=True, gc=False):
     account: Account
     token: str
     recovery_code: str
+    credential_id: str
+    """Of the token."""
 
     def __repr__(self) -> str:
         return f"<Registered {self.account.handle}>"
@@ -68,6 +105,7 @@ class Recovered(Struct, frozen=True, gc=False):
 
     account: Account
     token: str
+    credential_id: str
 
     def __repr__(self) -> str:
         return f"<Recovered {self.account.handle}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hmac import compare_digest
 from typing import NamedTuple
 
 from folkmoot.accounts.grams import grams_of
@@ -22,14 +21,13 @@ LED_TO = (
 
 CHANGEABLE = frozenset({
     "handle", "display_name", "bio", "privacy", "status", "client_public_key", "payload_formats",
-    "token_hash", "suspended_at",
+    "suspended_at",
 })  # fmt: skip
 
 
 class Secrets(NamedTuple):
     """What is stored of an account's secrets: hashes, and a sealed private key."""
 
-    token_hash: str
     recovery_hash: str
     private_key: str
 
@@ -49,21 +47,10 @@ async def by_handle(tx: Tx, handle: str, now: int) -> Account | None:
     return None if row is None else Account(*row)
 
 
-async def by_token_hash(tx: Tx, token_hash: str) -> Account | None:
-    """The account whose token has this hash."""
-    row = await tx.fetch_one(
-        f"SELECT u.token_hash, {ACCOUNT} FROM users u WHERE u.token_hash = ?",  # noqa: S608
-        (token_hash,),
-    )
-    if row is None or not compare_digest(row[0], token_hash):
-        return None
-    return Account(*row[1:])
-
-
 async def secrets_of(tx: Tx, user_id: str) -> Secrets | None:
     """The hashes and the sealed private key of an account."""
     row = await tx.fetch_one(
-        "SELECT token_hash, recovery_hash, private_key FROM users WHERE id = ?", (user_id,)
+        "SELECT recovery_hash, private_key FROM users WHERE id = ?", (user_id,)
     )
     return None if row is None else Secrets(*row)
 
@@ -86,6 +73,8 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
             account.client_public_key,
             account.created_at,
             account.updated_at,
+            # Tokens are in `credentials`; what is here is the hash of nothing.
+            f"moved {account.id}",
             *secrets,
         ),
     )

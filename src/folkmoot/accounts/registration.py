@@ -8,6 +8,8 @@ from hmac import compare_digest
 from msgspec import Struct
 
 from folkmoot.accounts import queries
+from folkmoot.accounts import queries_credentials as credentials
+from folkmoot.accounts.authentication import FIRST, token_of
 from folkmoot.accounts.credentials import (
     hash_invite_code,
     hash_recovery_code,
@@ -18,7 +20,14 @@ from folkmoot.accounts.credentials import (
 from folkmoot.accounts.events import publish_change
 from folkmoot.accounts.handles import REDIRECT_SECONDS, parse_handle
 from folkmoot.accounts.keypairs import check_public_key, new_key_pair
-from folkmoot.accounts.model import ACCOUNT_TYPES, Account, AccountType, Policy
+from folkmoot.accounts.model import (
+    ACCOUNT_TYPES,
+    Account,
+    AccountType,
+    Credential,
+    Policy,
+    Registered,
+)
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_invite
@@ -55,10 +64,15 @@ class Application(Struct, frozen=True, gc=False):
 
     account: Account
     secrets: queries.Secrets
+    credential: Credential
     token: str
     recovery_code: str
     invite_hash: str | None
     """Nothing where no code was given; empty where what was given cannot be one."""
+
+    def registered(self) -> Registered:
+        """What the applicant is told."""
+        return Registered(self.account, self.token, self.recovery_code, self.credential.id)
 
     def __repr__(self) -> str:
         return f"<Application {self.account.handle}>"
@@ -110,12 +124,12 @@ def check_application(
         updated_at=now,
     )
     secrets = queries.Secrets(
-        token_hash=hash_secret(token),
         recovery_hash=hash_secret(recovery_code),
         private_key=sealer.seal(PRIVATE_KEY, user_id, keys.private),
     )
     invite_hash = (hash_invite_code(invite_code.strip()) or "") if invite_code else None
-    return Application(account, secrets, token, recovery_code, invite_hash)
+    credential = token_of(user_id, FIRST, now)
+    return Application(account, secrets, credential, token, recovery_code, invite_hash)
 
 
 async def do_register(
@@ -139,7 +153,7 @@ async def do_register(
         raise InviteRequired("This handle needs an invite that was made for it.")
     if not await queries.take_handle(tx, account.handle, account.id, now):
         raise HandleTaken
-    await queries.insert_user(tx, account, application.secrets)
+    await insert_account(tx, application)
     if claim.inviter_id is not None:
         # So that whoever is invited may answer, though the inviter hears contacts alone.
         await put_contact(tx, claim.inviter_id, account.id, NO_NICKNAME, now)
@@ -158,7 +172,13 @@ async def do_add(tx: Tx, application: Application, reserved: ReservedNames) -> N
         raise HandleTaken
     if not await queries.take_handle(tx, account.handle, account.id, account.created_at):
         raise HandleTaken
-    await queries.insert_user(tx, account, application.secrets)
+    await insert_account(tx, application)
+
+
+async def insert_account(tx: Tx, application: Application) -> None:
+    """Store an account and its first token."""
+    await queries.insert_user(tx, application.account, application.secrets)
+    await credentials.insert(tx, application.credential, hash_secret(application.token))
 
 
 async def do_suspend(tx: Tx, user_id: str, since: int | None, now: int) -> Account:
@@ -199,13 +219,17 @@ async def check_code(tx: Tx, user_id: str, code: str) -> None:
         raise RecoveryCodeInvalid
 
 
-async def do_recover(tx: Tx, user_id: str, code: str, token: str, now: int) -> Account:
-    """Give an account another token; the one it had is nobody's from then on."""
+async def do_recover(
+    tx: Tx, user_id: str, code: str, made: Credential, hashed: str, now: int
+) -> Account:
+    """Give an account another token; every credential it had is nobody's from then on."""
     await check_code(tx, user_id, code)
     account = await access_own(tx, user_id)
     if account.suspended_at is not None:
         raise AccountSuspended
-    account = await queries.update_user(tx, user_id, {"token_hash": hash_secret(token)}, now)
+    account = await queries.update_user(tx, user_id, {}, now)
+    await credentials.remove_all(tx, user_id)
+    await credentials.insert(tx, made, hashed)
     publish_change(tx, account, "recovered")
     return account
 

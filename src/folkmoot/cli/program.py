@@ -38,6 +38,7 @@ from folkmoot.cli import (
     restore,
     serve,
     status,
+    tokens,
 )
 from folkmoot.cli.exits import ExitCode, exit_code
 from folkmoot.cli.names import commands as names
@@ -57,6 +58,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Your account": {
         "register": account.register,
         "account": account.app,
+        "tokens": tokens.app,
         "connect": connect.connect,
         "bridge": bridge.app,
     },

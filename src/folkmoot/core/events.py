@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 ACCOUNTS: Final = "account.*"
 """Something about an account is not as it was: `accounts.events` says what."""
+CREDENTIALS: Final = "credential.*"
+"""A credential opens nothing any more, nor do those it is the parent of; `account` had it."""
 GRANTS: Final = "grants.*"
 """An account was granted something at the hub, or something was revoked."""
 BACKENDS: Final = "backend.*"

@@ -31,7 +31,16 @@ FINDERS: Final = (
     "mcp.request.tools/call:folkmoot/call_tool",
 )
 """To look for tools opens none: what is found, and what is called there, is judged by its name."""
-DEFAULTS: Final = ("mcp.request.tools/call:msg/*", "mcp.request.tools/call:room/*", *FINDERS)
+TOKENS: Final = tuple(
+    f"mcp.request.tools/call:folkmoot/{name}" for name in ("tokens", "create_token", "revoke_token")
+)
+"""One's own tokens. Only the first is a tool: the others are asked for by people."""
+DEFAULTS: Final = (
+    "mcp.request.tools/call:msg/*",
+    "mcp.request.tools/call:room/*",
+    *TOKENS,
+    *FINDERS,
+)
 """What every account may do at the hub."""
 
 

@@ -43,7 +43,7 @@ from folkmoot.operations.row import (
 )
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
+    from folkmoot.accounts import Account, Recovered, Registered
     from folkmoot.operations.call import Call, Caller
 
 HANDLE_PATTERN = "^[a-z][a-z0-9_]{2,19}$"
@@ -123,7 +123,7 @@ async def register(call: Call[Register]) -> Registration:
         public_key=made.account.public_key,
         message="Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
-        **await sign_in(call.caller, made.account, made.token),
+        **await sign_in(call.caller, made),
     )
 
 
@@ -154,14 +154,14 @@ async def recover(call: Call[Recover]) -> Recovery:
         token=made.token,
         message="Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
-        **await sign_in(call.caller, made.account, made.token),
+        **await sign_in(call.caller, made),
     )
 
 
-async def sign_in(caller: Caller, account: Account, token: str) -> dict[str, Any]:
+async def sign_in(caller: Caller, made: Registered | Recovered) -> dict[str, Any]:
     """Sign the running session in, where it can be, and say how to stay signed in."""
-    before = caller.account
-    if caller.on_token is not None and await caller.on_token(account, token):
+    before, account, token = caller.account, made.account, made.token
+    if caller.on_token is not None and await caller.on_token(account, made.credential_id):
         now = SIGNED_IN.format(account.handle)
     elif before is None:
         now = NOT_SIGNED_IN

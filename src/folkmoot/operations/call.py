@@ -46,10 +46,12 @@ class Caller(Struct, kw_only=True):
     """Whether the request was made on the hub's own machine; None where a proxy may hide that."""
     base_url: str = ""
     """What the caller reached the hub at."""
+    credential_id: str = ""
+    """Of the token that authenticated the caller, or that signed the running session in."""
     confirm: Callable[[], Awaitable[bool]] | None = None
     """Whether what authenticated the caller still does; a call that waited asks again."""
     on_token: Callable[[Account, str], Awaitable[bool]] | None = None
-    """Called with a new token and its account; whether the running session is signed in by it."""
+    """Called with an account and the id of its new token; whether it signs the session in."""
     signed_in: bool = False
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None

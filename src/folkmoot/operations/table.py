@@ -13,6 +13,7 @@ from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.threads import THREADS
+from folkmoot.operations.tokens import TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a listed tool's canonical name."""
 
-OPERATIONS: Final = (*ACCOUNTS, *MESSAGES, *THREADS, *PEOPLE, *APP, *ROOMS, *FINDERS)
+OPERATIONS: Final = (*ACCOUNTS, *MESSAGES, *THREADS, *PEOPLE, *APP, *ROOMS, *TOKENS, *FINDERS)
 
 
 class Catalogue:

@@ -11,6 +11,7 @@ import secrets
 import uuid
 from typing import Final, NamedTuple
 
+from folkmoot.accounts import Credential, queries_credentials
 from folkmoot.accounts.credentials import hash_secret
 from folkmoot.accounts.handles import OFFICIAL, RESERVED
 from folkmoot.core.capability import Source
@@ -125,11 +126,23 @@ async def check_guest_name(tx: Tx, room_id: RoomId, name: str, now: int) -> None
 
 async def do_exchange(
     tx: Tx, room_id: RoomId, invitation_hash: str | None, credential_hash: str, now: int
-) -> Guest:
-    """Exchange an invitation for a credential, once."""
+) -> tuple[Guest, str]:
+    """Exchange an invitation for a credential, once; the guest, and the credential's id."""
     guest = None
     if invitation_hash is not None:
-        guest = await queries_guests.exchange(tx, room_id, invitation_hash, credential_hash, now)
+        guest = await queries_guests.exchange(tx, room_id, invitation_hash, now)
     if guest is None:
         raise InvitationInvalid(VOID)
-    return guest
+    credential = Credential(
+        id=queries_credentials.new_id(),
+        kind="guest",
+        account_id=None,
+        guest_id=guest.id,
+        parent_id=None,
+        label="",
+        created_at=now,
+        used_at=None,
+        expires_at=None,
+    )
+    await queries_credentials.insert(tx, credential, credential_hash)
+    return guest, credential.id

@@ -91,8 +91,11 @@ class Inviter:
         if self._accounts.reserved.belongs_elsewhere(guest):
             raise NameRefused(f"The name {guest} is reserved.")
 
-    async def exchange(self, name: str, token: str) -> tuple[Guest, guests.Secret]:
-        """A guest's credential for its invitation, once; void ones and void rooms look alike."""
+    async def exchange(self, name: str, token: str) -> tuple[Guest, str, str]:
+        """A guest, and the id and the text of its credential, for its invitation, once.
+
+        Void invitations and void rooms look alike.
+        """
         hashed, secret, now = (
             guests.hash_invitation(token),
             guests.new_credential(),
@@ -100,13 +103,13 @@ class Inviter:
         )
         check_name(name)
 
-        async def unit(tx: Tx) -> Guest:
+        async def unit(tx: Tx) -> tuple[Guest, str]:
             record = await queries.room_by_name(tx, name)
             if record is None:
                 raise InvitationInvalid(guests.VOID)
             return await guests.do_exchange(tx, record.id, hashed, secret.hash, now)
 
-        return await self._store.write(unit), secret
+        return *await self._store.write(unit), secret.text
 
 
 async def _room(tx: Tx, name: str) -> RoomRecord:

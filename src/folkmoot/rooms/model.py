@@ -82,8 +82,8 @@ class Visitor(Struct, frozen=True, gc=False):
     principal: Principal
     account: Account | None
     room_id: RoomId | None = None
-    token_hash: str = ""
-    """Tells whether the credential it came with is still good; empty where none was shown."""
+    credential_id: str = ""
+    """Of the credential it came with; empty where none was shown."""
 
     def __repr__(self) -> str:
         return f"<Visitor {self.principal.name}>"

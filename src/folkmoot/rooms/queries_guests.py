@@ -59,32 +59,30 @@ async def insert(
     return inserted == 1
 
 
-async def exchange(
-    tx: Tx, room_id: RoomId, invitation_hash: str, credential_hash: str, now: int
-) -> Guest | None:
-    """Give a guest a credential for its invitation; nothing where that is void, or for elsewhere.
+async def exchange(tx: Tx, room_id: RoomId, invitation_hash: str, now: int) -> Guest | None:
+    """Use up the invitation of a guest; nothing where it is void, or for elsewhere.
 
     Of two who try at the same time the second finds no invitation.
     """
     rows = await tx.fetch(
-        "UPDATE room_guests SET invitation_hash = NULL, credential_hash = ?, expires_at = NULL "  # noqa: S608
+        "UPDATE room_guests SET invitation_hash = NULL, expires_at = NULL "  # noqa: S608
         "WHERE invitation_hash = ? AND room_id = ? AND expires_at > ? "
         f"RETURNING {GUEST_ROW}",
-        (credential_hash, invitation_hash, room_id, now),
+        (invitation_hash, room_id, now),
     )
     return _guest(rows[0]) if rows else None
 
 
-async def by_credential(tx: Tx, credential_hash: str) -> Guest | None:
-    """The guest whose credential has this hash."""
+async def by_credential(tx: Tx, credential_hash: str) -> tuple[Guest, str] | None:
+    """The guest whose credential has this hash, and the credential's id."""
     row = await tx.fetch_one(
-        f"SELECT {GUEST_ROW}, credential_hash FROM room_guests "  # noqa: S608
-        "WHERE credential_hash = ?",
+        "SELECT g.id, g.room_id, g.name, g.invited_by, g.capabilities, g.invite_id, c.id, c.hash "
+        "FROM credentials c JOIN room_guests g ON g.id = c.guest_id WHERE c.hash = ?",
         (credential_hash,),
     )
     if row is None or not compare_digest(row[-1], credential_hash):
         return None
-    return _guest(row)
+    return _guest(row), row[-2]
 
 
 def _guest(row: Row) -> Guest:

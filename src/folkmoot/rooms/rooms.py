@@ -26,7 +26,7 @@ from folkmoot.core.errors import (
     PolicyError,
     TokenInvalid,
 )
-from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
@@ -95,13 +95,14 @@ class Rooms(Listing):
         self.pipeline = pipeline
         """Takes messages past interceptors; None where there are none, and it would do nothing."""
         self.changes = 0
-        """How often an account changed since the hub began."""
+        """How often an account changed, or a credential ended, since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
         self._upkeep = Upkeep(store, clock, options, live, self._visits)
         store.bus.listen(ACCOUNTS, self._account_changed)
+        store.bus.listen(CREDENTIALS, self._credential_ended)
         store.bus.listen(GRANTS, self._grants_changed)
         store.bus.listen(SETTINGS, self._settings_changed)
 
@@ -178,25 +179,26 @@ class Rooms(Listing):
     async def authenticate(self, token: str) -> Visitor:
         """Whose token this is: an account's, or a guest's credential."""
         token_hash = hash_token(token)
-        account = await self._accounts.holder(token_hash) if token_hash else None
-        if account is not None and account.suspended_at is not None:
-            raise AccountSuspended
-        if account is not None:
-            return visitor_of(account, token_hash or "")
+        if token_hash is not None:
+            identity = await self._accounts.authentication.by_hash(token_hash)
+            if identity is not None and identity.account is not None:
+                if identity.account.suspended_at is not None:
+                    raise AccountSuspended
+                return visitor_of(identity.account, identity.credential.id)
         credential = guests.hash_credential(token)
         if credential is not None:
-            guest = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
-            if guest is not None:
-                return guest_visitor(guest, credential)
+            found = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
+            if found is not None:
+                return guest_visitor(*found)
         raise TokenInvalid
 
     async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
         """A guest's credential for the invitation it was sent; that is used up."""
-        guest, credential = await self._inviter.exchange(name, token)
-        visitor = guest_visitor(guest, credential.hash)
+        guest, credential_id, secret = await self._inviter.exchange(name, token)
+        visitor = guest_visitor(guest, credential_id)
         if guest.capabilities:
             await self._endow(visitor, name, guest)
-        return visitor, credential.text
+        return visitor, secret
 
     async def _endow(self, visitor: Visitor, name: str, guest: Guest) -> None:
         """Let a guest hold what it was promised; its invitation is used up, so it comes anyway."""
@@ -314,8 +316,8 @@ class Rooms(Listing):
         account = await self._accounts.account(visitor.principal.account_id)
         if account is not None and account.suspended_at is not None:
             raise AccountSuspended
-        token = visitor.token_hash
-        if account is None or (token and await self._accounts.authenticate_hash(token) is None):
+        shown = visitor.credential_id
+        if account is None or (shown and await self._accounts.still_valid(shown) is None):
             raise TokenInvalid
 
     async def _accept(self, visitor: Visitor, name: str, message: McpxMessage) -> list[Any]:
@@ -449,11 +451,19 @@ class Rooms(Listing):
                 continue
             if changed.ends_tokens:
                 for outlet, visitor in list(live.outlets.items()):
-                    if visitor.principal.account_id == changed.id and visitor.token_hash:
+                    if visitor.principal.account_id == changed.id and visitor.credential_id:
                         outlet.close(CloseCode.NOT_AUTHENTICATED)
             live.rename(changed.principal)
         if changed.change == "handle":
             self._end_denied(changed.id)
+
+    def _credential_ended(self, event: Event) -> None:
+        """A credential ended: so do the connections that were opened with it."""
+        self.changes += 1
+        for live in self._live:
+            for outlet, visitor in list(live.outlets.items()):
+                if visitor.credential_id == about(event):
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
 
     def confirm(self, visitor: Visitor, changes: int) -> None:
         """Someone came in who showed a token when there had been so many changes of accounts.
@@ -470,9 +480,9 @@ class Rooms(Listing):
                 live.remove(account_id, CloseCode.NOT_AUTHENTICATED)
                 continue
             for outlet, visitor in list(live.outlets.items()):
-                if visitor.principal.account_id != account_id or not visitor.token_hash:
+                if visitor.principal.account_id != account_id or not visitor.credential_id:
                     continue
-                if await self._accounts.authenticate_hash(visitor.token_hash) is None:
+                if await self._accounts.still_valid(visitor.credential_id) is None:
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
             live.rename(visitor_of(account).principal)
 

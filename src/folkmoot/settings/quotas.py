@@ -74,6 +74,9 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
             "have not come yet."
         ),
     ] = 1_000
+    tokens_per_account: Annotated[
+        Count, Meta(description="Tokens that one account may have at the same time.")
+    ] = 100
     sessions_per_account: Annotated[
         Count,
         Meta(

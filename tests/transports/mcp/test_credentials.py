@@ -4,7 +4,7 @@ import pytest
 
 from folkmoot.core.errors import QueryInvalid, TokensDiffer
 from folkmoot.transports.credentials import read_token
-from folkmoot.transports.mcp.credentials import mark_of, read_query
+from folkmoot.transports.mcp.credentials import hash_shown, read_query
 
 TOKEN = "sk_" + "a" * 64
 
@@ -43,7 +43,7 @@ def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: lis
 )
 def test_no_token_is_an_empty_one(query: str, authorization: list[str]) -> None:
     assert token(query, *authorization) == ""
-    assert mark_of("") == ""
+    assert hash_shown("") == ""
 
 
 @pytest.mark.parametrize(

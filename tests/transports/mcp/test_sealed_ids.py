@@ -19,16 +19,14 @@ made, _ = ids.make(1_700_000_000.5, CREDENTIAL, VERSION, CAPABILITIES)
     st.sampled_from(["", CREDENTIAL]),
     st.dictionaries(st.text(max_size=30), st.text(max_size=600) | st.integers(), max_size=6),
 )
-def test_an_id_says_what_it_was_made_of_and_is_short(
-    credential_id: str, capabilities: object
-) -> None:
+def test_an_id_says_what_it_was_made_of_and_is_short(shown_hash: str, capabilities: object) -> None:
     assert isinstance(capabilities, dict)
-    session_id, complete = ids.make(7, credential_id, VERSION, capabilities)
+    session_id, complete = ids.make(7, shown_hash, VERSION, capabilities)
     assert len(session_id) <= LONGEST
     assert session_id.replace("-", "").replace("_", "").isalnum()
     said = ids.open(session_id)
     assert said is not None
-    assert (said.born, said.credential_id, said.version) == (7, credential_id, VERSION)
+    assert (said.born, said.shown_hash, said.version) == (7, shown_hash, VERSION)
     assert said.boot_id == ids.boot_id
     assert bool(said.capabilities) is complete
 

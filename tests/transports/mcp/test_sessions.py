@@ -20,27 +20,28 @@ class Clock:
 
 @pytest.mark.requirement("auth.session-id-alone", "auth.session-bound-at-register")
 @pytest.mark.parametrize(
-    ("mark", "bound", "admitted"),
+    ("opened", "token_id", "admitted"),
     [
-        (MINE, NONE, {MINE}),
-        (NONE, NONE, {NONE}),
-        (NONE, MINE, {NONE, MINE}),
+        (MINE, "", {MINE}),
+        (NONE, "", {NONE}),
+        (NONE, "c_mine", {NONE, MINE}),
     ],
 )
 def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(
-    mark: str, bound: str, admitted: set[str]
+    opened: str, token_id: str, admitted: set[str]
 ) -> None:
-    session = Session("id", mark, 0, bound)
-    assert {each for each in (MINE, OTHERS, NONE) if session.admits(each)} == admitted
+    session = Session("id", opened, 0, token_id=token_id)
+    shown = {MINE: "c_mine", OTHERS: "c_others", NONE: ""}
+    assert {each for each in shown if session.admits(each, shown[each])} == admitted
 
 
 def test_an_unknown_session_and_one_of_another_are_refused_alike() -> None:
     sessions = Sessions(Clock(), idle_seconds=10)
     sessions.open("known", MINE)
     sentences = set()
-    for session_id, mark in (("unknown", MINE), ("known", OTHERS), ("known", NONE)):
+    for session_id, shown in (("unknown", MINE), ("known", OTHERS), ("known", NONE)):
         with pytest.raises(SessionNotFound) as refused:
-            sessions.enter(session_id, mark)
+            sessions.enter(session_id, shown)
         sentences.add(refused.value.message)
     assert len(sentences) == 1
 
@@ -147,7 +148,7 @@ def test_strangers_make_room_for_those_with_an_account() -> None:
         sessions.open(f"mine{number}", MINE, user_id="me")
     assert sessions.to_make_room(stranger=False) is made
     # It is not a stranger's any more once someone has registered in it.
-    sessions.bind(made, OTHERS, "you")
+    sessions.bind(made, "c_session", "c_token", "you")
     sessions.check_room("1")
     with pytest.raises(HubFull):
         sessions.to_make_room(stranger=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -55,12 +55,68 @@ def entrance_from(
     return Entrance(login.hub, login.handle, login.token)
 
 
-class RoomsClient:
-    """The rooms of one hub, as one of those who use it; without a token, as nobody yet."""
+class RestClient:
+    """A part of a hub's REST interface as someone uses it; without a token, as nobody yet."""
+
+    base: ClassVar[str]
+    """The path that all of it begins with."""
 
     def __init__(self, entrance: Entrance) -> None:
         self._entrance = entrance
         self._hub = HubClient(entrance.hub)
+
+    def _all(self, path: str, member: str, **query: str | None) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        cursor: Any = None
+        while True:
+            answer = self._ask("GET", path, query={**query, "cursor": cursor})
+            found += listed(answer.get(member))
+            cursor = answer.get("next_cursor")
+            if not cursor:
+                return found
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        query: dict[str, Any] | None = None,
+        wait: int = 0,
+    ) -> dict[str, Any]:
+        headers = {"accept": "application/json", "user-agent": f"folkmoot/{__version__}"}
+        if self._entrance.token:
+            headers["authorization"] = f"Bearer {self._entrance.token}"
+        if body is not None:
+            headers["content-type"] = "application/json"
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        where = f"{self.base}{path}" + (f"?{urlencode(given)}" if given else "")
+        data = None if body is None else msgspec.json.encode(body)
+        status, answer = self._hub.exchange(method, where, data, headers, PATIENCE + wait)
+        if status >= FIRST_REFUSAL:
+            raise self._refusal(status, answer)
+        if answer is not None and not isinstance(answer, dict):
+            raise self._hub.not_understood()
+        return answer or {}
+
+    def _refusal(self, status: int, answer: Any) -> FolkmootError:
+        """The hub's reason, made safe to show; with what is allowed where rights were missing."""
+        error = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+            return self._hub.not_understood()
+        if status == UNAUTHORISED and self._entrance.token:
+            return NotSignedIn(GUEST_UNKNOWN if self._entrance.guest else ACCOUNT_UNKNOWN)
+        problems = [one_line(error["message"][:MAX_REASON])]
+        if "your_capabilities" in error:
+            problems.append(
+                f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
+            )
+        return ToolRefused(problems[0], problems=problems, refused=error.get("code"))
+
+
+class RoomsClient(RestClient):
+    """The rooms of one hub, as one of those who use it; without a token, as nobody yet."""
+
+    base = "/v1/rooms"
 
     def page(self, cursor: str | None = None) -> dict[str, Any]:
         """A page of the rooms one can see."""
@@ -112,53 +168,6 @@ class RoomsClient:
     def come_in(self, room: str, token: str) -> dict[str, Any]:
         """Give an invitation for a guest's credential."""
         return self._ask("POST", f"{place(room)}/guests", {"token": token})
-
-    def _all(self, path: str, member: str, **query: str | None) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        cursor: Any = None
-        while True:
-            answer = self._ask("GET", path, query={**query, "cursor": cursor})
-            found += listed(answer.get(member))
-            cursor = answer.get("next_cursor")
-            if not cursor:
-                return found
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
-        query: dict[str, Any] | None = None,
-        wait: int = 0,
-    ) -> dict[str, Any]:
-        headers = {"accept": "application/json", "user-agent": f"folkmoot/{__version__}"}
-        if self._entrance.token:
-            headers["authorization"] = f"Bearer {self._entrance.token}"
-        if body is not None:
-            headers["content-type"] = "application/json"
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        where = f"/v1/rooms{path}" + (f"?{urlencode(given)}" if given else "")
-        data = None if body is None else msgspec.json.encode(body)
-        status, answer = self._hub.exchange(method, where, data, headers, PATIENCE + wait)
-        if status >= FIRST_REFUSAL:
-            raise self._refusal(status, answer)
-        if answer is not None and not isinstance(answer, dict):
-            raise self._hub.not_understood()
-        return answer or {}
-
-    def _refusal(self, status: int, answer: Any) -> FolkmootError:
-        """The hub's reason, made safe to show; with what is allowed where rights were missing."""
-        error = answer.get("error") if isinstance(answer, dict) else None
-        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
-            return self._hub.not_understood()
-        if status == UNAUTHORISED and self._entrance.token:
-            return NotSignedIn(GUEST_UNKNOWN if self._entrance.guest else ACCOUNT_UNKNOWN)
-        problems = [one_line(error["message"][:MAX_REASON])]
-        if "your_capabilities" in error:
-            problems.append(
-                f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
-            )
-        return ToolRefused(problems[0], problems=problems, refused=error.get("code"))
 
 
 def place(room: str) -> str:

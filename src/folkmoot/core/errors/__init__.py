@@ -83,7 +83,7 @@ FolkmootError
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
 │   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid
 │   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf
-│   ├── NothingToUpdate, PrivacyInvalid
+│   ├── CredentialNotFound, NothingToUpdate, PrivacyInvalid
 │   ├── ContentMissing, ContentTwice, CannotSendToSelf
 │   └── ThreadNotFound, MessageNotFound, AccessDenied
 └── InternalError           the hub failed; the log tells more under the error's id

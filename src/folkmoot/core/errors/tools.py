@@ -141,6 +141,12 @@ class ContactNotFound(ToolError, code="contact_not_found", http=404):
     sentence = "Contact not found."
 
 
+class CredentialNotFound(ToolError, code="credential_not_found", http=404):
+    """The caller has no token with this id."""
+
+    sentence = "You have no token with this id."
+
+
 class CannotSend(ToolError, code="cannot_send", http=403):
     """The recipient blocked the sender, or takes mail from contacts only."""
 

@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from folkmoot.accounts import Account, hash_token
+from folkmoot.accounts import Account
 from folkmoot.core.errors import SessionNotFound
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.mcp.credentials import mark_of, read_query
+from folkmoot.transports.mcp.credentials import hash_shown, read_query
 from folkmoot.transports.mcp.exchange import Exchange
 from folkmoot.transports.operators import is_direct
 
@@ -52,6 +52,7 @@ class Arrivals:
         resumption: Resumption,
     ) -> None:
         self._accounts = accounts
+        self._authentication = accounts.authentication
         self._sessions = sessions
         self._hosts = hosts
         self._addresses = addresses
@@ -73,7 +74,9 @@ class Arrivals:
             raise foreign
         query = read_query(scope)
         token = read_token(scope, query.tokens)
-        mark = mark_of(token)
+        shown_hash = hash_shown(token)
+        identity = await self._authentication.by_hash(shown_hash) if shown_hash else None
+        shown_id = "" if identity is None else identity.credential.id
         # Of a header that stands several times the first counts.
         headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
         session_id = headers.get(SESSION_ID)
@@ -87,13 +90,17 @@ class Arrivals:
         if session_id is not None and handshake:
             named = session_id.decode("latin-1")
             try:
-                session = self._sessions.enter(named, mark)
+                session = self._sessions.enter(named, shown_hash, shown_id)
             except SessionNotFound:
                 room = partial(self._make_room, address)
-                session, subscribed = await self._resumption.adopt(named, mark, room)
-        holder = session.holder if session is not None else mark
+                session, subscribed = await self._resumption.adopt(
+                    named, shown_hash, shown_id, room
+                )
+        is_bound = session is not None and bool(session.token_id)
         try:
-            account = await self._accounts.holder(holder) if holder else None
+            if session is not None and is_bound:
+                identity = await self._authentication.by_id(session.credential_id)
+            account = None if identity is None else identity.account
             suspended = account is not None and account.suspended_at is not None
             if suspended:
                 account = None
@@ -113,31 +120,36 @@ class Arrivals:
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
         )
 
+        credential = identity.credential if identity is not None and account is not None else None
+
+        if credential is not None:
+            caller.credential_id = credential.parent_id or credential.id
+
         async def confirm() -> bool:
-            now = await self._account(holder)
-            return now is not None and account is not None and now.id == account.id
+            valid = "" if credential is None else credential.id
+            return await self._accounts.still_valid(valid) is not None
 
         if session is not None:
             session.owner = account.id if account is not None else ""
 
-        async def on_token(made: Account, fresh: str) -> bool:
+        async def on_token(made: Account, token_id: str) -> bool:
             # A session whose own token was valid until now ends with that token.
-            if session is None or (account is not None and not session.bound):
+            if session is None or (account is not None and not session.token_id):
                 return False
-            self._sessions.bind(session, hash_token(fresh) or "", made.id)
+            if not await self._resumption.bind(session, token_id, made.id):
+                return False
             self._bound(session)
-            await self._resumption.keep(session)
             return True
 
         caller.confirm, caller.on_token = confirm, on_token
-        caller.signed_in = session is not None and bool(session.bound) and account is not None
+        caller.signed_in = is_bound and account is not None
         exchange = Exchange(
             caller=caller,
             scope=scope,
-            mark=mark,
-            holder=holder if account is not None else "",
+            shown_hash=shown_hash,
+            credential=credential,
             handshake=handshake,
-            token_invalid=bool(holder) and account is None,
+            token_invalid=(is_bound or bool(shown_hash)) and account is None,
             suspended=suspended,
             session=session,
             subscribed=subscribed,
@@ -159,20 +171,20 @@ class Arrivals:
         """The id of the account that the session of a request is bound to; empty for none."""
         for name, value in scope["headers"]:
             if name == SESSION_ID:
-                holder = self._sessions.holder(value.decode("latin-1"), mark_of(token))
-                account = await self._accounts.authenticate_hash(holder) if holder else None
+                session_id = value.decode("latin-1")
+                found = self._sessions.credential_of(session_id, hash_shown(token))
+                account = await self._accounts.still_valid(found)
                 return "" if account is None else account.id
         return ""
 
     async def is_valid(self, exchange: Exchange) -> bool:
         """Whether what lets an exchange in is still someone's; one of nobody's is as it was."""
         session = exchange.session
-        holder = session.holder if session is not None else exchange.mark
-        return not holder or await self._account(holder) is not None
-
-    async def _account(self, holder: str) -> Account | None:
-        """Whose the token is, or whose the session is bound to."""
-        return await self._accounts.authenticate_hash(holder) if holder else None
+        if session is not None and session.token_id:
+            return await self._accounts.still_valid(session.credential_id) is not None
+        if not exchange.shown_hash:
+            return True
+        return await self._accounts.still_valid(exchange.credential_id) is not None
 
     async def _make_room(self, address: str, account: Account | None) -> str:
         """Let whoever has an account, or has none at this address, open one more session."""

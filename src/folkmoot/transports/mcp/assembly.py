@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import CapabilityDenied, KindError
-from folkmoot.core.events import ACCOUNTS
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
@@ -66,6 +66,7 @@ class Parts:
         self.deliveries = Deliveries()
         self.open_calls = OpenCalls()
         bus.listen(ACCOUNTS, self.open_calls.account_changed)
+        bus.listen(CREDENTIALS, self.open_calls.credential_ended)
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)

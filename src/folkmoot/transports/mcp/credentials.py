@@ -1,4 +1,4 @@
-"""What the URL of a request to `/mcp` asks for, and what a token is remembered by."""
+"""What the URL of a request to `/mcp` asks for, and the hash of its token."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def read_query(scope: Scope) -> Query:
     return Query(tokens, given.get("names"), tools == "all", tools == "search")
 
 
-def mark_of(token: str) -> str:
-    """What a token is remembered by, valid or not: its SHA-256, and nothing for no token."""
+def hash_shown(token: str) -> str:
+    """The SHA-256 of the token that a request shows, valid or not; nothing for no token."""
     return sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""

@@ -16,7 +16,7 @@ from folkmoot.core.errors import (
     RequestError,
     TokenInvalid,
 )
-from folkmoot.core.events import ACCOUNTS
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.resumable import StreamBudget
@@ -95,8 +95,9 @@ class McpEndpoint:
         self._drain_seconds = drain_seconds
         self._catalogue = catalogue
         self._changes = 0
-        """How often an account changed since the hub began."""
+        """How often an account changed, or a credential ended, since the hub began."""
         bus.listen(ACCOUNTS, self._account_changed)
+        bus.listen(CREDENTIALS, self._credential_ended)
         self._parts = Parts(
             version=version,
             catalogue=catalogue,
@@ -303,6 +304,16 @@ class McpEndpoint:
             if bound_later or (account is not None and account.id == changed.id):
                 end(exchange)
 
+    def _credential_ended(self, event: Event) -> None:
+        """End the streams and the waiting of those who came with a credential that ended."""
+        self._changes += 1
+        ended = about(event)
+        for exchange in tuple(self._exchanges):
+            session = exchange.session
+            bound_later = session is not None and ended in (session.credential_id, session.token_id)
+            if exchange.uses(ended) or (exchange.credential is None and bound_later):
+                end(exchange)
+
     async def _recheck_exchange(self, exchange: Exchange) -> None:
         if not await self._arrivals.is_valid(exchange):
             end(exchange)
@@ -313,7 +324,12 @@ class McpEndpoint:
         """A new session for whoever sent this request."""
         caller = exchange.caller
         return await self._resumption.open(
-            exchange.mark, caller.account, caller.address, version, capabilities
+            exchange.shown_hash,
+            exchange.credential_id,
+            caller.account,
+            caller.address,
+            version,
+            capabilities,
         )
 
     async def session_changed(self, session: Session) -> None:

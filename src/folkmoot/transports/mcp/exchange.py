@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from folkmoot.accounts import Credential
     from folkmoot.core.errors import FolkmootError
     from folkmoot.names import NameStyle
     from folkmoot.transports.mcp.sessions import Session
@@ -26,10 +27,10 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
 
     caller: Caller
     scope: Scope
-    mark: str = ""
-    """The mark of the token that the request carries, valid or not."""
-    holder: str = ""
-    """The mark of the token that authenticated the caller; empty when nobody is."""
+    shown_hash: str = ""
+    """The hash of the token that the request shows, valid or not."""
+    credential: Credential | None = None
+    """What authenticated the caller; None when nobody is."""
     handshake: bool = False
     """Whether the request belongs to the eras that know sessions."""
     token_invalid: bool = False
@@ -45,6 +46,16 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """Whether the list of tools has only those that find and call the others."""
     ending: FolkmootError | None = None
     """Why it is ended early; None if its client has left, or the hub stops."""
+
+    @property
+    def credential_id(self) -> str:
+        """The id of what authenticated the caller; empty when nobody is."""
+        return "" if self.credential is None else self.credential.id
+
+    def uses(self, credential_id: str) -> bool:
+        """Whether it came in with a credential, or with one that ends with it."""
+        used = self.credential
+        return used is not None and credential_id in (used.id, used.parent_id)
 
     @property
     def leaving(self) -> asyncio.Event:

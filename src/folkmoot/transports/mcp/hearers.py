@@ -69,8 +69,8 @@ class Hearer(ABC):
 
     @property
     @abstractmethod
-    def holder(self) -> str:
-        """The mark of the token that lets them ask."""
+    def credential_id(self) -> str:
+        """The credential that lets them ask."""
 
     @abstractmethod
     def wants(self, what: str) -> bool:
@@ -90,10 +90,10 @@ class Hearer(ABC):
 class StreamHearer(Hearer):
     """A stream of the stateless era, and what it asked for."""
 
-    def __init__(self, account_id: str, holder: str, wanted: frozenset[str]) -> None:
+    def __init__(self, account_id: str, credential_id: str, wanted: frozenset[str]) -> None:
         super().__init__()
         self._account_id = account_id
-        self._holder = holder
+        self._credential_id = credential_id
         self.wanted = wanted
         """The lists it wants to hear of."""
         self.urgent = False
@@ -119,9 +119,9 @@ class StreamHearer(Hearer):
         return self._account_id
 
     @property
-    def holder(self) -> str:
-        """The mark of the token that opened it."""
-        return self._holder
+    def credential_id(self) -> str:
+        """The credential that opened it."""
+        return self._credential_id
 
     def wants(self, what: str) -> bool:
         """Whether it asked for this."""
@@ -149,9 +149,9 @@ class SessionHearer(Hearer):
         return self.session.owner
 
     @property
-    def holder(self) -> str:
-        """The mark of the token whose account it is."""
-        return self.session.holder
+    def credential_id(self) -> str:
+        """The credential whose account it is."""
+        return self.session.credential_id
 
     def wants(self, what: str) -> bool:
         """Only once it has a stream to hear it on; if that broke, it may be back for it."""
@@ -238,7 +238,7 @@ class Hearers:
 
     async def due(self, hearer: Hearer, what: str) -> list[str] | None:
         """What to say of something that was marked; None when their token is good no more."""
-        account = await self._accounts.authenticate_hash(hearer.holder) if hearer.holder else None
+        account = await self._accounts.still_valid(hearer.credential_id)
         if account is None or account.id != hearer.account_id:
             return None
         if what == RIGHTS:

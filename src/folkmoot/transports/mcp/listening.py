@@ -66,7 +66,9 @@ class Listener:
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
             self._policy.check_request(account, SUBSCRIBE, {"uri": INBOX})
-        hearer = StreamHearer(account.id if account is not None else "", exchange.holder, lists)
+        hearer = StreamHearer(
+            account.id if account is not None else "", exchange.credential_id, lists
+        )
         self._hearers.join(hearer, account)
         try:
             async with (
@@ -111,7 +113,7 @@ class Listener:
             yield
             return
         account = account_of(exchange)
-        async with self._notices.listening(account.id, exchange.holder) as listening:
+        async with self._notices.listening(account.id, exchange.credential_id) as listening:
 
             async def follow() -> None:
                 while (notice := await listening.next(exchange.leaving)) is not None:

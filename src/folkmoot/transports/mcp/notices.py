@@ -104,16 +104,18 @@ class Notices(SessionTasks):
         self._permitted = permitted
         """Whether someone may still hear of their mailbox."""
 
-    async def subscribe(self, session: Session, user_id: str, holder: str, notify: Notify) -> None:
+    async def subscribe(
+        self, session: Session, user_id: str, credential_id: str, notify: Notify
+    ) -> None:
         """Notify a session from now on, until it ends, unsubscribes or becomes someone else's.
 
-        `holder` is the mark of the token that let the user ask for it.
+        `credential_id` is that of what let the user ask for it.
         """
         self.unsubscribe(session)
         if session.ended:
             return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self.start(session.id, self._follow(session, user_id, holder, notify, ready))
+        task = self.start(session.id, self._follow(session, user_id, credential_id, notify, ready))
         task.add_done_callback(lambda _: settle(ready))
         await ready
 
@@ -129,7 +131,7 @@ class Notices(SessionTasks):
         self,
         session: Session,
         user_id: str,
-        holder: str,
+        credential_id: str,
         notify: Notify,
         ready: asyncio.Future[None],
     ) -> None:
@@ -142,7 +144,9 @@ class Notices(SessionTasks):
         settle(ready)
         try:
             async for event in subscription:
-                if session.ended or session.holder != holder or not await self._is_valid(holder):
+                if session.ended or session.credential_id != credential_id:
+                    return
+                if not await self._is_valid(credential_id):
                     return
                 if (notice := notice_of(event)) is not None:
                     await notify(notice)
@@ -152,16 +156,16 @@ class Notices(SessionTasks):
             await subscription.close()
 
     @asynccontextmanager
-    async def listening(self, user_id: str, holder: str) -> AsyncIterator[Listening]:
+    async def listening(self, user_id: str, credential_id: str) -> AsyncIterator[Listening]:
         """The notices of one mailbox for one stream of the stateless era."""
         subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
         try:
-            yield Listening(subscription, lambda: self._is_valid(holder))
+            yield Listening(subscription, lambda: self._is_valid(credential_id))
         finally:
             await subscription.close()
 
-    async def _is_valid(self, holder: str) -> bool:
-        account = await self._accounts.authenticate_hash(holder)
+    async def _is_valid(self, credential_id: str) -> bool:
+        account = await self._accounts.still_valid(credential_id)
         return account is not None and self._permitted(account, INBOX)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from folkmoot.accounts.events import read_change
 from folkmoot.core.errors import TokenInvalid, TooManyInFlight
+from folkmoot.core.events import about
 from folkmoot.mcp.server.service import Stopped
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class OpenCall(Struct, eq=False):
             and kind is asyncio.CancelledError
         ):
             raise self._why or Stopped
+
+    def uses(self, credential_id: str) -> bool:
+        """Whether it was made with a credential, or with one that ends with it."""
+        exchange: Exchange = self._asked.caller
+        return exchange.uses(credential_id)
 
     def stop(self, why: FolkmootError | None = None) -> None:
         """Have it end now, and be answered with why if there is anyone to hear that."""
@@ -121,6 +127,12 @@ class OpenCalls:
         changed = read_change(event)
         if changed.ends_tokens:
             for call in tuple(self._of_account.get(changed.id, ())):
+                call.stop(TokenInvalid())
+
+    def credential_ended(self, event: Event) -> None:
+        """End the calls that were made with a credential that is good no more."""
+        for call in tuple(self._of_account.get(event.data["account"], ())):
+            if call.uses(about(event)):
                 call.stop(TokenInvalid())
 
     def give_up(self, why: FolkmootError) -> None:

@@ -100,7 +100,7 @@ class Resources:
                 hearer.urgent = hearer.urgent or notice.urgent
                 self._hearers.tell(hearer, INBOX)
 
-        await self._notices.subscribe(session, account.id, exchange.holder, notify)
+        await self._notices.subscribe(session, account.id, exchange.credential_id, notify)
         return Answer({})
 
     async def unsubscribe(self, asked: Asked) -> Answer:

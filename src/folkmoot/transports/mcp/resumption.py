@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.core.errors import SessionNotFound, StoreError
-from folkmoot.transports.mcp.sealed_ids import SealedIds
+from folkmoot.transports.mcp.sealed_ids import SealedIds, full_hash
 from folkmoot.transports.mcp.session_rows import SessionRows, State
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Account, Accounts, Credential
     from folkmoot.accounts.ports import Sealer
     from folkmoot.core.ports import Clock, Store
     from folkmoot.transports.mcp.sealed_ids import Claims
@@ -52,6 +52,7 @@ class Resumption:
         self._rows = SessionRows(store, sealer)
         self._clock = clock
         self._accounts = accounts
+        self._authentication = accounts.authentication
         self._sessions = sessions
         self._begun = begun
         self._subscribed = subscribed
@@ -66,6 +67,7 @@ class Resumption:
 
     async def open(
         self,
+        shown_hash: str,
         credential_id: str,
         account: Account | None,
         address: str,
@@ -74,9 +76,9 @@ class Resumption:
     ) -> Session:
         """A new session, whose id says what it is."""
         now = self._clock.now()
-        session_id, complete = self._ids.make(now, credential_id, version, capabilities)
+        session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
         state = State(version, capabilities)
-        session = self._begin(session_id, credential_id, account, address, state)
+        session = self._begin(session_id, shown_hash, credential_id, account, address, state)
         if not complete:
             await self.keep(session)
         return session
@@ -91,11 +93,12 @@ class Resumption:
             return
         session.stored = True
         state = State(
-            session.version,
-            session.capabilities,
-            session.log_level,
-            session.bound,
-            self._subscribed(session),
+            version=session.version,
+            capabilities=session.capabilities,
+            log_level=session.log_level,
+            uris=self._subscribed(session),
+            credential_id=session.credential_id if session.token_id else "",
+            token_id=session.token_id,
         )
         now, until = int(self._clock.now()), said.born + LONGEST_LIFE
         try:
@@ -103,6 +106,27 @@ class Resumption:
         except StoreError as error:
             # The session itself works; only a restart would end what was not stored.
             logger.warning("a session was not stored", extra={"error": error.code})
+
+    async def bind(self, session: Session, token_id: str, owner: str) -> bool:
+        """Let a session be an account's for as long as the token is good that was made in it."""
+        made = await self._bind(session.id, token_id)
+        if made is None:
+            return False
+        self._sessions.bind(session, made.id, token_id, owner)
+        await self.keep(session)
+        return True
+
+    async def _bind(self, session_id: str, token_id: str) -> Credential | None:
+        said = self._ids.open(session_id)
+        if said is None:
+            return None
+        until = said.born + LONGEST_LIFE
+        try:
+            return await self._authentication.bind(token_id, full_hash(session_id), until)
+        except StoreError as error:
+            # The account has its token; only this session is not signed in by it.
+            logger.warning("a session was not signed in", extra={"error": error.code})
+            return None
 
     async def close(self, session: Session, *, by_client: bool) -> None:
         """End a session so that no restart opens it again.
@@ -113,6 +137,8 @@ class Resumption:
         self._closing.add(session.id)
         try:
             self._sessions.drop(session)
+            if session.token_id:
+                await self._authentication.end(session.owner, session.credential_id)
             needs_row = session.stored or (by_client and is_somebodys(session))
             said = self._ids.open(session.id) if needs_row else None
             if said is not None:
@@ -126,7 +152,11 @@ class Resumption:
             self._closing.discard(session.id)
 
     async def adopt(
-        self, session_id: str, mark: str, make_room: Callable[[Account | None], Awaitable[str]]
+        self,
+        session_id: str,
+        shown_hash: str,
+        shown_id: str,
+        make_room: Callable[[Account | None], Awaitable[str]],
     ) -> tuple[Session, tuple[str, ...]]:
         """Enter a session of an earlier process, and what it had subscribed to.
 
@@ -135,7 +165,7 @@ class Resumption:
         while (other := self._adopting.get(session_id)) is not None:
             await other.wait()
         if session_id in self._sessions:
-            return self._sessions.enter(session_id, mark), ()
+            return self._sessions.enter(session_id, shown_hash, shown_id), ()
         said = self._ids.open(session_id)
         if (
             said is None
@@ -146,7 +176,7 @@ class Resumption:
             raise SessionNotFound(SESSION_ENDED)
         self._adopting[session_id] = done = asyncio.Event()
         try:
-            return await self._adopt(session_id, said, mark, make_room)
+            return await self._adopt(session_id, said, shown_hash, shown_id, make_room)
         finally:
             del self._adopting[session_id]
             done.set()
@@ -155,36 +185,52 @@ class Resumption:
         self,
         session_id: str,
         said: Claims,
-        mark: str,
+        shown_hash: str,
+        shown_id: str,
         make_room: Callable[[Account | None], Awaitable[str]],
     ) -> tuple[Session, tuple[str, ...]]:
         state, closed = await self._rows.read(session_id)
         if state is None and said.capabilities:
             state = State(said.version, msgspec.json.decode(said.capabilities))
-        credential_id = said.credential_id
-        if closed or state is None or mark not in {credential_id, state.bound or credential_id}:
+        if closed or state is None:
             raise SessionNotFound(SESSION_ENDED)
-        holder = state.bound or credential_id
-        account = await self._accounts.authenticate_hash(holder) if holder else None
-        if holder and account is None:
+        if state.bound:
+            state = await self._bound_before(session_id, state)
+        if shown_hash != said.shown_hash and not (shown_id and shown_id == state.token_id):
+            raise SessionNotFound(SESSION_ENDED)
+        credential_id = state.credential_id or shown_id
+        account = await self._accounts.still_valid(credential_id)
+        if (state.token_id or said.shown_hash) and account is None:
             raise SessionNotFound(SESSION_ENDED)
         address = await make_room(account)
-        session = self._begin(session_id, credential_id, account, address, state)
+        session = self._begin(session_id, said.shown_hash, credential_id, account, address, state)
         session.stored = is_somebodys(session)
-        return self._sessions.enter(session_id, mark), state.uris
+        return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
+
+    async def _bound_before(self, session_id: str, state: State) -> State:
+        """The state of a session that an earlier version signed in, by the hash of a token."""
+        token = await self._authentication.by_hash(state.bound)
+        made = None if token is None else await self._bind(session_id, token.credential.id)
+        if made is None or made.parent_id is None:
+            raise SessionNotFound(SESSION_ENDED)
+        return msgspec.structs.replace(
+            state, bound="", credential_id=made.id, token_id=made.parent_id
+        )
 
     def _begin(
         self,
         session_id: str,
+        shown_hash: str,
         credential_id: str,
         account: Account | None,
         address: str,
         state: State,
     ) -> Session:
         owner = {"address": address} if account is None else {"user_id": account.id}
-        session = self._sessions.open(session_id, credential_id, **owner)
+        session = self._sessions.open(session_id, shown_hash, **owner)
         session.version, session.capabilities = state.version, state.capabilities
-        session.log_level, session.bound = state.log_level, state.bound
+        session.log_level, session.token_id = state.log_level, state.token_id
+        session.credential_id = credential_id
         session.owner = owner.get("user_id", "")
         self._begun(session, account)
         return session
@@ -192,4 +238,4 @@ class Resumption:
 
 def is_somebodys(session: Session) -> bool:
     """Whether a session belongs to an account: by the token it was opened with, or made in it."""
-    return bool(session.owner or session.bound)
+    return bool(session.owner or session.token_id)

@@ -37,16 +37,16 @@ class Claims(Struct, array_like=True, frozen=True):
     """Of the process that made it."""
     born: int
     """When it was made, in seconds since the epoch."""
-    credential: bytes
-    """The hash of the token that the session was opened with; empty for none."""
+    shown: bytes
+    """The hash of the token that was shown when the session was opened; empty for none."""
     version: str = ""
     capabilities: bytes = b""
     """As JSON; empty where they are too long for an id."""
 
     @property
-    def credential_id(self) -> str:
-        """The hash of the token, as it is written elsewhere."""
-        return self.credential.hex()
+    def shown_hash(self) -> str:
+        """The hash of that token, as it is written elsewhere."""
+        return self.shown.hex()
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -65,13 +65,13 @@ class SealedIds:
         self.boot_id = secrets.token_bytes(BOOT_BYTES)
 
     def make(
-        self, born: float, credential_id: str, version: str, capabilities: dict[str, Any]
+        self, born: float, shown_hash: str, version: str, capabilities: dict[str, Any]
     ) -> tuple[str, bool]:
         """A new id, and whether it says everything."""
         said = Claims(
             self.boot_id,
             int(born),
-            bytes.fromhex(credential_id),
+            bytes.fromhex(shown_hash),
             version,
             msgspec.json.encode(capabilities),
         )

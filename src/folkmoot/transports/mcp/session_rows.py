@@ -31,9 +31,12 @@ class State(Struct, omit_defaults=True):
     capabilities: dict[str, Any]
     log_level: str = "info"
     bound: str = ""
-    """The hash of the token that was made in it by registering or recovering."""
+    """In rows of earlier versions: the hash of the token that was made in it."""
     uris: tuple[str, ...] = ()
     """What it subscribed to."""
+    credential_id: str = ""
+    token_id: str = ""
+    """What it was signed in by, and the token that was made in it by registering or recovering."""
 
 
 class SessionRows:

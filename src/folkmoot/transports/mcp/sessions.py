@@ -36,12 +36,16 @@ SESSION_ENDED = (
 
 
 class Session(HandshakeSession, eq=False):
-    """One session: the mark of the token it was opened with, and of the one it was bound to."""
+    """One session."""
 
     id: str
-    mark: str
+    shown_hash: str
+    """The hash of what was shown when it was opened, valid or not; empty for nothing."""
     used_at: float
-    bound: str = ""
+    credential_id: str = ""
+    """What its requests are authenticated by; empty when it is nobody's."""
+    token_id: str = ""
+    """The token that was made in it by registering or recovering; `credential_id` ends with it."""
     address: str = ""
     """Where it was opened from, if nobody's; there are not too many such from one place."""
     user_id: str = ""
@@ -55,14 +59,12 @@ class Session(HandshakeSession, eq=False):
         """What logs, tapes and envelopes call it."""
         return short_hash(self.id)
 
-    @property
-    def holder(self) -> str:
-        """The mark of the token whose account this session is; empty when it is nobody's."""
-        return self.bound or self.mark
+    def admits(self, shown_hash: str, shown_id: str = "") -> bool:
+        """Whether a request that shows this, or nothing, may use the session.
 
-    def admits(self, mark: str) -> bool:
-        """Whether a request that carries this token, or none, may use the session."""
-        return mark == self.mark or (bool(self.bound) and mark == self.bound)
+        `shown_id` is the credential that it showed, if that is one.
+        """
+        return shown_hash == self.shown_hash or (bool(shown_id) and shown_id == self.token_id)
 
 
 class Sessions:
@@ -146,35 +148,40 @@ class Sessions:
             "quotas.sessions_per_account."
         )
 
-    def open(self, session_id: str, mark: str, *, address: str = "", user_id: str = "") -> Session:
-        """Remember a session that was just opened for the holder of this token.
+    def open(
+        self, session_id: str, shown_hash: str, *, address: str = "", user_id: str = ""
+    ) -> Session:
+        """Remember a session that was just opened by whoever showed this.
 
         It counts for the user whose token it is, or for an address where it is nobody's.
         """
-        made = Session(session_id, mark, self._clock.monotonic(), address=address, user_id=user_id)
+        now = self._clock.monotonic()
+        made = Session(session_id, shown_hash, now, address=address, user_id=user_id)
         self._sessions[session_id] = made
         if not user_id:
             self._strangers[session_id] = made
         self._count(made, 1)
         return made
 
-    def bind(self, session: Session, mark: str, owner: str) -> None:
+    def bind(self, session: Session, credential_id: str, token_id: str, owner: str) -> None:
         """A session that was nobody's is this account's from now on."""
-        session.bound, session.owner = mark, owner
+        session.credential_id, session.token_id, session.owner = credential_id, token_id, owner
         if self._strangers.pop(session.id, None) is not None:
             self._count(session, -1)
             session.address, session.user_id = "", owner
             self._count(session, 1)
 
-    def holder(self, session_id: str, mark: str) -> str:
-        """The mark of the token that a session was bound to, for a request that it admits."""
+    def credential_of(self, session_id: str, shown_hash: str) -> str:
+        """The credential of a session that was signed in, for a request that it admits."""
         session = self._sessions.get(session_id)
-        return session.bound if session is not None and session.admits(mark) else ""
+        if session is None or not session.token_id or not session.admits(shown_hash):
+            return ""
+        return session.credential_id
 
-    def enter(self, session_id: str, mark: str) -> Session:
-        """The session, for a request that carries this token; to others it does not exist."""
+    def enter(self, session_id: str, shown_hash: str, shown_id: str = "") -> Session:
+        """The session, for a request that shows this; to others it does not exist."""
         session = self._sessions.get(session_id)
-        if session is None or not session.admits(mark):
+        if session is None or not session.admits(shown_hash, shown_id):
             raise SessionNotFound(SESSION_ENDED)
         session.in_flight += 1
         return session

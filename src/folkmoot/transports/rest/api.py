@@ -11,13 +11,14 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
-from folkmoot.core.events import ACCOUNTS
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.transports.rest.model import Services
 from folkmoot.transports.rest.openapi import document
 from folkmoot.transports.rest.resource import Resource, Waiting
 from folkmoot.transports.rest.table import OPERATIONS
 
 if TYPE_CHECKING:
+    from folkmoot.accounts import Accounts
     from folkmoot.core.ports import Bus
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.operations.dispatch import Dispatcher
@@ -56,6 +57,7 @@ class RestApi:
         self,
         *,
         version: str,
+        accounts: Accounts,
         rooms: Rooms,
         hub: Operations,
         policy: HubPolicy,
@@ -69,6 +71,7 @@ class RestApi:
     ) -> None:
         described = msgspec.json.encode(document(version=version, url=public_url))
         self._services = Services(
+            accounts=accounts,
             rooms=rooms,
             dispatcher=dispatcher,
             policy=policy,
@@ -82,6 +85,7 @@ class RestApi:
         self._origins = tuple(allowed_origins)
         self._waiting = Waiting()
         bus.listen(ACCOUNTS, self._waiting.account_changed)
+        bus.listen(CREDENTIALS, self._waiting.credential_ended)
 
     def routes(self) -> list[Route]:
         """Where the operations are served: one route for each path of the table."""

@@ -17,6 +17,7 @@ from folkmoot.operations.row import Method
 from folkmoot.transports.rest.reading import fits
 
 if TYPE_CHECKING:
+    from folkmoot.accounts import Accounts
     from folkmoot.core.errors import FolkmootError
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.operations import Operation as Row
@@ -36,6 +37,7 @@ BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with."""
 
+    accounts: Accounts
     rooms: Rooms
     dispatcher: Dispatcher
     policy: HubPolicy
@@ -169,6 +171,11 @@ class Operation(Struct, frozen=True, kw_only=True):
     def in_room(self) -> bool:
         """Whether its path names a room."""
         return "{name}" in self.path
+
+    @property
+    def of_credential(self) -> bool:
+        """Whether its path names a token."""
+        return "{credential}" in self.path
 
     @property
     def of_proposal(self) -> bool:

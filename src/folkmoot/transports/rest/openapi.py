@@ -81,8 +81,8 @@ WITH_BODY: Final = (
 )
 
 INTRODUCTION: Final = (
-    "Mail, people and accounts, and rooms for programs that have no WebSocket. The token of an "
-    "account opens everything its owner may see, the credential of a guest one room."
+    "Mail, people, accounts and their tokens, and rooms for programs that have no WebSocket. The "
+    "token of an account opens everything its owner may see, the credential of a guest one room."
 )
 
 HEADERS: Final[dict[int, tuple[str, str]]] = {

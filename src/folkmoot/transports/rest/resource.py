@@ -65,6 +65,12 @@ class Waiting:
             if call.visitor.principal.account_id == account_id:
                 call.leaving.set()
 
+    def credential_ended(self, event: Event) -> None:
+        """A credential ended: what its account waits for is answered now, or refused."""
+        for call in self._calls:
+            if call.visitor.principal.account_id == event.data["account"]:
+                call.leaving.set()
+
     def stop(self) -> None:
         """End all waiting, from now on too."""
         self._stopping = True
@@ -152,7 +158,7 @@ class Resource:
             visitor=visitor,
             room=_room(named["name"]) if operation.in_room else "",
             id=named["id"] if operation.of_proposal else "",
-            named={} if operation.row is None else dict(named),
+            named=dict(named) if operation.row is not None or operation.of_credential else {},
             fixed=operation.fixed,
             query=query,
             raw=raw,

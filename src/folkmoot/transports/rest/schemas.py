@@ -12,6 +12,7 @@ from folkmoot.rooms.machine import Role, State
 from folkmoot.rooms.model import ACCESS, MOST_BACKENDS, RoomPolicy
 from folkmoot.rooms.spec import MOST_GRANTED, MOST_OWNERS, MOST_PATTERNS
 from folkmoot.rooms.spec import ROOM_NAME as NAME
+from folkmoot.transports.rest.credentials import CREDENTIAL_SCHEMAS
 from folkmoot.transports.rest.model import Schema
 from folkmoot.transports.rest.shapes import listed, moment, nullable, ref, seq, shape, text, told
 
@@ -173,6 +174,7 @@ _SENT: Final[dict[str, Schema]] = {
 }
 
 SCHEMAS: Final[dict[str, Schema]] = {
+    **CREDENTIAL_SCHEMAS,
     "Error": shape(
         {
             "error": {

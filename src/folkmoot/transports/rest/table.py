@@ -42,6 +42,7 @@ from folkmoot.rooms import MOST_READ, MOST_WAIT
 from folkmoot.rooms.directory import MOST_LISTED
 from folkmoot.rooms.machine import State
 from folkmoot.transports.rest import handlers
+from folkmoot.transports.rest.credentials import CREDENTIAL_OPERATIONS
 from folkmoot.transports.rest.model import ENVELOPE, Body, Operation, Parameter, Reply, Schema
 from folkmoot.transports.rest.paging import LONGEST_CURSOR
 from folkmoot.transports.rest.rows import NAMED, ROUTES
@@ -50,6 +51,9 @@ from folkmoot.transports.rest.schemas import LARGEST_SEQ, ROOM_NAME
 NAME: Final = Parameter("name", {"type": "string", "pattern": ROOM_NAME}, "The room's name.")
 ID: Final = Parameter(
     "id", {"type": "string", "minLength": 1, "maxLength": 128}, "The id of the proposal."
+)
+CREDENTIAL: Final = Parameter(
+    "credential", {"type": "string", "minLength": 1, "maxLength": 64}, "The id of the token."
 )
 _SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEQ}
 
@@ -356,6 +360,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(ArgumentInvalid, InvitationInvalid, RateLimited),
         public=True,
     ),
+    *CREDENTIAL_OPERATIONS,
     Operation(
         id="describe",
         name="folkmoot/openapi",
@@ -373,7 +378,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 def path_of(operation: Operation) -> list[Parameter]:
     """What the path of an operation names."""
     if operation.row is None:
-        named = ((NAME, operation.in_room), (ID, operation.of_proposal))
+        named = (
+            (NAME, operation.in_room),
+            (ID, operation.of_proposal),
+            (CREDENTIAL, operation.of_credential),
+        )
         return [parameter for parameter, is_there in named if is_there]
     arguments = operation.row.schema["properties"]
     return [

@@ -1,0 +1,204 @@
+"""Who is behind a secret, and the credentials that an account has: made, listed, revoked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.accounts import queries_credentials as queries
+from folkmoot.accounts.cache import KnownIdentities
+from folkmoot.accounts.credentials import hash_secret, new_token
+from folkmoot.accounts.model import Account, Credential, Identity, NewToken
+from folkmoot.accounts.queries import by_id as account_by_id
+from folkmoot.audit import audit_logger
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    CredentialNotFound,
+    StoreError,
+    TokenInvalid,
+)
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock, Event, Store, Tx
+    from folkmoot.quotas import Quotas
+
+logger = logging.getLogger("folkmoot.accounts")
+
+UPKEEP_SECONDS: Final = 300.0
+"""How often it is stored which credentials were used, and those whose time is over are removed."""
+REMOVED_AT_ONCE: Final = 500
+LONGEST_LABEL: Final = 100
+LONGEST_LIFE: Final = 10 * 365 * 24 * 3600
+"""Seconds until a token may expire at the latest; one without an end is another thing."""
+FIRST: Final = "first token"
+RECOVERED: Final = "recovered"
+
+
+class Authentication:
+    """All credentials of accounts; most are answered from memory."""
+
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas) -> None:
+        self._store = store
+        self._clock = clock
+        self._quotas = quotas
+        self._known = KnownIdentities()
+        self._used: set[str] = set()
+        store.bus.listen(ACCOUNTS, self._account_changed)
+        store.bus.listen(CREDENTIALS, self._credential_ended)
+
+    def _account_changed(self, event: Event) -> None:
+        self._known.forget_account(about(event))
+
+    def _credential_ended(self, event: Event) -> None:
+        self._known.forget(about(event), event.data["account"])
+
+    async def by_hash(self, hashed: str) -> Identity | None:
+        """Who is behind the secret with this hash, also where the account is suspended."""
+        identity = self._known.get(hashed)
+        if identity is None:
+            moment = self._known.moment
+            identity = await self._store.read(lambda tx: queries.by_hash(tx, hashed))
+            if identity is not None:
+                self._known.put(hashed, identity, read_at=moment)
+        return self._checked(identity)
+
+    async def by_id(self, credential_id: str) -> Identity | None:
+        """Who is behind a credential, also where the account is suspended."""
+        identity = self._known.get_by_id(credential_id)
+        if identity is None:
+            moment = self._known.moment
+            found = await self._store.read(lambda tx: queries.by_id(tx, credential_id))
+            if found is not None:
+                hashed, identity = found
+                self._known.put(hashed, identity, read_at=moment)
+        return self._checked(identity)
+
+    def _checked(self, identity: Identity | None) -> Identity | None:
+        if identity is None:
+            return None
+        credential = identity.credential
+        if credential.expires_at is not None and credential.expires_at <= self._clock.now():
+            return None
+        self._used.add(credential.parent_id or credential.id)
+        return identity
+
+    async def list(self, account: Account) -> list[Credential]:
+        """The credentials that an account has; sessions are part of their tokens."""
+        return await self._store.read(lambda tx: queries.of_account(tx, account.id))
+
+    async def create(
+        self, account: Account, label: str = "", *, expires_in: int | None = None
+    ) -> NewToken:
+        """Make one more token for an account; its secret is told this once."""
+        if len(label) > LONGEST_LABEL or not label.isprintable():
+            raise ArgumentInvalid(
+                f"label must be at most {LONGEST_LABEL} characters on one line.", field="label"
+            )
+        if expires_in is not None and not 1 <= expires_in <= LONGEST_LIFE:
+            raise ArgumentInvalid(
+                f"expires_in must be from 1 to {LONGEST_LIFE} seconds.", field="expires_in"
+            )
+        self._quotas.check_disk()
+        now, token = int(self._clock.now()), new_token()
+        until = None if expires_in is None else now + expires_in
+        made = token_of(account.id, label, now, until)
+
+        async def unit(tx: Tx) -> None:
+            current = await account_by_id(tx, account.id)
+            if current is None or current.suspended_at is not None:
+                raise TokenInvalid
+            most = self._quotas.limits.tokens_per_account
+            if most:
+                there = await queries.count_of(tx, account.id)
+                self._quotas.check("tokens_per_account", there + 1, most)
+            await queries.insert(tx, made, hash_secret(token))
+
+        await self._store.write(unit)
+        note("token.created", account, made.id)
+        return NewToken(made, token)
+
+    async def revoke(self, account: Account, credential_id: str) -> None:
+        """End one of an account's credentials, and at once all that is open with it."""
+
+        async def unit(tx: Tx) -> None:
+            if not await queries.remove(tx, account.id, credential_id):
+                raise CredentialNotFound
+
+        await self._store.write(unit)
+        note("token.revoked", account, credential_id)
+
+    async def end(self, account_id: str, credential_id: str) -> None:
+        """End the credential of a session that is over; one that is gone is no error."""
+        await self._store.write(lambda tx: queries.remove(tx, account_id, credential_id))
+
+    async def bind(self, token_id: str, session_hash: str, until: int) -> Credential | None:
+        """Let a session be signed in for as long as a token is good; None where it is not now."""
+        now = int(self._clock.now())
+
+        async def unit(tx: Tx) -> Credential | None:
+            found = await queries.by_id(tx, token_id)
+            if found is None:
+                return None
+            token = found[1].credential
+            # The session may have been signed in before, as another account's.
+            await queries.remove_hash(tx, session_hash)
+            made = Credential(
+                id=queries.new_id(),
+                kind="session",
+                account_id=token.account_id,
+                guest_id=None,
+                parent_id=token.id,
+                label="",
+                created_at=now,
+                used_at=None,
+                expires_at=until,
+            )
+            await queries.insert(tx, made, session_hash)
+            return made
+
+        return await self._store.write(unit)
+
+    async def run(self) -> None:
+        """Do the upkeep until cancelled; what fails is tried again in the next round."""
+        try:
+            while True:
+                await asyncio.sleep(UPKEEP_SECONDS)
+                await self.upkeep()
+        finally:
+            await self.upkeep()
+
+    async def upkeep(self) -> None:
+        """Store which credentials were used, and remove those whose time is over."""
+        now, used = int(self._clock.now()), sorted(self._used)
+        self._used.clear()
+        try:
+            if used:
+                await self._store.write(lambda tx: queries.note_used(tx, used, now))
+            # A hub that has nothing to remove writes nothing.
+            while await self._store.read(lambda tx: queries.any_expired(tx, now)):
+                await self._store.write(lambda tx: queries.remove_expired(tx, now, REMOVED_AT_ONCE))
+        except StoreError as error:
+            logger.warning("the upkeep of credentials failed", extra={"error": error.code})
+
+
+def note(action: str, account: Account, credential_id: str) -> None:
+    """Have in the audit log what someone did to a credential of theirs."""
+    extra = {"by": account.handle, "account": account.id, "about": credential_id}
+    audit_logger.info(action, extra=extra)
+
+
+def token_of(account_id: str, label: str, now: int, until: int | None = None) -> Credential:
+    """A token of an account, to be stored."""
+    return Credential(
+        id=queries.new_id(),
+        kind="token",
+        account_id=account_id,
+        guest_id=None,
+        parent_id=None,
+        label=label,
+        created_at=now,
+        used_at=None,
+        expires_at=until,
+    )

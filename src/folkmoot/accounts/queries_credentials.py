@@ -1,0 +1,150 @@
+"""The SQL of credentials. Everything here runs within a unit.
+
+A credential is looked up by the hash of its secret, so how long that takes tells nothing of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from hmac import compare_digest
+from typing import Final
+
+from folkmoot.accounts.model import Account, Credential, Identity
+from folkmoot.accounts.queries import ACCOUNT
+from folkmoot.core.events import CREDENTIALS, subject
+from folkmoot.core.ports import Row, Tx
+
+CREDENTIAL: Final = (
+    "c.id, c.kind, c.account_id, c.guest_id, c.parent_id, c.label, c.created_at, c.used_at, "
+    "c.expires_at"
+)
+FIELDS: Final = CREDENTIAL.count(",") + 1
+SESSION: Final = "session"
+
+
+def new_id() -> str:
+    """The id of a new credential: it may be shown and logged."""
+    return f"c_{secrets.token_hex(12)}"
+
+
+async def by_hash(tx: Tx, hashed: str) -> Identity | None:
+    """Who is behind the secret that has this hash; a guest has no account."""
+    row = await tx.fetch_one(
+        f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
+        "LEFT JOIN users u ON u.id = c.account_id WHERE c.hash = ?",
+        (hashed,),
+    )
+    if row is None or not compare_digest(row[0], hashed):
+        return None
+    return _identity(row[1:])
+
+
+async def by_id(tx: Tx, credential_id: str) -> tuple[str, Identity] | None:
+    """The hash of a credential, and who is behind it."""
+    row = await tx.fetch_one(
+        f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
+        "LEFT JOIN users u ON u.id = c.account_id WHERE c.id = ?",
+        (credential_id,),
+    )
+    return None if row is None else (row[0], _identity(row[1:]))
+
+
+def _identity(row: Row) -> Identity:
+    credential = Credential(*row[:FIELDS])
+    account = None if credential.account_id is None else Account(*row[FIELDS:])
+    return Identity(credential, account)
+
+
+async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
+    """Store a credential."""
+    await tx.execute(
+        "INSERT INTO credentials (id, kind, account_id, guest_id, parent_id, label, created_at, "
+        "used_at, expires_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            credential.id,
+            credential.kind,
+            credential.account_id,
+            credential.guest_id,
+            credential.parent_id,
+            credential.label,
+            credential.created_at,
+            credential.used_at,
+            credential.expires_at,
+            hashed,
+        ),
+    )
+
+
+async def of_account(tx: Tx, account_id: str) -> list[Credential]:
+    """The credentials of an account that a person made, the oldest first."""
+    rows = await tx.fetch(
+        f"SELECT {CREDENTIAL} FROM credentials c WHERE c.account_id = ? "  # noqa: S608
+        "AND c.kind <> 'session' ORDER BY c.created_at, c.id",
+        (account_id,),
+    )
+    return [Credential(*row) for row in rows]
+
+
+async def count_of(tx: Tx, account_id: str) -> int:
+    """How many of them there are."""
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM credentials WHERE account_id = ? AND kind <> 'session'",
+        (account_id,),
+    )
+    return 0 if row is None else int(row[0])
+
+
+async def remove(tx: Tx, account_id: str, credential_id: str) -> bool:
+    """Remove one of an account's credentials, and with it those that it is the parent of."""
+    removed = await tx.execute(
+        "DELETE FROM credentials WHERE id = ? AND account_id = ?", (credential_id, account_id)
+    )
+    if removed:
+        publish_end(tx, credential_id, account_id)
+    return removed == 1
+
+
+async def remove_all(tx: Tx, account_id: str) -> None:
+    """Remove every credential of an account; whoever does so publishes that of the account."""
+    await tx.execute("DELETE FROM credentials WHERE account_id = ?", (account_id,))
+
+
+async def remove_hash(tx: Tx, hashed: str) -> None:
+    """Remove the credential with this hash, if there is one."""
+    rows = await tx.fetch(
+        "DELETE FROM credentials WHERE hash = ? RETURNING id, account_id", (hashed,)
+    )
+    for credential_id, account_id in rows:
+        publish_end(tx, credential_id, account_id)
+
+
+async def any_expired(tx: Tx, now: int) -> bool:
+    """Whether the time of some is over."""
+    row = await tx.fetch_one(
+        "SELECT 1 FROM credentials WHERE expires_at IS NOT NULL AND expires_at <= ? LIMIT 1", (now,)
+    )
+    return row is not None
+
+
+async def remove_expired(tx: Tx, now: int, most: int) -> None:
+    """Remove some of those whose time is over."""
+    rows = await tx.fetch(
+        "DELETE FROM credentials WHERE id IN (SELECT id FROM credentials "
+        "WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?) "
+        "RETURNING id, account_id",
+        (now, most),
+    )
+    for credential_id, account_id in rows:
+        publish_end(tx, credential_id, account_id)
+
+
+async def note_used(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
+    """Note when these were used last."""
+    for credential_id in credential_ids:
+        await tx.execute("UPDATE credentials SET used_at = ? WHERE id = ?", (now, credential_id))
+
+
+def publish_end(tx: Tx, credential_id: str, account_id: str | None) -> None:
+    """Have everyone told that a credential opens nothing from now on."""
+    tx.publish(subject(CREDENTIALS, credential_id), {"account": account_id})

@@ -1,0 +1,225 @@
+"""Many credentials for one account: made, listed, used, revoked, expired."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.accounts import Account
+from folkmoot.accounts.authentication import LONGEST_LABEL, LONGEST_LIFE
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    CredentialNotFound,
+    QuotaExceeded,
+    TokenInvalid,
+)
+from folkmoot.core.ports import Event
+from folkmoot.quotas import Quotas
+from folkmoot.settings.quotas import QuotaSettings
+from tests.accounts.support import World, run
+
+
+async def labels(here: World, account: Account) -> list[str]:
+    return [each.label for each in await here.accounts.authentication.list(account)]
+
+
+@pytest.mark.requirement("credentials.many")
+def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        here.clock.advance(1)
+        laptop = await tokens.create(ann.account, "laptop")
+        here.clock.advance(1)
+        phone = await tokens.create(ann.account, "phone")
+        secrets = [ann.token, laptop.token, phone.token]
+        assert [await here.accounts.authenticate(each) for each in secrets] == [ann.account] * 3
+        assert await labels(here, ann.account) == ["first token", "laptop", "phone"]
+        heard: list[Event] = []
+        here.store.bus.listen("credential.*", heard.append)
+        await tokens.revoke(ann.account, laptop.credential.id)
+        assert heard == [Event(f"credential.{laptop.credential.id}", {"account": ann.account.id})]
+        assert await here.accounts.authenticate(laptop.token) is None
+        assert await here.accounts.still_valid(laptop.credential.id) is None
+        assert [await here.accounts.authenticate(each) for each in (ann.token, phone.token)] == [
+            ann.account
+        ] * 2
+        assert await labels(here, ann.account) == ["first token", "phone"]
+        assert repr(phone) == f"<NewToken {phone.credential.id}>"
+        rows = await here.rows("SELECT * FROM credentials")
+        assert not any(token.encode() in repr(rows).encode() for token in secrets)
+
+    run(body, tmp_path)
+
+
+def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        with caplog.at_level(logging.INFO, "folkmoot.audit"):
+            made = await tokens.create(ann.account, "laptop")
+            await tokens.revoke(ann.account, made.credential.id)
+        lines: list[Any] = [
+            (it.message, it.by, it.account, it.about)  # type: ignore[attr-defined]
+            for it in caplog.records
+        ]
+        about = ("ann", ann.account.id, made.credential.id)
+        assert lines == [("token.created", *about), ("token.revoked", *about)]
+        assert made.token not in caplog.text
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.many")
+def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, bob = await here.register("ann"), await here.register("bob")
+        tokens = here.accounts.authentication
+        for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
+            with pytest.raises(CredentialNotFound):
+                await tokens.revoke(ann.account, wrong)
+        await tokens.revoke(ann.account, ann.credential_id)
+        with pytest.raises(CredentialNotFound):
+            await tokens.revoke(ann.account, ann.credential_id)
+        assert await here.accounts.authenticate(bob.token) == bob.account
+        assert await here.accounts.authenticate(ann.token) is None
+        back = await here.accounts.recover("ann", ann.recovery_code)
+        assert await here.accounts.authenticate(back.token) is not None
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.recover-ends-all")
+def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        other = await tokens.create(ann.account, "other")
+        session = await tokens.bind(other.credential.id, "5" * 64, 2_000_000_000)
+        assert session is not None
+        for each in (ann.credential_id, other.credential.id, session.id):
+            assert await here.accounts.still_valid(each) == ann.account
+        back = await here.accounts.recover("ann", ann.recovery_code)
+        for each in (ann.credential_id, other.credential.id, session.id):
+            assert await here.accounts.still_valid(each) is None
+        assert await labels(here, back.account) == ["recovered"]
+        await here.accounts.delete(back.account)
+        assert await here.rows("SELECT * FROM credentials") == []
+        with pytest.raises(TokenInvalid):
+            await tokens.create(back.account)
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.session-row")
+def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        made = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+        assert made is not None
+        assert (made.kind, made.parent_id) == ("session", ann.credential_id)
+        assert await here.accounts.still_valid(made.id) == ann.account
+        assert await labels(here, ann.account) == ["first token"]
+        again = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+        assert again is not None
+        assert await here.accounts.still_valid(made.id) is None, "the session has another now"
+        await tokens.revoke(ann.account, ann.credential_id)
+        assert await here.accounts.still_valid(again.id) is None
+        assert await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000) is None
+        assert await here.rows("SELECT * FROM credentials") == []
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.expire")
+def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        short = await tokens.create(ann.account, "short", expires_in=60)
+        assert await here.accounts.authenticate(short.token) == ann.account
+        here.clock.advance(59)
+        assert await here.accounts.authenticate(short.token) == ann.account
+        here.clock.advance(1)
+        assert await here.accounts.authenticate(short.token) is None
+        assert await here.accounts.still_valid(short.credential.id) is None
+        heard: list[str] = []
+        here.store.bus.listen("credential.*", lambda event: heard.append(event.subject))
+        await tokens.upkeep()
+        assert heard == [f"credential.{short.credential.id}"]
+        assert await labels(here, ann.account) == ["first token"]
+        before = here.store.writes
+        await tokens.upkeep()
+        assert here.store.writes == before, "nothing to do is nothing written"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.used-at")
+def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        session = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+        assert session is not None
+        before = here.store.writes
+        for _ in range(3):
+            assert await here.accounts.authenticate(ann.token) is not None
+        assert here.store.writes == before
+        [shown] = await tokens.list(ann.account)
+        assert shown.used_at is None
+        await tokens.upkeep()
+        [shown] = await tokens.list(ann.account)
+        assert shown.used_at == int(here.clock.now())
+        here.clock.advance(100)
+        assert await here.accounts.still_valid(session.id) is not None
+        await tokens.upkeep()
+        [shown] = await tokens.list(ann.account)
+        assert shown.used_at == int(here.clock.now()), "the use of a session is its token's"
+
+    run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.bounded")
+def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
+    tmp_path: Path,
+) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        made = await asyncio.gather(
+            *(tokens.create(ann.account, str(number)) for number in range(5)),
+            return_exceptions=True,
+        )
+        refused = [each for each in made if isinstance(each, QuotaExceeded)]
+        assert len(refused) == 3
+        assert "one account may have 3" in refused[0].message
+        assert "quotas.tokens_per_account" in refused[0].message
+        assert len(await tokens.list(ann.account)) == 3
+
+    run(body, tmp_path, quotas=Quotas(QuotaSettings(tokens_per_account=3)))
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "label": {"label": "x" * (LONGEST_LABEL + 1)},
+    "label on two lines": {"label": "a\nb"},
+    "a label that hides": {"label": "a\u202eb"},
+    "no time": {"expires_in": 0},
+    "a time before": {"expires_in": -1},
+    "too long a time": {"expires_in": LONGEST_LIFE + 1},
+}
+
+
+@pytest.mark.parametrize("given", WRONG.values(), ids=WRONG.keys())
+def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    async def body(here: World) -> None:
+        ann = await here.register("ann")
+        with pytest.raises(ArgumentInvalid, match=next(iter(given))):
+            await here.accounts.authentication.create(ann.account, **given)
+        assert len(await here.accounts.authentication.list(ann.account)) == 1
+
+    run(body, tmp_path)
