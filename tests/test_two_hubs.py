@@ -17,6 +17,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.bus import MemoryBus
 from folkmoot.gateway.model import Inventory
+from folkmoot.rooms.spec import read_patch
 from folkmoot.store import SqliteStore
 from tests.gateway.scripted import Scripted
 from tests.gateway.scripted import tool as definition
@@ -25,7 +26,7 @@ from tests.interaction.room_client import ROOM, Closed, joined
 from tests.mcp_harness import modern, settings
 
 KEY = "ab" * 32
-NOT_AUTHENTICATED = 4401
+NOT_AUTHENTICATED, NO_SUCH_ROOM, LOADED_AGAIN = 4401, 4404, 1011
 
 
 class Pair(NamedTuple):
@@ -102,6 +103,53 @@ def test_a_recovered_accounts_old_token_ends_in_the_other_hub_with_all_it_has_op
                     await seat.kind("never")
                 assert end.value.code == NOT_AUTHENTICATED
                 assert b"token" in (await waiting).body
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere", "credentials.revoked-at-once")
+def test_a_token_that_one_hub_revokes_opens_nothing_in_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            made = await hubs.first.accounts.authentication.create(ann.account, "phone")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            async with (
+                joined(port(hubs.second), ann.token) as kept,
+                joined(port(hubs.second), made.token) as seat,
+            ):
+                await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
+                assert (await hubs.call(hubs.second, made.token, "msg/whoami")).status == 401
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NOT_AUTHENTICATED
+                assert (await hubs.call(hubs.second, ann.token, "msg/whoami")).status == 200
+                await hubs.call(hubs.second, ann.token, "room/say", room=ROOM, text="here")
+                await kept.kind("mcp.notification.notifications/chat/message")
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_a_room_that_one_hub_changes_or_removes_is_so_in_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+            owner = await hubs.first.rooms.authenticate(ann.token)
+            async with joined(port(hubs.second), ann.token) as seat:
+                patch = read_patch({"capabilities": ["chat.*"]})
+                await hubs.first.rooms.change(owner, ROOM, patch)
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == LOADED_AGAIN
+            view = await hubs.second.rooms.get(owner, ROOM)
+            assert view.capabilities == ["chat.*"]
+            async with joined(port(hubs.second), ann.token) as seat:
+                await hubs.first.rooms.delete(owner, ROOM)
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NO_SUCH_ROOM
 
     run(main())
 

@@ -71,6 +71,8 @@ class Directory:
         self._live = live
         self._epoch = epoch
         self._backends = backends
+        self._id = secrets.token_hex(8)
+        """What tells our own changes from those of another hub on the same store."""
 
     async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
         """The room with this name, and what the visitor is to it."""
@@ -241,6 +243,7 @@ class Directory:
             await _invite(tx, record.id, new)
             await self._put_owners(tx, record, resolved.owners)
             await queries_backends.put(tx, record.id, backends, by, now)
+            queries.publish_change(tx, record.id, self._id)
 
         epoch = live.machine.settings.epoch
         kept = self.options.kept_messages(changed)

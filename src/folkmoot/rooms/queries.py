@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from folkmoot.core.capability import Source
+from folkmoot.core.events import ROOMS, subject
 from folkmoot.core.ports import Row, Tx
 from folkmoot.rooms import queries_guests
 from folkmoot.rooms.machine import Known, Role
@@ -148,9 +149,15 @@ async def update_room(tx: Tx, room: RoomRecord) -> None:
     )
 
 
+def publish_change(tx: Tx, room_id: RoomId, by: str = "", *, gone: bool = False) -> None:
+    """Have every hub told that a room is not what it was; `by` is the one that knows already."""
+    tx.publish(subject(ROOMS, str(room_id)), {"by": by, "gone": gone})
+
+
 async def delete_room(tx: Tx, room_id: RoomId) -> None:
     """Remove a room with all that belongs to it. The cost grows with what was said in it."""
     await tx.execute("DELETE FROM rooms WHERE id = ?", (room_id,))
+    publish_change(tx, room_id, gone=True)
 
 
 async def save_snapshot(

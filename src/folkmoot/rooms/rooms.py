@@ -24,9 +24,11 @@ from folkmoot.core.errors import (
     KindError,
     PayloadInvalid,
     PolicyError,
+    RoomNotFound,
+    RoomUnavailable,
     TokenInvalid,
 )
-from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, SETTINGS, about
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
@@ -103,6 +105,7 @@ class Rooms(Listing):
         self._upkeep = Upkeep(store, clock, options, live, self._visits)
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
+        store.bus.listen(ROOMS, self._room_changed)
         store.bus.listen(GRANTS, self._grants_changed)
         store.bus.listen(SETTINGS, self._settings_changed)
 
@@ -464,6 +467,15 @@ class Rooms(Listing):
             for outlet, visitor in list(live.outlets.items()):
                 if visitor.credential_id == about(event):
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
+
+    def _room_changed(self, event: Event) -> None:
+        """A room was removed, or set anew by another hub: what is live of it is not valid."""
+        room_id = int(about(event))
+        if event.data["gone"]:
+            self._live.end(room_id, RoomNotFound("The room was removed."))
+            self._live.budget.forget()
+        elif event.data["by"] != self._id:
+            self._live.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
 
     def confirm(self, visitor: Visitor, changes: int) -> None:
         """Someone came in who showed a token when there had been so many changes of accounts.
