@@ -194,6 +194,26 @@ def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -> None
     run(main())
 
 
+def test_what_has_arrived_gives_way_before_a_call_that_goes_on() -> None:
+    async def main() -> None:
+        budget = StreamBudget(BOOT, most_bytes=16 * 128 * 1024)
+        streams = ResumableStreams(budget)
+        given_up: list[Stream] = []
+        broken = call_of(streams, given_up)
+        broken.attach().leave()
+        broken.put(b"x")
+        for number in range(20):
+            stream = call_of(streams, given_up)
+            stream.attach()
+            stream.put(b"x" * 50_000, last=True)
+            assert len(await read(stream, 0)) == 1, number
+        assert given_up == []
+        assert streams.resume(f"{broken.name}-1") == (broken, 1)
+        assert len(streams) == 2
+
+    run(main())
+
+
 def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
     async def main() -> None:
         budget = StreamBudget(BOOT, most_bytes=64 * 1024)

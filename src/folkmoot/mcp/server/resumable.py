@@ -5,7 +5,8 @@ The id of an event is the boot id of the server, the name of its stream and the 
 listens on. So no stream takes the id of another for one of its own, nor one of an earlier process.
 
 A session, an account and the whole server each have a share of the memory. When one is full, the
-oldest streams in it that nobody reads are forgotten, and the calls that they belong to are ended.
+streams in it that nobody reads are forgotten, first those that have arrived, then the oldest; the
+calls that they belong to are ended.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class Share:
     def remove(self, stream: Stream) -> None:
         """Keep a stream no longer."""
         del self._streams[stream]
+
+    def expose(self, stream: Stream) -> None:
+        """Have a stream give way before all others."""
+        self._streams.move_to_end(stream, last=False)
 
     def resize(self, change: int) -> None:
         """Use so many bytes more, or less."""
@@ -228,6 +233,10 @@ class ResumableStreams:
         if unread and (stream.done or stream.abandoned is not None):
             loop = asyncio.get_running_loop()
             place.timer = loop.call_later(self._budget.seconds, self.forget, stream)
+        if unread and stream.arrived:
+            # Hardly anyone comes back to it.
+            for share in place.shares:
+                share.expose(stream)
         alone = unread and not stream.done and not stream.listening
         self._count(stream, place, alone=alone)
 

@@ -105,6 +105,8 @@ class Stream:
         self.answer: Plain | None = None
         self.done = False
         """Whether nothing more is said in it."""
+        self.arrived = False
+        """Whether all of it was written to a client that was there."""
         self.begun = False
         """Whether a client may know of its events, and so come back for them."""
         self.primed = False
@@ -114,7 +116,7 @@ class Stream:
         self.abandoned: Callable[[], None] | None = None
         """Called if it is given up before it is done; without it, it is kept until then."""
         self.delivered: Callable[[], None] | None = None
-        """Called when all of it was written to a client that was there."""
+        """Called when it has arrived."""
         self._plain = plain
         self._lossy = lossy
         self._keeper = keeper
@@ -267,6 +269,7 @@ class Stream:
 
     def read(self) -> None:
         """All of it was written to a client that is there."""
+        self.arrived = True
         delivered, self.delivered = self.delivered, None
         if delivered is not None:
             delivered()

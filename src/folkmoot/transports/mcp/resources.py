@@ -96,7 +96,7 @@ class Resources:
 
         async def notify(notice: Notice) -> None:
             hearer = self._hearers.of(session)
-            if hearer is not None:
+            if hearer is not None and hearer.wants(INBOX):
                 hearer.urgent = hearer.urgent or notice.urgent
                 self._hearers.tell(hearer, INBOX)
 
