@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folkmoot.tools import CATALOGUE
+from folkmoot.operations import CATALOGUE
 
 from tests.harness import reached, run
 from tests.interaction.room_client import Closed, joined
