@@ -273,10 +273,15 @@ def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
 
 
 @pytest.mark.requirement("pipeline.policy-after-interceptors")
-def test_policy_judges_the_rest_call_that_an_interceptor_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "deny"), [(other_tool, "room/list"), (no_arguments, "room/show")]
+)
+def test_policy_judges_the_rest_call_that_an_interceptor_made(
+    change: Callable[[Request], Verdict], deny: str, tmp_path: Path
+) -> None:
     async def main() -> None:
-        async with rewriting(tmp_path, Rewrites("room/show", other_tool)) as there:
-            await denied(there, f"!{TOOL}:room/list")
+        async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
+            await denied(there, f"!{TOOL}:{deny}")
             answer = await there.rest("ann", "GET", f"/{ROOM}")
             assert answer.json()["error"]["code"] == "capability_denied"
 

@@ -64,6 +64,11 @@ class Operations:
             self._audit.stopped(principal, request, error.code, own=True)
             raise error
 
+        def refused(_: MessageEnvelope[Any], __: Principal, error: PolicyError) -> PolicyError:
+            room = str(arguments.get("room", ""))
+            note_refusal(principal, str(error.data["attempted_kind"]), error, room)
+            return error
+
         policy = self._policy.decide if judged else None
         pipeline = Pipeline(perform, self._interceptors, policy, stopped, refused)
         envelope = enveloped(self._clock, request, principal, transport=transport)
@@ -101,15 +106,6 @@ class Operations:
             self._clock, said.message, who, transport=said.transport, extensions=seen
         )
         return await pipeline.run(envelope, who)
-
-
-def refused(
-    envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-) -> PolicyError:
-    """Have in the audit log what policy refused."""
-    room = envelope.message.params["arguments"].get("room", "")
-    note_refusal(principal, str(error.data["attempted_kind"]), error, str(room))
-    return error
 
 
 def arguments_left(admitted: Admitted, operation: str) -> dict[str, Any]:
