@@ -16,6 +16,8 @@ from tests.harness import Answer, run
 from tests.mcp_harness import settings, until
 from tests.transports.rest.support import Asker, House, house
 
+OPEN = {"public_url": "https://hub.example", "registration": "open"}
+
 
 def code(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.json()["error"]["code"]
@@ -133,6 +135,21 @@ def test_limits_count_what_comes_this_way_too(tmp_path: Path) -> None:
             limited = await ann.ask("GET", "/v1/people?query=bob")
             assert code(limited) == (429, "rate_limited")
             assert int(limited.headers["retry-after"]) > 0
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.mail")
+@pytest.mark.parametrize("behind", [OPEN, {"http": {"trusted_proxies": ["10.0.0.1"]}}])
+def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
+    behind: dict[str, Any], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        rates = {"register_per_hour": 1}
+        async with house(tmp_path, rate_limits="on", rates=rates, **behind) as here:
+            await did(here.stranger, "POST", "/v1/accounts", {"handle": "ann"})
+            second = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
+            assert code(second) == (429, "rate_limited")
 
     run(main())
 

@@ -112,7 +112,8 @@ class Resource:
         waiting: Waiting,
         public_url: str = "",
     ) -> None:
-        self._public_url = public_url
+        self._public_url = public_url.rstrip("/")
+        self._may_be_direct = not public_url and not addresses.believes_proxies
         self._operations = dict(operations)
         if "GET" in operations:
             self._operations["HEAD"] = operations["GET"]
@@ -164,7 +165,7 @@ class Resource:
             raw=raw,
             address=self._addresses.of(scope),
             base_url=self._public_url or _base_url(scope),
-            is_direct=None if self._addresses.believes_proxies else partial(is_direct, scope),
+            is_direct=partial(is_direct, scope) if self._may_be_direct else None,
         )
         if operation.body is not None:
             check_media_type(scope)
