@@ -208,8 +208,17 @@ async def whoami(call: Call[Nothing]) -> OwnAccount:
 
 def profile_of(account: Account) -> dict[str, Any]:
     """The members of a profile."""
-    members = {name: getattr(account, name) for name in Profile.__struct_fields__}
-    return {**members, "payload_formats": account.payload_formats.split()}
+    return {
+        "handle": account.handle,
+        "display_name": account.display_name,
+        "bio": account.bio,
+        "privacy": account.privacy,
+        "status": account.status,
+        "account_type": account.account_type,
+        "public_key": account.public_key,
+        "client_public_key": account.client_public_key,
+        "payload_formats": account.payload_formats.split(),
+    }
 
 
 class SetProfile(Arguments, frozen=True, kw_only=True):

@@ -98,7 +98,7 @@ class Dispatcher:
 
     async def _perform(self, tool: Operation, arguments: Any, caller: Caller) -> ToolResult:
         account: Account = caller.account or NOBODY
-        if not tool.public and caller.account is None:
+        if caller.account is None and not tool.public:
             raise AuthenticationRequired
         call: Call[Any] = Call(
             services=self._services,
@@ -107,8 +107,9 @@ class Dispatcher:
             arguments=decode(tool.takes, arguments),
         )
         payload = await self._within_limits(tool, call)
-        told = payload if caller.raises else tool.with_notice(payload)
-        return ToolResult(payload=told, delivered=call.delivered)
+        if tool.others_words and not caller.raises:
+            payload = tool.with_notice(payload)
+        return ToolResult(payload=payload, delivered=call.delivered)
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:

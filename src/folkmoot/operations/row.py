@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -182,10 +182,12 @@ class Operation(Struct, frozen=True, kw_only=True):
         """An answer with the notice, if there is text of other people in it."""
         if not self.others_words:
             return payload
-        members = payload if isinstance(payload, dict) else members_of(payload)
-        if not any(members.get(name) for name in self.others_words):
+        members = payload if type(payload) is dict else msgspec.structs.asdict(payload)  # type: ignore[arg-type]
+        told = {name: value for name, value in members.items() if value is not UNSET}
+        if not any(map(told.get, self.others_words)):
             return payload
-        return {**members, NOTICE: notice_about(self.others_words)}
+        told[NOTICE] = notice_about(self.others_words)
+        return told
 
 
 @cache
@@ -194,14 +196,8 @@ def default_of(takes: type[Struct], name: str) -> Any:
     return next(field.default for field in msgspec.structs.fields(takes) if field.name == name)
 
 
-def members_of(answer: Struct) -> dict[str, Any]:
-    """The members of an answer, under the names that they have on the wire."""
-    values = zip(answer.__struct_encode_fields__, answer.__struct_fields__, strict=True)
-    members = {shown: getattr(answer, name) for shown, name in values}
-    return {shown: value for shown, value in members.items() if value is not UNSET}
-
-
-def notice_about(members: Sequence[str]) -> str:
+@cache
+def notice_about(members: tuple[str, ...]) -> str:
     """What a result says of its members in which there is text of other people."""
     *most, last = members
     named = f"{', '.join(most)} and {last}" if most else last
