@@ -19,6 +19,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,9 +94,16 @@ def prepare(session: pytest.Session) -> None:
     if forked := sys.modules.get("tests.forge.forked"):
         forked.forge()
     assert threading.active_count() == 1, "a thread would be lost in the fork"
+    try_one_example()
     gc.collect()
     # What was collected stays as it is, so that the workers share its memory.
     gc.freeze()
+
+
+@settings(max_examples=1, database=None, derandomize=True)
+@given(none())
+def try_one_example(nothing: None) -> None:
+    """Have Hypothesis look for who holds its random numbers before that is frozen and not found."""
 
 
 class Worker:
