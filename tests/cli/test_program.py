@@ -241,7 +241,14 @@ def test_output_that_cannot_be_written_is_one_line(environment: dict[str, str]) 
     assert re.fullmatch(r"folkmoot: error: .*no space left on device\n", full.stderr)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        pytest.param(">&-", marks=pytest.mark.long),
+        pytest.param("2>&-", marks=pytest.mark.long),
+        ">&- 2>&-",
+    ],
+)
 def test_a_closed_stream_is_no_error(environment: dict[str, str], closed: str) -> None:
     ran = subprocess.run(
         f"{sys.executable} -m folkmoot config show {closed}",

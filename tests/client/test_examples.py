@@ -164,7 +164,14 @@ def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of_it(
     run(main())
 
 
-@pytest.mark.parametrize("name", ["echo_agent.py", "coordinator.py", "proposer.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "echo_agent.py",
+        pytest.param("coordinator.py", marks=pytest.mark.long),
+        pytest.param("proposer.py", marks=pytest.mark.long),
+    ],
+)
 def test_an_example_that_cannot_begin_says_why_and_shows_no_traceback(
     name: str, tmp_path: Path
 ) -> None:

@@ -33,8 +33,10 @@ def test_every_page_is_current() -> None:
     ("page", "word"),
     [
         ("reference/settings.md", "FOLKMOOT_LOG_LEVEL"),
-        ("reference/kinds.md", "reasoning.thought"),
-        ("operations/observability.md", "folkmoot_store_wal_pages"),
+        pytest.param("reference/kinds.md", "reasoning.thought", marks=pytest.mark.long),
+        pytest.param(
+            "operations/observability.md", "folkmoot_store_wal_pages", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_page_that_differs_is_named_and_written_anew(
