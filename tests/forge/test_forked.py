@@ -20,6 +20,8 @@ from tests.process import environment, serving
 HAS_PROC = Path("/proc/self/status").exists()
 READS = ["recover", "ada", "--url", "http://127.0.0.1:1"]
 """A command that waits for its input, and then for a hub where there is none."""
+SIGNALS = sum(1 << number - 1 for number in signal.valid_signals())
+"""All but the two of the C library, which each process that has threads handles for itself."""
 PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
 
 
@@ -49,9 +51,9 @@ def inside(pid: int) -> dict[str, object]:
     """What the system knows of a process, as far as two of a kind share it."""
     root = Path(f"/proc/{pid}")
     status = dict(line.split(":\t", 1) for line in (root / "status").read_text().splitlines())
-    shared = ("Umask", "SigBlk", "SigIgn", "SigCgt")
     return {
-        **{name: status[name] for name in shared},
+        "umask": status["Umask"],
+        **{name: int(status[name], 16) & SIGNALS for name in ("SigBlk", "SigIgn", "SigCgt")},
         "cwd": (root / "cwd").readlink(),
         "limits": (root / "limits").read_text(),
         "streams": [(root / f"fd/{number}").readlink().name[:4] for number in range(3)],
