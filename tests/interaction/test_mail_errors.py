@@ -13,7 +13,9 @@ from tests.harness import run
 from tests.mcp_harness import INVALID, both_eras, meeting
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"
-SPECIFICATION = json.loads((Path(__file__).parents[1] / "operations/specification.json").read_text())
+SPECIFICATION = json.loads(
+    (Path(__file__).parents[1] / "operations/specification.json").read_text()
+)
 WITHOUT_TOKEN = {name: tool for name, tool in SPECIFICATION.items() if tool["authentication"]}
 BEYOND = (
     "msg/delete_message",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folkmoot.operations import CATALOGUE
 
+from folkmoot.operations import CATALOGUE
 from tests.harness import reached, run
 from tests.interaction.room_client import Closed, joined
 from tests.interaction.test_mail_sessions import call, open_session, told
