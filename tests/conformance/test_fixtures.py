@@ -26,7 +26,7 @@ def test_a_hub_shows_only_its_own(era: str, tmp_path: Path) -> None:
         async with meeting(tmp_path, era) as there:
             tools, resources = await shown(there, "someone")
             assert tools
-            assert all(name.startswith(("msg_", "room_")) for name in tools)
+            assert all(name.startswith(("msg_", "room_", "folkmoot_")) for name in tools)
             assert resources == ["mmp://mailboxes/inbox", "ui://mmp-inbox"]
             stranger = await there.stranger()
             assert (await stranger.client.list_prompts()).prompts == []

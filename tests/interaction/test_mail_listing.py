@@ -14,6 +14,8 @@ from tests.mcp_harness import INITIALIZE, both_eras, meeting, modern, sse_json
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
 SEED_TYPE = "application/vnd.mcp.app+html"
+TASKS: dict[str, object] = {"io.modelcontextprotocol/tasks": {}}
+"""In sessions tasks are a capability of their own."""
 OFFERED = {APPS: {"mimeTypes": [APP_TYPE, SEED_TYPE]}}
 APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
 
@@ -164,7 +166,8 @@ def test_a_session_is_offered_the_apps_that_discovery_offers(tmp_path: Path) -> 
                 opened = sse_json(await there.post({**INITIALIZE, "params": opening}))["result"]
                 assert opened["protocolVersion"] == version
                 offered = opened["capabilities"]["extensions"]
-                assert offered == found["capabilities"]["extensions"] == OFFERED
+                assert offered == OFFERED
+                assert found["capabilities"]["extensions"] == {**OFFERED, **TASKS}
 
     run(main())
 
@@ -180,7 +183,7 @@ def test_the_stateless_era_needs_neither_handshake_nor_session(tmp_path: Path) -
             result = answer.json()["result"]
             assert result["supportedVersions"] == ["2026-07-28"]
             assert result["capabilities"]["resources"]["subscribe"] is True
-            assert result["capabilities"]["extensions"] == OFFERED
+            assert result["capabilities"]["extensions"] == {**OFFERED, **TASKS}
             assert (await there.ask("GET", headers=headers)).status == 405
             assert (await there.ask("DELETE", headers=headers)).status == 405
 

@@ -94,7 +94,7 @@ def test_the_python_sdk_registers_sends_reads_and_is_notified(mode: str, tmp_pat
         async with client(alice_url, mode, Watch()) as alice, client(bob_url, mode, watch) as bob:
             tools = {tool.name for tool in (await bob.list_tools()).tools}
             assert "msg_send" in tools
-            assert all(name.startswith(("msg_", "room_")) for name in tools)
+            assert all(name.startswith(("msg_", "room_", "folkmoot_")) for name in tools)
             async with subscribed(bob, watch) as told:
                 sent = await call(alice, "msg_send", to="bob", body="Grüße from Python ✓")
                 assert await told.get() == INBOX

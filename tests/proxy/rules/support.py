@@ -12,6 +12,7 @@ from folkmoot.core.message import Notification, Request, Response, decode_messag
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext
+from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import Session
@@ -108,8 +109,10 @@ class Way:
         conversation = self._conversations[session]
         came = conversation.enter(came)
         ruling = at_once(self.chain.judge(came))
-        if not ruling.waits:
-            self._steps.follow(came, ruling, conversation)
+        if isinstance(ruling.verdict, Block | Mock):
+            self._steps.stop(came, ruling, conversation)
+        elif not ruling.waits:
+            self._steps.pass_on(came, conversation, ruling)
         return ruling
 
     def asked(self, question: Request, result: Any, session: str | None = "s1") -> Ruling:

@@ -128,7 +128,7 @@ def performing(row: Row, route: Route) -> Handler:
             raise ArgumentInvalid(unknown_names("", unknown), field=unknown[0])
         caller = Caller(
             account=None if row.public else call.visitor.account,
-            credential_id=call.visitor.credential_id,
+            credential_id="" if row.public else call.visitor.credential_id,
             address=call.address,
             base_url=call.base_url,
             is_direct=call.is_direct,
