@@ -20,9 +20,14 @@ from tests.transports.rest.support import House, house
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 IN_A_ROOM = '"path.name" = "planning"\n'
 
+STAY = ("--exclude-operation-id", "deleteAccount")
+"""Without its account everything after would be refused."""
+
 WAYS = [
-    pytest.param("", (), id="any-room"),
-    pytest.param(IN_A_ROOM, ("--exclude-operation-id", "deleteRoom"), id="a-room-that-is-there"),
+    pytest.param("", STAY, id="any-room"),
+    pytest.param(
+        IN_A_ROOM, (*STAY, "--exclude-operation-id", "deleteRoom"), id="a-room-that-is-there"
+    ),
 ]
 
 
@@ -86,4 +91,4 @@ def test_the_hub_answers_as_its_document_says(
 def test_the_hub_answers_as_its_document_says_to_very_many_requests(
     tmp_path: Path, config: str, arguments: tuple[str, ...]
 ) -> None:
-    conforms(tmp_path, config, arguments, examples=150)
+    conforms(tmp_path, config, arguments, examples=50)
