@@ -97,3 +97,7 @@ def test_an_invalid_name_says_which_rule_where_and_what_is_nearest() -> None:
     )
     assert error.data == {"name": "My:x", "rule": "tool-case", "position": 0, "nearest": "my:x"}
     assert InvalidName("No.", name="x", rule="tool").data == {"name": "x", "rule": "tool"}
+
+
+def test_a_task_of_somebody_else_is_told_like_one_that_never_was() -> None:
+    assert str(errors.TaskUnknown()) == "Task not found."

@@ -400,6 +400,8 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
     assert kind_of(Response(id=1, result={})) is None
     with pytest.raises(errors.PayloadInvalid):
         kind_of(Request(id=1, method="tools/call"))
+    with pytest.raises(errors.PayloadInvalid, match="cannot be part of a kind"):
+        kind_of(Request(id=1, method="tools/call", params={"name": "a\nb"}))
     for plain in (
         Request(id=1, method="notifications/chat/message", params={"text": "x"}),
         Notification(method="tools/call", params=READ),
