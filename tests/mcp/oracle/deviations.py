@@ -113,7 +113,7 @@ DEEP = Deviation(
     ("bytes: 5,000 lists",),
     hub="400 -32700",
     sdk="200",
-    reason="Since Python 3.14 its reader takes lists in lists to any depth; the hub's has a bound.",
+    reason="Since Python 3.13 its reader takes lists in lists to any depth; the hub's has a bound.",
 )
 
 DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
@@ -164,7 +164,7 @@ DEVIATIONS: dict[Era, tuple[Deviation, ...]] = {
         ),
     ),
     "stateless": (
-        *((DEEP,) if sys.version_info >= (3, 14) else ()),
+        *((DEEP,) if sys.version_info >= (3, 13) else ()),
         TOO_MUCH,
         DOUBLED,
         NO_NUMBERS,

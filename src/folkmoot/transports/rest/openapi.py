@@ -80,6 +80,8 @@ WITH_BODY: Final = (
     MediaTypeUnsupported,
 )
 
+PHRASES: Final = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""What RFC 9110 calls them, and Python only since 3.13."""
 INTRODUCTION: Final = (
     "Mail, people, accounts and their tokens, and rooms for programs that have no WebSocket. The "
     "token of an account opens everything its owner may see, the credential of a guest one room."
@@ -172,8 +174,9 @@ def _responses(operation: Operation) -> Iterator[tuple[str, Any]]:
     yield str(reply.status), good
     for status, errors in sorted(refusals(operation).items()):
         codes = [error.code for error in errors]
+        phrase = PHRASES.get(status) or HTTPStatus(status).phrase
         bad: dict[str, Any] = {
-            "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{c}`' for c in codes)}.",
+            "description": f"{phrase}: {', '.join(f'`{c}`' for c in codes)}.",
             "content": {JSON: {"schema": _refused(codes)}},
         }
         if status in HEADERS:
