@@ -159,6 +159,19 @@ def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
     run(body, tmp_path)
 
 
+def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
+        for longer in (None, 61):
+            with pytest.raises(ArgumentInvalid, match="at most 60 seconds"):
+                await tokens.create(ann.account, "longer", expires_in=longer, by=short)
+        await tokens.create(ann.account, "same", expires_in=60, by=short)
+        assert sorted(await labels(here, ann.account)) == ["first token", "same", "short"]
+
+    run(body, tmp_path)
+
+
 @pytest.mark.requirement("credentials.used-at")
 def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(tmp_path: Path) -> None:
     async def body(here: World) -> None:

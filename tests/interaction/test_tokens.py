@@ -47,6 +47,8 @@ def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path) -> None
                 "first token": False,
                 "laptop": True,
             }
+            # What expires cannot be made to last by making another with it.
+            refused(await laptop.ask("POST", ME, {"label": "for ever"}), 400, "argument_invalid")
             refused(await bob.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
             assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
             refused(await ada.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")

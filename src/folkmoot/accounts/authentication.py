@@ -89,9 +89,12 @@ class Authentication:
         return await self._store.read(lambda tx: queries.of_account(tx, account.id))
 
     async def create(
-        self, account: Account, label: str = "", *, expires_in: int | None = None
+        self, account: Account, label: str = "", *, expires_in: int | None = None, by: str = ""
     ) -> NewToken:
-        """Make one more token for an account; its secret is told this once."""
+        """Make one more token for an account; its secret is told this once.
+
+        One that is made with a token that expires, whose id is `by`, must expire no later.
+        """
         if len(label) > LONGEST_LABEL or not label.isprintable():
             raise ArgumentInvalid(
                 f"label must be at most {LONGEST_LABEL} characters on one line.", field="label"
@@ -109,6 +112,14 @@ class Authentication:
             current = await account_by_id(tx, account.id)
             if current is None or current.suspended_at is not None:
                 raise TokenInvalid
+            asking = await queries.by_id(tx, by) if by else None
+            latest = None if asking is None else asking[1].credential.expires_at
+            if latest is not None and (until is None or until > latest):
+                raise ArgumentInvalid(
+                    "The token you use expires, so one that you create with it must too: give "
+                    f"expires_in, at most {max(1, latest - now)} seconds.",
+                    field="expires_in",
+                )
             most = self._quotas.limits.tokens_per_account
             if most:
                 there = await queries.count_of(tx, account.id)

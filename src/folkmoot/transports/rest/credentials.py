@@ -70,7 +70,10 @@ async def create_credential(call: Call) -> Answered:
     account, body = _account(call), call.body
     check_members(CREDENTIAL_SCHEMAS["NewCredential"], body)
     made = await call.services.accounts.authentication.create(
-        account, body.get("label", ""), expires_in=body.get("expires_in")
+        account,
+        body.get("label", ""),
+        expires_in=body.get("expires_in"),
+        by=call.visitor.credential_id,
     )
     told = {**shown(made.credential, call.visitor.credential_id), "token": made.token}
     return Answered(told, {"location": f"{PATH}/{made.credential.id}"})
