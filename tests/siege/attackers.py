@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import os
+import random
 import re
 import resource
 import sys
@@ -64,7 +65,9 @@ class Attacker:
         return f"127.{self._network}.{number // 200}.{1 + number % 200}"
 
     async def _shoot(self, how: Shots, tasks: asyncio.TaskGroup) -> None:
-        due, free = time.monotonic(), asyncio.Semaphore(AT_ONCE)
+        # Attackers do not know of each other: each begins at a moment of its own.
+        begin = time.monotonic() + random.Random(self._network).random() / how.rate
+        due, free = begin, asyncio.Semaphore(AT_ONCE)
         for number, raw in enumerate(itertools.cycle(self._sends)):
             await asyncio.sleep(max(0, due - time.monotonic()))
             await free.acquire()

@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from httptools import HttpRequestParser
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -108,6 +109,43 @@ class Joining(Struct, eq=False):
         self.transport.close()
 
 
+class Discarding(asyncio.BufferedProtocol):
+    """Reads the rest of a body whose request was answered, and looks at none of it.
+
+    A client that reads its answer only after it has sent all gets it in this way, for a fraction
+    of what it costs to keep and parse the bytes.
+    """
+
+    buffer: Final = memoryview(bytearray(262_144))
+    """What the bytes of all connections are read into; nobody looks at it."""
+
+    def __init__(self, connection: HubProtocol, left: int) -> None:
+        self._connection = connection
+        self._left = left
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Where the next bytes of the body go, and none of the next request."""
+        return self.buffer[: self._left]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Give the connection back once the body is whole."""
+        self._left -= nbytes
+        if not self._left:
+            self._connection.read_on()
+
+    def pause_writing(self) -> None:
+        """The client does not read its answer."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client has read most of it."""
+        self._connection.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._connection.connection_lost(exc)
+
+
 class HubProtocol(HttpToolsProtocol):
     """One HTTP connection, until a request on it is answered with a WebSocket.
 
@@ -140,6 +178,7 @@ class HubProtocol(HttpToolsProtocol):
         self._unsent = 0
         self._head_bytes = 0
         self._discarded = 0
+        self._body_left = 0
         self._lingers = False
         self._in_head = True
         self._answering: RequestResponseCycle | None = None
@@ -184,6 +223,9 @@ class HubProtocol(HttpToolsProtocol):
         self._head_bytes += len(data)
         super().data_received(data)
         self._chunk = b""
+        if self._lingers and self._body_left > 0 and self.cycle.response_complete:
+            self.transport.set_protocol(Discarding(self, self._body_left))
+            return
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             if self._in_head and (self._answering is None or self._answering.response_complete):
                 self.transport.write(_TOO_LARGE)
@@ -209,9 +251,13 @@ class HubProtocol(HttpToolsProtocol):
         self._discarded = 0
         if self._patience is not None:
             self._relax()
-        for place, (_, value) in enumerate(self.headers):
+        self._body_left = 0
+        for place, (name, value) in enumerate(self.headers):
             if value.endswith(BLANKS):
                 self._strip_blanks(place)
+            if name == b"content-length":
+                # The parser has refused what is no number.
+                self._body_left = int(value)
         self._asked = self.parser.should_upgrade() and self._get_upgrade() == b"websocket"
         if self._asked:
             self.scope["extensions"] = {EXTENSION: {"protocol": self}}
@@ -233,6 +279,7 @@ class HubProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of the body, which has a limit of its own."""
         self._head_bytes = 0
+        self._body_left -= len(body)
         if self.cycle.response_complete:
             # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
@@ -241,6 +288,13 @@ class HubProtocol(HttpToolsProtocol):
                 if not self._lingers:
                     self.transport.close()
         super().on_body(body)
+
+    def read_on(self) -> None:
+        """Take the next request, now that the body of an answered one was thrown away."""
+        # The one that was in use waits for that body.
+        self.parser = HttpRequestParser(self)
+        self.on_message_complete()
+        self.transport.set_protocol(self)
 
     def on_message_complete(self) -> None:
         """The request is whole; or the head of one that asks for a WebSocket is."""
