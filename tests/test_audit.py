@@ -11,13 +11,16 @@ import pytest
 
 from folkmoot import audit
 from folkmoot.audit import AuditTable, Entry, Line, Wanted
+from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Tx
+from folkmoot.gateway.audit import Audit
 from folkmoot.store import SqliteStore
-from folkmoot.telemetry.records import PlainRecord
+from folkmoot.telemetry.records import REQUEST, PlainRecord, RequestInfo
 from tests.harness import run
 
 LOGGER = logging.getLogger("folkmoot.audit")
 DAY = 86_400
+CALL = "mcp.request.tools/call"
 
 
 class Clock:
@@ -77,7 +80,7 @@ def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(tmp_path: Path) -
             await table.drain()
             newest, oldest = await lines(store)
             assert (newest.action, newest.by, newest.outcome) == ("backend.call", "bob", "ok")
-            assert newest.detail == {"seconds": 0.5}
+            assert (newest.seconds, newest.detail) == (0.5, {})
             assert (oldest.room, oldest.by, oldest.account) == ("square", "ada", "a1")
             assert oldest.about == "bob"
             assert oldest.detail["capabilities"] == ["chat.*"]
@@ -107,11 +110,11 @@ def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
     async def main() -> None:
         async with kept(tmp_path) as (store, _):
             rows = [
-                (float(at), action, by, None, about, None, room, "{}")
-                for at, action, by, about, room in (
-                    (10, "room.kick", "ada", "bob", "square"),
-                    (20, "backend.call", "ada", "mcp.request.tools/call:files:read_file", None),
-                    (30, "backend.call", "bob", "mcp.request.tools/call:files:drop_100%", None),
+                (float(at), action, by, about, "{}", None, outcome, room, *[None] * 4)
+                for at, action, by, about, room, outcome in (
+                    (10, "room.kick", "ada", "bob", "square", None),
+                    (20, "backend.call", "ada", f"{CALL}:files:read_file", None, "ok"),
+                    (30, "backend.call", "bob", f"{CALL}:files:drop_100%", None, "timeout"),
                 )
             ]
             await store.write(lambda tx: audit.insert(tx, rows))
@@ -125,6 +128,13 @@ def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
             assert [it.id for it in await lines(store, about="*100%")] == [3]
             assert [it.id for it in await lines(store, about="*read_f*")] == [2]
             assert await lines(store, about="*readXf*") == []
+            assert [it.id for it in await lines(store, until=20.0)] == [1]
+            assert [it.id for it in await lines(store, after=1)] == [2, 3]
+            assert [it.id for it in await lines(store, outcome="error")] == [3]
+            assert [it.id for it in await lines(store, outcome="o*")] == [2]
+            assert [it.id for it in await lines(store, text="squ")] == [1]
+            assert [it.id for it in await lines(store, text="100%")] == [3]
+            assert await lines(store, text="1_0") == []
 
     run(main())
 
@@ -136,7 +146,7 @@ def test_old_lines_go_and_so_do_the_oldest_of_too_many(tmp_path: Path) -> None:
         async with kept(tmp_path, clock, keep_lines=1_000) as (store, table):
             old, new = clock.now() - 91 * DAY, clock.now() - 89 * DAY
             rows = [
-                (old if n < 1_200 else new, "x", "ada", None, "", None, None, "{}")
+                (old if n < 1_200 else new, "x", "ada", "", "{}", *[None] * len(audit.OWN))
                 for n in range(2_500)
             ]
             await store.write(lambda tx: audit.insert(tx, rows))
@@ -228,5 +238,69 @@ def test_what_one_account_is_refused_does_not_push_the_lines_of_others_out(tmp_p
             LOGGER.info(audit.REFUSED, extra={"by": "mallory", "account": "m", "about": "again"})
             await table.drain()
             assert (await lines(store, by="mallory"))[0].about == "again"
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_a_call_tells_its_server_its_credential_and_its_request(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with kept(tmp_path) as (store, table):
+            ann = Principal("a1", "ann", PrincipalType.PERSON)
+            calls = Audit(b"k" * 32)
+            info = RequestInfo("r1")
+            info.account_id, info.credential_id = "a1", "c_1"
+            REQUEST.set(info)
+            calls.note(ann, f"{CALL}:files:read", {"path": "x"}, "ok", 0.25)
+            calls.note(ann, "mcp.request.resources/read:docs://a", {}, "ok", 0.25)
+            # Something that is done for another in the same task is not done with this credential.
+            bob = Principal("b1", "bob", PrincipalType.PERSON)
+            calls.note(bob, "mcp.request.tools/list", {}, "ok", 0.0)
+            REQUEST.set(None)
+            calls.note(ann, f"{CALL}:files:read", {}, "ok", 0.25)
+            await table.drain()
+            told = [
+                (it.by, it.server, it.credential_id, it.request)
+                for it in (await lines(store, limit=4))[::-1]
+            ]
+            assert told == [
+                ("ann", "files", "c_1", "r1"),
+                ("ann", "docs", "c_1", "r1"),
+                ("bob", None, None, None),
+                ("ann", "files", None, None),
+            ]
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-erasure")
+def test_an_account_that_is_deleted_leaves_no_name_in_the_lines(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with kept(tmp_path) as (store, table):
+            LOGGER.info("room.kick", extra={"by": "ada", "account": "a1", "about": "bob"})
+            LOGGER.info("room.kick", extra={"by": "bob", "account": "b1", "about": "ada"})
+            LOGGER.info("backend.call", extra={"by": "bob", "account": "b1", "arguments": "bob"})
+            await table.drain()
+            LOGGER.info("backend.call", extra={"by": "bob", "account": "b1", "arguments": "late"})
+
+            async def unit(tx: Tx) -> None:
+                await audit.forget(tx, "b1", "bob")
+                line = Line("account.removed", audit.OPERATOR, "bob", "b1")
+                await audit.record(tx, [line], 9.0)
+                tx.publish("account.b1", {"change": "deleted"})
+
+            await store.write(unit)
+            await table.drain()
+            found = await lines(store)
+            removed = found.pop(1)
+            assert (removed.action, removed.about) == ("account.removed", "bob")
+            assert "bob" not in str(found)
+            assert "late" not in str(found)
+            assert [(it.by, it.account) for it in found] == [
+                (audit.DELETED, "b1"),
+                (audit.DELETED, "b1"),
+                (audit.DELETED, "b1"),
+                ("ada", "a1"),
+            ]
 
     run(main())

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -20,23 +21,30 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import FolkmootError, RateLimited
+from folkmoot.core.events import ACCOUNTS
+from folkmoot.core.events import about as about_of
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from folkmoot.store import meta
 from folkmoot.telemetry.clean import fields
 from folkmoot.telemetry.logs import extras_of
-from folkmoot.telemetry.records import PlainRecord
+from folkmoot.telemetry.records import PlainRecord, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Clock, Row, SqlValue, Store, Tx
+    from folkmoot.core.ports import Clock, Event, Row, SqlValue, Store, Tx
 
 audit_logger = logging.getLogger("folkmoot.audit")
 logger = logging.getLogger("folkmoot.audit_table")
 """Not below the audit log: what is said of a line that was not stored would be the next line."""
 
 OPERATOR: Final = "operator"
+DELETED: Final = "(deleted)"
+"""In place of the handle of someone who is gone; no handle looks like it."""
 REFUSED: Final = "policy.refused"
 """The action of what policy refused someone."""
+BACKEND_CALL: Final = "backend.call"
+SERVER: Final = re.compile("[^:]+:([^:]+):")
+"""The namespace in the kind of a call of a backend's tool, or of a request for its resource."""
 KEY: Final = "audit_pending"
 STORED: Final = "audit_stored"
 """The attribute of a record whose row is written already."""
@@ -53,16 +61,29 @@ PRUNE_SECONDS: Final = 600.0
 PRUNED_AT_ONCE: Final = 500
 MOST_READ: Final = 500
 
-COLUMNS: Final = ("at", "action", "actor", "account", "about", "outcome", "room", "detail")
+OWN: Final = ("account", "outcome", "room", "server", "credential_id", "request", "seconds")
+"""Columns whose values may be missing, as records name them."""
+COLUMNS: Final = ("at", "action", "actor", "about", "detail", *OWN)
+MARKS: Final = f"({', '.join(['?'] * (len(COLUMNS) + 1))})"
 INSERTS: Final = [
     (
         rows,
         f"INSERT INTO audit (id, {', '.join(COLUMNS)}) VALUES "  # noqa: S608
-        + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * rows),
+        + ", ".join([MARKS] * rows),
     )
     for rows in (50, 5, 1)
 ]
 """Statements that insert so many rows, the largest first."""
+TEXT: Final = " || ' ' || ".join(
+    ("action", "actor", "about", "COALESCE(room, '')", "COALESCE(outcome, '')", "detail")
+)
+"""All that is written in a row."""
+ABOUT_PEOPLE: Final = (
+    "action <> 'backend.call' AND action <> 'hub.call' AND action <> 'policy.refused'"
+)
+"""Which lines may be about a person, in the words of the index of those."""
+MOST_DELETED: Final = 1_000
+"""Deleted accounts that are remembered, for lines about what they had begun before."""
 
 
 class Line(Struct, frozen=True):
@@ -100,6 +121,7 @@ def note_refusal(principal: Principal, about: str, error: FolkmootError, room: s
             "account": principal.account_id,
             "about": about,
             "outcome": error.code,
+            **request_fields(principal.account_id),
         }
         audit_logger.info(REFUSED, extra={**extra, "room": room} if room else extra)
 
@@ -112,22 +134,37 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     action: str
     by: str
     about: str
+    detail: dict[str, Any] = {}
     account: str | None = None
     outcome: str | None = None
+    """`ok`, or the code of an error; what an operator did has none."""
     room: str | None = None
-    detail: dict[str, Any] = {}
+    server: str | None = None
+    credential_id: str | None = None
+    """The id of the credential that it was done with."""
+    request: str | None = None
+    """The `x-request-id` of the HTTP request that it was done in."""
+    seconds: float | None = None
 
 
 class Wanted(Struct, frozen=True):
-    """Which rows to read: the newest that fit, those before an id, those after a time."""
+    """Which rows to read: the newest that fit, or the first after an id."""
 
     limit: int = 50
     before: int | None = None
+    after: int | None = None
+    """Those after this id, the oldest first."""
     since: float | None = None
+    until: float | None = None
     by: str | None = None
+    account: str | None = None
     action: str | None = None
     room: str | None = None
     about: str | None = None
+    outcome: str | None = None
+    """`error` for every outcome but `ok`; may have a `*`."""
+    text: str | None = None
+    """Somewhere in a row."""
 
 
 async def record(tx: Tx, lines: Sequence[Line], now: float, *, offline: bool = False) -> None:
@@ -175,25 +212,49 @@ async def insert(tx: Tx, rows: Sequence[Row]) -> None:
 
 
 async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
-    """Within a read: the newest rows that fit, the newest first."""
+    """Within a read: the newest rows that fit, the newest first; `after` an id the oldest first."""
+    failed = wanted.outcome == "error"
+    text = None if wanted.text is None else like(f"*{wanted.text}*")
     tests: list[tuple[str, SqlValue]] = [
         ("id < ?", wanted.before),
+        ("id > ?", wanted.after),
         ("at >= ?", wanted.since),
+        ("at < ?", wanted.until),
         ("actor = ?", wanted.by),
+        ("account = ?", wanted.account),
         ("action LIKE ? ESCAPE '\\'", like(wanted.action)),
         ("room = ?", wanted.room),
         ("about LIKE ? ESCAPE '\\'", like(wanted.about)),
-    ]
+        ("outcome <> ?" if failed else "outcome LIKE ? ESCAPE '\\'",
+         "ok" if failed else like(wanted.outcome)),
+        (f"({TEXT}) LIKE ? ESCAPE '\\'", text),
+    ]  # fmt: skip
     given = [(test, value) for test, value in tests if value is not None]
     where = f"WHERE {' AND '.join(test for test, _ in given)} " if given else ""
+    order = "DESC" if wanted.after is None else "ASC"
     rows = await tx.fetch(
-        f"SELECT id, {', '.join(COLUMNS)} FROM audit {where}ORDER BY id DESC LIMIT ?",  # noqa: S608
+        f"SELECT id, {', '.join(COLUMNS)} FROM audit {where}ORDER BY id {order} LIMIT ?",  # noqa: S608
         (*(value for _, value in given), min(wanted.limit, MOST_READ)),
     )
     return [
-        Entry(id_, at, action, actor, about, account, outcome, room, msgspec.json.decode(detail))
-        for id_, at, action, actor, account, about, outcome, room, detail in rows
+        Entry(id_, at, action, actor, about, msgspec.json.decode(detail), *own)
+        for id_, at, action, actor, about, detail, *own in rows
     ]
+
+
+async def forget(tx: Tx, account_id: str, handle: str) -> None:
+    """Within a unit: take the name of someone whose account is deleted out of the lines.
+
+    What was done stays, under the account's id, which leads to nobody any more.
+    """
+    await tx.execute(
+        "UPDATE audit SET actor = ?, detail = '{}' WHERE account = ? AND actor <> ?",
+        (DELETED, account_id, OPERATOR),
+    )
+    await tx.execute(
+        f"UPDATE audit SET about = ? WHERE about = ? AND {ABOUT_PEOPLE}",  # noqa: S608
+        (DELETED, handle),
+    )
 
 
 def like(pattern: str | None) -> str | None:
@@ -241,7 +302,15 @@ class AuditTable(logging.Handler):
         self._loop = asyncio.get_running_loop()
         self._lost = 0
         self._pruned = float("-inf")
+        self._deleted: dict[str, None] = {}
+        self._unlisten = store.bus.listen(ACCOUNTS, self._account_changed)
         self._refusals = RateLimits(clock, {REFUSED: Limit(REFUSALS_A_MINUTE, MINUTE)})
+
+    def _account_changed(self, event: Event) -> None:
+        if event.data["change"] == "deleted":
+            self._deleted[about_of(event)] = None
+            if len(self._deleted) > MOST_DELETED:
+                del self._deleted[next(iter(self._deleted))]
 
     def attach(self) -> None:
         """From now on take what is logged, whatever the level of the log is."""
@@ -250,6 +319,7 @@ class AuditTable(logging.Handler):
 
     async def detach(self) -> None:
         """Take no more, and write what waits."""
+        self._unlisten()
         audit_logger.removeHandler(self)
         if not audit_logger.handlers:
             audit_logger.setLevel(logging.NOTSET)
@@ -292,7 +362,8 @@ class AuditTable(logging.Handler):
         """Write everything that waits."""
         while self._waiting:
             count = min(len(self._waiting), MOST_AT_ONCE)
-            await self._write([row_of(self._waiting.popleft()) for _ in range(count)])
+            gone = self._deleted
+            await self._write([row_of(self._waiting.popleft(), gone) for _ in range(count)])
         if self._lost:
             logger.warning("audit lines are in the log alone", extra={"lines": self._lost})
             self._lost = 0
@@ -319,30 +390,31 @@ class AuditTable(logging.Handler):
             logger.warning("old audit lines were not removed", extra={"why": error.code})
 
 
-def row_of(record: logging.LogRecord) -> Row:
-    """The row of a record that was logged; every text in it is clean and bounded."""
+def row_of(record: logging.LogRecord, deleted: Container[Any] = ()) -> Row:
+    """The row of a record that was logged; every text in it is clean and bounded.
+
+    Of a `deleted` account it does not tell the name.
+    """
     told = fields(extras_of(record))
     inner = told.get("detail")
     if inner is None or isinstance(inner, dict):
         told = {**(inner or {}), **told}
         told.pop("detail", None)
-    own = {name: told.pop(name, None) for name in ("by", "account", "about", "outcome", "room")}
-    return (
-        record.created,
-        record.getMessage(),
-        str(own["by"] or ""),
-        own["account"],
-        str(own["about"] or ""),
-        own["outcome"],
-        own["room"],
-        _json(told),
-    )
+    by, about = str(told.pop("by", None) or ""), str(told.pop("about", None) or "")
+    action = record.getMessage()
+    if action == BACKEND_CALL and (match := SERVER.match(about)) is not None:
+        told["server"] = match[1]
+    own = [told.pop(name, None) for name in OWN]
+    if own[0] in deleted:
+        by, told = DELETED, {}
+    return (record.created, action, by, about, _json(told), *own)
 
 
 def _row(line: Line, now: float) -> Row:
     detail = {} if line.detail is None else {"detail": line.detail}
     at = now if line.at is None else line.at
-    return (at, line.action, line.by, line.account, line.about, None, None, _json(detail))
+    missing = [None] * (len(OWN) - 1)
+    return (at, line.action, line.by, line.about, _json(detail), line.account, *missing)
 
 
 def _json(detail: dict[str, Any]) -> str:

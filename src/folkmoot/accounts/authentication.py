@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
 )
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
+from folkmoot.telemetry.records import REQUEST, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock, Event, Store, Tx
@@ -62,7 +63,12 @@ class Authentication:
             identity = await self._store.read(lambda tx: queries.by_hash(tx, hashed))
             if identity is not None:
                 self._known.put(hashed, identity, read_at=moment)
-        return self._checked(identity)
+        identity = self._checked(identity)
+        info = REQUEST.get()
+        if info is not None and identity is not None:
+            info.account_id = identity.credential.account_id
+            info.credential_id = identity.credential.id
+        return identity
 
     async def by_id(self, credential_id: str) -> Identity | None:
         """Who is behind a credential, also where the account is suspended."""
@@ -197,6 +203,7 @@ class Authentication:
 def note(action: str, account: Account, credential_id: str) -> None:
     """Have in the audit log what someone did to a credential of theirs."""
     extra = {"by": account.handle, "account": account.id, "about": credential_id}
+    extra |= request_fields(account.id)
     audit_logger.info(action, extra=extra)
 
 

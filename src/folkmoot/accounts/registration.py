@@ -7,6 +7,7 @@ from hmac import compare_digest
 
 from msgspec import Struct
 
+from folkmoot import audit
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import FIRST, token_of
@@ -237,6 +238,8 @@ async def do_recover(
 async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> None:
     """Remove an account, and in the same transaction what others keep of it."""
     account = await access_own(tx, user_id)
+    # Before an operator's own line about it, which stays.
+    await audit.forget(tx, account.id, account.handle)
     if also is not None:
         await also(tx, account)
     await queries.delete_user(tx, user_id, now + REDIRECT_SECONDS)

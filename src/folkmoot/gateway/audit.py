@@ -14,7 +14,7 @@ import msgspec
 
 from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import kind_of
-from folkmoot.telemetry.records import PlainRecord
+from folkmoot.telemetry.records import PlainRecord, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
@@ -64,6 +64,7 @@ class Audit:
         }
         if room:
             extra["room"] = room
+        extra.update(request_fields(principal.account_id))
         extra.update(self._told(arguments))
         audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, action, extra))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Final
 
 AUDIT_TRAIL: Final = "folkmoot/audit-trail"
@@ -13,6 +14,30 @@ WITHHELD: Final = "withheld"
 """The outcome of a call whose answer a rule kept back."""
 
 _EMPTY: Final = vars(logging.makeLogRecord({}))
+
+
+class RequestInfo:
+    """The HTTP request that is being answered, and the credential that was shown in it."""
+
+    __slots__ = ("account_id", "credential_id", "id")
+
+    def __init__(self, id_: str) -> None:
+        self.id = id_
+        self.account_id: str | None = None
+        self.credential_id = ""
+
+
+REQUEST: Final[ContextVar[RequestInfo | None]] = ContextVar("folkmoot_request", default=None)
+"""The request in which something is done. What outlives the request may still see it, so only what
+is done for the account that showed the credential is told to be done with it."""
+
+
+def request_fields(account_id: str) -> dict[str, str]:
+    """What an audit line says of the request that an account made, if it is in one."""
+    info = REQUEST.get()
+    if info is None or info.account_id != account_id:
+        return {}
+    return {"request": info.id, "credential_id": info.credential_id}
 
 
 class PlainRecord(logging.LogRecord):

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
 from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
+from folkmoot.telemetry.records import REQUEST, RequestInfo
 from folkmoot.transports.protocol import HEAD
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class Observe:
         started = self._clock.monotonic()
         request_id = urandom(ID_BYTES).hex()
         scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST.set(RequestInfo(request_id))
         status = 0
         head: Joining | None = scope.get(HEAD)
 
