@@ -18,6 +18,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.rights import HubRights
+from folkmoot.mcp.server.heads import read_head
 from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.names import NameStyle
 from folkmoot.operations import CATALOGUE, Caller
@@ -47,7 +48,9 @@ def listing(style: NameStyle, era: str, mode: str) -> bytes:
     settings = {"apps": False, **MODES[mode]}
     apps = settings.pop("apps")
     session: Any = None if era == "stateless" else object()
-    exchange = Exchange(caller=Caller(), scope={}, names=style, session=session, **settings)
+    exchange = Exchange(
+        caller=Caller(), scope={}, head=read_head(()), names=style, session=session, **settings
+    )
     return bytes(lists.result(TOOLS_LIST, exchange, apps=apps))
 
 

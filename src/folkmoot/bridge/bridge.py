@@ -21,7 +21,7 @@ from folkmoot.bridge.peers import Peers
 from folkmoot.bridge.sealing import Sealing
 from folkmoot.bridge.telling import Telling
 from folkmoot.core.ports import Clock, Interceptor
-from folkmoot.relay.aside import group
+from folkmoot.taskgroups import group
 
 LAST_SECONDS: Final = 2.0
 """How long what was read last may take to be marked when the bridge ends."""

@@ -170,6 +170,14 @@ def meta_of(message: Request | Notification) -> dict[str, Any]:
     return meta if type(meta) is dict else {}
 
 
+def request_meta(client: Any, capabilities: Any, level: str | None = None) -> dict[str, Any]:
+    """What a request of the stateless era says of its client in its `_meta`."""
+    meta = {VERSION_KEY: STATELESS_VERSION, CLIENT_KEY: client, CAPABILITIES_KEY: capabilities}
+    if level is not None:
+        meta[LEVEL_KEY] = level
+    return meta
+
+
 def speaks_stateless(message: Request) -> bool:
     """Whether a request can only come from a client of the stateless era."""
     return message.method == DISCOVER or VERSION_KEY in meta_of(message)

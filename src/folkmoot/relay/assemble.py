@@ -19,11 +19,11 @@ from folkmoot.proxy.held import HeldMessages, Listener
 from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.tape import Side, TapeRecorder
-from folkmoot.relay.aside import aside
 from folkmoot.relay.deciding_room import DecidingRoom
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
 from folkmoot.relay.recording import Recording, Rotation
 from folkmoot.relay.steps import Steps
+from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import TapeUnwritable

@@ -22,10 +22,10 @@ from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
-from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.following import Following
 from folkmoot.settings import GatewaySpec
+from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts

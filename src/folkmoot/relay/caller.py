@@ -19,20 +19,18 @@ from folkmoot.core.session import Era
 from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
 from folkmoot.mcp.wire import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
     DISCOVER,
     HANDSHAKE_VERSION,
     INITIALIZE,
     INITIALIZED,
-    LEVEL_KEY,
     METHOD_NOT_FOUND,
     PING,
     SERVER_KEY,
     STATELESS_VERSION,
-    VERSION_KEY,
+    TOKEN_KEY,
     error_answer,
     members_of,
+    request_meta,
 )
 
 Wish: TypeAlias = Literal["auto", "handshake", "stateless"]
@@ -42,7 +40,6 @@ PROBE_SECONDS: Final = 10.0
 """How long a server may take to answer `server/discover` before it is taken for an older one."""
 MOST_PAGES: Final = 1_000
 INFO: Final = {"name": "folkmoot", "version": __version__}
-TOKEN: Final = "progressToken"  # noqa: S105 - it names a request
 
 
 class Caller:
@@ -158,11 +155,9 @@ class Caller:
         """A request with what its era wants it to say of itself."""
         meta: dict[str, Any] = {}
         if request.method not in (INITIALIZE, DISCOVER):
-            meta[TOKEN] = request.id
+            meta[TOKEN_KEY] = request.id
         if self.era is Era.STATELESS:
-            meta |= {VERSION_KEY: self.version, CLIENT_KEY: INFO, CAPABILITIES_KEY: {}}
-            if request.method != DISCOVER:
-                meta[LEVEL_KEY] = "info"
+            meta |= request_meta(INFO, {}, None if request.method == DISCOVER else "info")
         params = {**members_of(request.params), **({"_meta": meta} if meta else {})}
         return Request(id=request.id, method=request.method, params=params)
 

@@ -16,18 +16,22 @@ from folkmoot.mcp.client.headers import (
     METHOD,
     NAME,
     PARAM,
-    REQUEST_HEADERS,
     VERSION,
     Mirror,
     Path,
-    allowed,
     as_text,
     as_value,
     stateless_version,
-    text_of,
     value_at,
 )
-from folkmoot.mcp.server.heads import check_once, connection_of, request_of, unwrapped
+from folkmoot.mcp.server.heads import (
+    check_once,
+    connection_of,
+    passed_on,
+    read_head,
+    request_of,
+    unwrapped,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -56,9 +60,8 @@ class Contexts:
         said = tuple([pair for pair in scope["headers"] if pair[0] != LENGTH])
         known = self._headers.get(said)
         if known is None:
-            pairs = ((name.decode("latin-1"), text_of(value)) for name, value in said)
-            known = allowed(pairs, REQUEST_HEADERS, extra)
-            check_once(known)
+            check_once(read_head(said))
+            known = passed_on(said, extra)
             if sum(len(name) + len(value) for name, value in said) <= LONGEST:
                 if len(self._headers) >= MOST:
                     self._headers.clear()

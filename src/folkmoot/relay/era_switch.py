@@ -23,14 +23,12 @@ from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import (
     ACCEPT_BOTH,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
     DISCOVER,
     INITIALIZE,
     METHOD_HEADER,
     SESSION_HEADER,
     VERSION_HEADER,
-    VERSION_KEY,
+    request_meta,
     speaks_stateless,
 )
 
@@ -49,11 +47,7 @@ PROBE: Final = (
     (VERSION_HEADER, FIRST_STATELESS),
     (METHOD_HEADER, DISCOVER),
 )
-META: Final = {
-    VERSION_KEY: FIRST_STATELESS,
-    CLIENT_KEY: {"name": "folkmoot", "version": __version__},
-    CAPABILITIES_KEY: {},
-}
+META: Final = request_meta({"name": "folkmoot", "version": __version__}, {})
 QUESTION: Final = encode_message(Request(id="folkmoot", method=DISCOVER, params={"_meta": META}))
 MOST_PROBED: Final = 1024 * 1024
 PROBE_SECONDS: Final = 10.0

@@ -7,22 +7,25 @@ what they are. The cost of an exchange is that of its own bytes.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
 
-from folkmoot.core.errors import HubStopping, MessageError, MethodNotAllowed, RequestError
+from folkmoot.core.errors import HubStopping, MessageError, MethodNotAllowed
 from folkmoot.core.message import decode_message
 from folkmoot.core.verdict import Block
+from folkmoot.mcp.server.watching import WATCH_SECONDS, Watching
 from folkmoot.mcp.wire import readable_id
 from folkmoot.relay.contexts import Contexts
 from folkmoot.relay.exchange import Exchange, Server
 from folkmoot.relay.replies import say_json
 from folkmoot.relay.steps import Steps, answer_of
+from folkmoot.taskgroups import Interruptible, group
 from folkmoot.transports.bodies import read_body, replaying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
     from folkmoot.relay.conversation import Talks
     from folkmoot.relay.era_switch import EraSwitch
 
-AT_ONCE_SECONDS: Final = 0.05
-"""How long an exchange may take before it matters whether the client is still there."""
 METHODS: Final = frozenset({"POST", "GET", "DELETE"})
 
 
@@ -59,9 +60,16 @@ class Forwarder:
         self._headers = tuple(headers)
         self._eras = eras
         self._front = front
-        self._watches: WeakSet[_Watch] = WeakSet()
-        """Those of exchanges that take their time."""
+        self._tasks = asyncio.TaskGroup()
+        self._watching = Watching(self._tasks)
+        self._exchanges: set[Interruptible] = set()
         self._stopping = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own whoever watches clients, while entered."""
+        async with group(self._tasks):
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request, and its answer as it comes."""
@@ -90,83 +98,31 @@ class Forwarder:
     def stop(self) -> None:
         """End every exchange that takes its time, so that the server can stop."""
         self._stopping = True
-        for watch in list(self._watches):
-            watch.stop()
+        asyncio.get_running_loop().call_later(WATCH_SECONDS, self._stop_all)
+
+    def _stop_all(self) -> None:
+        for exchange in tuple(self._exchanges):
+            exchange.stop(HubStopping("The proxy is stopping."))
 
     async def _unless_gone(self, receive: Receive, exchange: Exchange) -> bool:
         """Do an exchange for as long as the client waits; whether it is to be done elsewhere."""
-        failure: Exception | None = None
-        away = stopped = False
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                watch = _Watch(tasks, receive, self._watched)
-                try:
-                    away = await exchange.run()
-                except Exception as error:  # noqa: BLE001 - raised again, out of the group
-                    failure = error
-                finally:
-                    watch.end()
-        except* _Gone:
-            failure = None
-        except* _Stopping:
-            stopped = True
-        if stopped:
-            await exchange.fail(HubStopping("The proxy is stopping."))
-        elif failure is not None:
-            raise failure
-        return away
-
-    def _watched(self, watch: _Watch) -> None:
-        """An exchange takes its time."""
-        self._watches.add(watch)
+        doing = Interruptible()
+        self._exchanges.add(doing)
         if self._stopping:
-            watch.stop()
-
-
-class _Watch:
-    """Looks whether the client is still there, but not at an exchange that is over at once."""
-
-    def __init__(
-        self, tasks: asyncio.TaskGroup, receive: Receive, begun: Callable[[_Watch], None]
-    ) -> None:
-        self._tasks = tasks
-        self._receive = receive
-        self._begun = begun
-        self._over = False
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(AT_ONCE_SECONDS, self._begin)
-
-    def _begin(self) -> None:
-        self._task = self._tasks.create_task(self._until_gone())
-        self._begun(self)
-
-    async def _until_gone(self) -> None:
-        # Whoever sends a body that is too long or too slow is as good as gone.
-        with suppress(RequestError):
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-        raise _Gone
-
-    def stop(self) -> None:
-        """Have the exchange end now, if it has not ended by itself."""
-        if not self._over:
-            self._tasks.create_task(_stop())
-
-    def end(self) -> None:
-        """Look no more."""
-        self._over = True
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-
-async def _stop() -> None:
-    raise _Stopping
+            asyncio.get_running_loop().call_later(WATCH_SECONDS, self._stop_all)
+        watched = self._watching.begin(receive, partial(doing.stop, _Gone()))
+        try:
+            with doing:
+                return await exchange.run()
+        except _Gone:
+            return False
+        except HubStopping as error:
+            await exchange.fail(error)
+            return False
+        finally:
+            self._watching.end(watched)
+            self._exchanges.discard(doing)
 
 
 class _Gone(Exception):
     """The client has left: nobody waits for the answer."""
-
-
-class _Stopping(Exception):
-    """The proxy ends: there will be no answer."""

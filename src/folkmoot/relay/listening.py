@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from folkmoot import __version__
 from folkmoot.mcp.server.http import HttpFront, OldSseFront
-from folkmoot.relay.aside import group
 from folkmoot.relay.conversation import Talks
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
 from folkmoot.relay.signin import SignIn
+from folkmoot.taskgroups import group
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import proxy_families
 from folkmoot.transports import http
@@ -100,6 +100,7 @@ async def _endpoints(
             else None,
             front=front,
         )
+        await stack.enter_async_context(forwarder.running())
         stops.callback(forwarder.stop)
         if sign_in is not None:
             app = sign_in.wrapping(forwarder)

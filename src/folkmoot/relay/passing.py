@@ -17,11 +17,11 @@ from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.aside import aside
 from folkmoot.relay.conversation import Talks
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
 from folkmoot.relay.tap import Tap
+from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.control.wire import Command

@@ -29,7 +29,7 @@ from folkmoot.gateway.asking import (
 )
 from folkmoot.gateway.inputs import INPUT_REQUIRED
 from folkmoot.gateway.settled import may_use
-from folkmoot.mcp.wire import PING, PROGRESS, PROTOCOL_KEYS
+from folkmoot.mcp.wire import PING, PROGRESS, PROTOCOL_KEYS, TOKEN_KEY
 from folkmoot.pipeline import Pipeline, enveloped
 from folkmoot.relay.room_lists import LISTS, listed
 from folkmoot.telemetry.records import AUDIT_TRAIL
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.service import GatewayService
     from folkmoot.rooms.ports import Asked, TellProgress
 
-TOKEN: Final = "progressToken"  # noqa: S105 - it names a request
 MOST_MESSAGE: Final = 1_000
 """Characters of a progress message that everyone in the room is told."""
 MOST_QUESTIONS: Final = 3
@@ -184,7 +183,7 @@ def without_protocol(params: dict[str, Any]) -> dict[str, Any]:
     rest = {
         name: value
         for name, value in meta.items()
-        if name != TOKEN and not name.startswith(PROTOCOL_KEYS)
+        if name != TOKEN_KEY and not name.startswith(PROTOCOL_KEYS)
     }
     plain = {name: value for name, value in params.items() if name != "_meta"}
     return {**plain, "_meta": rest} if rest else plain

@@ -25,7 +25,7 @@ from folkmoot.proxy.replay.script import Beat, Call, Script
 from folkmoot.proxy.replay.subject import GREETINGS, Mode
 from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
-from folkmoot.relay.aside import group
+from folkmoot.taskgroups import group
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""

@@ -50,6 +50,7 @@ from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visitors import guest_visitor, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
+from folkmoot.taskgroups import group
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -112,21 +113,17 @@ class Rooms(Listing):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Rooms can be used meanwhile; on leaving, all that was said is stored."""
-        failure: BaseException | None = None
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             self._tasks = tasks
             self._spawn(self._upkeep.run())
             try:
                 yield
-            except BaseException as error:  # noqa: BLE001 - raised again, out of the group
-                failure = error
-            self.stop()
-            await self._upkeep.finish()
-            self._tasks = None
-            for task in self._running:
-                task.cancel()
-        if failure is not None:
-            raise failure
+            finally:
+                self.stop()
+                await self._upkeep.finish()
+                self._tasks = None
+                for task in self._running:
+                    task.cancel()
 
     def stop(self) -> None:
         """From now on whoever is disconnected has not left: the hub is about to stop."""

@@ -13,7 +13,7 @@ import pytest
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import Notification
 from folkmoot.mcp.server.direct import DirectServer
-from folkmoot.mcp.server.heads import check_marked
+from folkmoot.mcp.server.heads import check_marked, read_head
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of
 from folkmoot.mcp.server.sessions import HandshakeSession
 from tests.harness import run
@@ -32,6 +32,7 @@ class Visitor:
     ) -> None:
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         self.scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": pairs}
+        self.head = read_head(pairs)
         self.session = session
         self.handshake = handshake
         self.leaving = asyncio.Event()

@@ -233,7 +233,7 @@ def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(tmp_path: Path)
             assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
             assert [line async for line in lines] == []
             await opened.__aexit__(None, None, None)
-            assert len(there.hub.mcp._parts.open_calls) == 0
+            assert len(there.hub.mcp._parts.calls) == 0
             for session in there.hub.mcp._sessions._sessions.values():
                 assert not session.questions
                 assert not session.requests

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.server import responses, streams, watching
-from folkmoot.transports.mcp import opencalls
+from folkmoot.transports.mcp import calls
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
 from tests.transports.mcp.gateway_support import (
@@ -143,7 +143,7 @@ def test_without_a_session_whoever_leaves_has_cancelled(told: bool, tmp_path: Pa
                 )
             await until(lambda: is_cancelled(demo))
             assert not slow.answered
-            assert len(there.hub.mcp._parts.open_calls) == 0
+            assert len(there.hub.mcp._parts.calls) == 0
 
     run(main())
 
@@ -173,7 +173,7 @@ def test_in_a_session_whoever_leaves_has_cancelled_nothing(
             slow.may_answer.set()
 
             async def is_answered() -> bool:
-                return slow.answered == 1 and not len(there.hub.mcp._parts.open_calls)
+                return slow.answered == 1 and not len(there.hub.mcp._parts.calls)
 
             await until(is_answered)
             assert demo.cancelled == []
@@ -213,11 +213,8 @@ async def has_answered(slow: Slow) -> bool:
 def test_calls_at_once_are_bounded(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound = "MOST_OF_SESSION" if era == "handshake" else "MOST_OF_ACCOUNT"
-    monkeypatch.setattr(
-        opencalls.OpenCalls.__init__, "__kwdefaults__", {"of_session": 2, "of_account": 3}
-    )
-    assert hasattr(opencalls, bound)
+    monkeypatch.setattr(calls, "MOST_OF_SESSION", 2)
+    monkeypatch.setattr(calls, "MOST_OF_ACCOUNT", 3)
 
     async def main() -> None:
         slow = Slow()

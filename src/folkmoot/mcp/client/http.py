@@ -26,9 +26,7 @@ from folkmoot.core.message import (
     Response,
     encode_message,
 )
-from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.exchange import Exchange, Listening
 from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
@@ -45,12 +43,9 @@ from folkmoot.mcp.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import MessageError
     from folkmoot.core.ports import Clock
-    from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.target import Answer
 
 __all__ = ["HttpLink", "HttpTarget"]
@@ -73,7 +68,7 @@ NO_HEADERS: Final = Headers()
 
 
 class HttpLink(WebLink):
-    """One conversation with a Streamable HTTP server.
+    """One conversation with a Streamable HTTP server; `options` are those of `WebLink`.
 
     A server of the handshake era may answer even what was cancelled; with `lets_go` its answer is
     waited for no longer than it takes to tell it.
@@ -86,24 +81,12 @@ class HttpLink(WebLink):
         target: HttpTarget,
         clock: Clock,
         *,
-        session: SessionContext = ANONYMOUS,
-        headers: Headers = Headers(),  # noqa: B008 - frozen
-        pass_on: bool = True,
-        extra: Sequence[str] = (),
         listen: bool = True,
         lets_go: bool = False,
-        limits: Limits = PROXY_LIMITS,
         most_open: int = MOST_OPEN,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            target,
-            clock,
-            session=session,
-            headers=headers,
-            pass_on=pass_on,
-            extra=extra,
-            limits=limits,
-        )
+        super().__init__(target, clock, **options)
         self.server_session: str | None = None
         """The id the server gave its session."""
         self.version: str | None = None

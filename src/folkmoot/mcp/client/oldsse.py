@@ -7,7 +7,7 @@ are sent, and that must be at the same origin: another place has not earned what
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from yarl import URL
 
@@ -20,9 +20,7 @@ from folkmoot.core.errors import (
     TransportClosed,
 )
 from folkmoot.core.message import Notification, ProtocolMessage, Request, Response, encode_message
-from folkmoot.core.session import ANONYMOUS, SessionContext
-from folkmoot.core.transport import Headers, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.core.transport import TransportContext
 from folkmoot.mcp.client.exchange import Stream
 from folkmoot.mcp.client.link import OpenRequests
 from folkmoot.mcp.client.target import refusal_of
@@ -38,11 +36,8 @@ from folkmoot.mcp.client.weblink import (
 from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.ports import Clock
-    from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.target import Answer, HttpTarget
     from folkmoot.mcp.framing import Event
 
@@ -53,28 +48,10 @@ LONGEST_ENDPOINT: Final = 8192
 
 
 class OldSseLink(WebLink):
-    """One conversation with a server of the old HTTP+SSE transport."""
+    """One conversation with a server of the old HTTP+SSE transport, as any `WebLink`."""
 
-    def __init__(
-        self,
-        target: HttpTarget,
-        clock: Clock,
-        *,
-        session: SessionContext = ANONYMOUS,
-        headers: Headers = Headers(),  # noqa: B008 - frozen
-        pass_on: bool = True,
-        extra: Sequence[str] = (),
-        limits: Limits = PROXY_LIMITS,
-    ) -> None:
-        super().__init__(
-            target,
-            clock,
-            session=session,
-            headers=headers,
-            pass_on=pass_on,
-            extra=extra,
-            limits=limits,
-        )
+    def __init__(self, target: HttpTarget, clock: Clock, **options: Any) -> None:
+        super().__init__(target, clock, **options)
         self._endpoint: asyncio.Future[URL]
         self._open_requests = OpenRequests()
         self._lost: CarryError | None = None

@@ -28,8 +28,6 @@ from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
 from folkmoot.mcp.wire import (
     AS_TASK,
     CANCELLED,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
     COMPLETE,
     HANDSHAKE_VERSION,
     HANDSHAKE_VERSIONS,
@@ -37,23 +35,21 @@ from folkmoot.mcp.wire import (
     INITIALIZED,
     INPUT_REQUIRED,
     INVALID_PARAMS,
-    LEVEL_KEY,
     LEVELS,
     MOST_OPEN,
     PING,
     PROGRESS,
     ROOTS_CHANGED,
     SET_LEVEL,
-    STATELESS_VERSION,
     SUBSCRIBE,
     TOOLS_CALL,
     UNSUBSCRIBE,
-    VERSION_KEY,
     error_answer,
     members_of,
     meta_of,
     params_of,
     refusal,
+    request_meta,
     speaks_stateless,
 )
 
@@ -141,12 +137,7 @@ class HandshakeClient:
         return steps
 
     def _meta(self) -> dict[str, Any]:
-        meta = {
-            VERSION_KEY: STATELESS_VERSION,
-            CLIENT_KEY: self._client,
-            CAPABILITIES_KEY: self._offered,
-        }
-        return meta if self._level is None else meta | {LEVEL_KEY: self._level}
+        return request_meta(self._client, self._offered, self._level)
 
     def _call(self, request: Request) -> list[Step]:
         if len(self._calls) >= MOST_OPEN:

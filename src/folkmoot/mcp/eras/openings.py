@@ -49,6 +49,7 @@ from folkmoot.mcp.wire import (
     meta_of,
     params_of,
     refusal,
+    request_meta,
 )
 
 
@@ -82,11 +83,7 @@ class _Opening:
         return []
 
     def _discover(self, client: Any, capabilities: Any) -> Request:
-        meta = {
-            VERSION_KEY: STATELESS_VERSION,
-            CLIENT_KEY: client,
-            CAPABILITIES_KEY: capabilities,
-        }
+        meta = request_meta(client, capabilities)
         return Request(id=self._ids.next(), method=DISCOVER, params={"_meta": meta})
 
 

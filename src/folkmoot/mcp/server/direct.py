@@ -32,12 +32,12 @@ from folkmoot.core.message import Notification, Request, decode_message
 from folkmoot.mcp.begun import Begun
 from folkmoot.mcp.server.heads import (
     EITHER,
-    PlainHead,
-    check_forms,
+    VERSION_BYTES,
+    check_answerable,
+    check_json,
     check_repeated,
     check_wishes,
     claimed,
-    read_plain,
 )
 from folkmoot.mcp.server.reply import OK, Reply
 from folkmoot.mcp.server.responses import refuse, say
@@ -52,12 +52,15 @@ from folkmoot.mcp.wire import (
     REQUEST_KEYS,
     STATELESS_VERSION,
     TOKEN_KEY,
+    VERSION_KEY,
     readable_id,
 )
+from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.resumable import StreamBudget
     from folkmoot.mcp.server.service import After, Service
     from folkmoot.mcp.server.sessions import HandshakeSession
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.mcp")
 
 ACCEPTED: Final = 202
+NEEDED: Final = frozenset((VERSION_KEY, CAPABILITIES_KEY))
+"""What the `_meta` of a request of the stateless era must have."""
 JSON_TYPE: Final = b"application/json"
 CARRIED: Final = strict.Limits(message_bytes=64 * 1024 * 1024, nesting=256)
 """What a message may hold; how long it may be was seen to when it came."""
@@ -88,6 +93,10 @@ class Visit(Protocol):
     @property
     def scope(self) -> Scope:
         """The request."""
+
+    @property
+    def head(self) -> Head:
+        """Its headers."""
 
     @property
     def session(self) -> HandshakeSession | None:
@@ -142,14 +151,14 @@ class DirectServer:
         self._limits = limits
         self.streams = streams
         """What may be kept of the streams of sessions; without it none can be resumed."""
-        self._watching = Watching()
         self._tasks = asyncio.TaskGroup()
+        self._watching = Watching(self._tasks)
         self._sessions = SessionServer(self)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own whoever writes streams or watches clients; on leaving, they are let end."""
-        async with self._tasks:
+        async with group(self._tasks):
             yield
 
     @property
@@ -190,9 +199,11 @@ class DirectServer:
             raise MethodNotAllowed(f"This address takes {allow}.", allow=allow)
 
     async def _post(self, visit: Visit, body: bytes, receive: Receive, send: Send) -> None:
-        head = read_plain(visit.scope["headers"])
-        if head.content_type != JSON_TYPE or head.accept not in EITHER:
-            check_forms(head)
+        head = visit.head
+        if head.first.get(b"content-type") != JSON_TYPE:
+            check_json(head)
+        if head.first.get(b"accept") not in EITHER:
+            check_answerable(head, both=True)
         call = strict.decode_whole(body, self._limits, _usual)
         try:
             message = (
@@ -208,7 +219,7 @@ class DirectServer:
                 if visit.handshake:
                     await self._sessions.ask(visit, message, receive, send)
                 else:
-                    await self._ask(visit, head, message, receive, send)
+                    await self._ask(visit, message, receive, send)
             except ParamsInvalid as error:
                 # In the handshake era the status speaks of sessions, and not of messages.
                 status = OK if visit.handshake else error.http
@@ -222,20 +233,18 @@ class DirectServer:
             await say(send, ACCEPTED, headers=visit.session.headers)
         elif type(message) is Notification:
             # Whoever cancels closes the request; an id alone may be anybody's.
-            check_version(head.version)
+            check_version(head.text(VERSION_BYTES))
             await say(send, ACCEPTED)
         else:
             raise InvalidResponse("Clients of the stateless era are asked nothing.")
 
-    async def _ask(
-        self, visit: Visit, head: PlainHead, request: Request, receive: Receive, send: Send
-    ) -> None:
+    async def _ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
         """A request of the stateless era."""
         params = request.params if type(request.params) is dict else {}
-        meta = check_repeated(head, request.method, params)
+        meta = check_repeated(visit.head, request.method, params, NEEDED)
         del params["_meta"]
-        if head.version != STATELESS_VERSION:
-            check_version(head.version)
+        if meta[VERSION_KEY] != STATELESS_VERSION:
+            check_version(meta[VERSION_KEY])
         capabilities = claimed(meta[CAPABILITIES_KEY], meta.get(CLIENT_KEY))
         token, level = meta.get(TOKEN_KEY), meta.get(LEVEL_KEY)
         if token is not None or level is not None:
@@ -249,7 +258,7 @@ class DirectServer:
             capabilities=capabilities,
             token=token,
             level=level,
-            repeated=head.parameters,
+            head=visit.head,
             reply=Reply(send, self._tasks),
         )
         answer = await self.perform(asked, receive, partial(left, visit, asked))
@@ -271,7 +280,7 @@ class DirectServer:
             begun = Begun(self._service.perform(asked) if work is None else work)
             if begun.done:
                 return begun.result
-            watched = self._watching.begin(asked.reply, receive, gone)
+            watched = self._watching.begin(receive, gone, asked.reply)
             try:
                 return await begun
             finally:

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -38,9 +38,11 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.session import ANONYMOUS
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
-from folkmoot.mcp.server.heads import read_head, read_limited
-from folkmoot.mcp.server.responses import refuse, until_gone
+from folkmoot.mcp.server.heads import read_carried, read_limited
+from folkmoot.mcp.server.responses import refuse
+from folkmoot.mcp.server.watching import Watching
 from folkmoot.mcp.wire import SUBSCRIPTION_KEY, readable_id, refusal
+from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.server.heads import Head
+    from folkmoot.mcp.server.heads import CarriedHead as Head
     from folkmoot.mcp.server.streams import Reader, Stream
 
 logger = logging.getLogger("folkmoot.proxy")
@@ -178,9 +180,10 @@ class Front(ABC, Generic[C]):
         self._most = most
         self._headers = tuple(headers)
         self._sessions: dict[str, C] = {}
-        self._tasks: asyncio.TaskGroup | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._watching = Watching(self._tasks)
         self._carried: dict[asyncio.Task[None], FrontCarrier] = {}
-        self.stopping = False
+        self.stopping = True
 
     @property
     def sessions(self) -> int:
@@ -193,7 +196,7 @@ class Front(ABC, Generic[C]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         try:
-            await self._answer(scope, read_head(scope, self._headers), receive, send)
+            await self._answer(scope, read_carried(scope, self._headers), receive, send)
         except FolkmootError as error:
             await refuse(send, error)
 
@@ -236,23 +239,16 @@ class Front(ABC, Generic[C]):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Carry conversations while entered."""
-        failure: BaseException | None = None
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
+        async with group(self._tasks):
+            self.stopping = False
             try:
                 yield
-            except BaseException as error:  # noqa: BLE001 - raised again, out of the group
-                failure = error
-            await self._finish()
-        if failure is not None:
-            raise failure
-
-    async def _finish(self) -> None:
-        self.stop()
-        if self._carried:
-            await asyncio.wait(self._carried, timeout=GRACE_SECONDS)
-        for task in list(self._carried):
-            task.cancel()
+            finally:
+                self.stop()
+                if self._carried:
+                    await asyncio.wait(self._carried, timeout=GRACE_SECONDS)
+                for task in list(self._carried):
+                    task.cancel()
 
     def stop(self) -> None:
         """End every conversation and stream, so that the server can stop, and begin no other."""
@@ -262,24 +258,24 @@ class Front(ABC, Generic[C]):
 
     def begin(self, carrier: FrontCarrier, ended: Callable[[], object] = lambda: None) -> None:
         """Carry a conversation, and tell when it has ended."""
-        task = self._start(self._carry(carrier, ended))
+        self._check_running()
+        task = self._tasks.create_task(self._carry(carrier, ended))
         self._carried[task] = carrier
         task.add_done_callback(self._carried.pop)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        if self._tasks is None or self.stopping:
-            work.close()
+    def _check_running(self) -> None:
+        if self.stopping:
             raise HubStopping("The proxy is stopping.")
-        return self._tasks.create_task(work)
 
-    @asynccontextmanager
-    async def watching(self, receive: Receive, reader: Reader) -> AsyncIterator[None]:
+    @contextmanager
+    def watching(self, receive: Receive, reader: Reader) -> Iterator[None]:
         """Let a reader go when its client does, or at the end."""
-        watch = self._start(until_gone(receive, reader))
+        self._check_running()
+        watched = self._watching.begin(receive, reader.leave)
         try:
             yield
         finally:
-            watch.cancel()
+            self._watching.end(watched)
             reader.leave()
 
     async def _carry(self, carrier: FrontCarrier, ended: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""The head of a request to an HTTP front: what it says, and whether it may be served."""
+"""The head of an HTTP request: what it says, and whether the request may be served."""
 
 from __future__ import annotations
 
@@ -43,12 +43,10 @@ from folkmoot.mcp.client.headers import (
 )
 from folkmoot.mcp.wire import (
     ACCEPT_BOTH,
-    CAPABILITIES_KEY,
     EVENT_ID_HEADER,
     EVENT_STREAM,
     LEVELS,
     SESSION_HEADER,
-    TOOLS_CALL,
 )
 
 if TYPE_CHECKING:
@@ -56,24 +54,26 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope
 
-    from folkmoot.core.message import Request
-    from folkmoot.mcp.client.headers import Mirror, Path
+    from folkmoot.mcp.client.headers import Path
 
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""
-SESSION: Final = SESSION_HEADER
 JSON: Final = "application/json"
 EVENTS: Final = EVENT_STREAM
 TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
 TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
-ONCE: Final = frozenset({SESSION, VERSION, METHOD, NAME, "authorization", EVENT_ID_HEADER})
-"""Headers of which two could be read as either."""
 
+SESSION: Final = SESSION_HEADER.encode()
+EVENT_ID: Final = EVENT_ID_HEADER.encode()
 VERSION_BYTES: Final = VERSION.encode()
 METHOD_BYTES: Final = METHOD.encode()
 NAME_BYTES: Final = NAME.encode()
-DECIDING: Final = frozenset({b"accept", b"content-type", VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
 PARAM_BYTES: Final = PARAM.encode()
+REPEATING: Final = frozenset({VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
+"""Headers that repeat what a request of the stateless era says."""
+ONCE: Final = frozenset({SESSION, EVENT_ID, b"authorization"}) | REPEATING
+"""Headers of which two could be read as either."""
+NONE: Final[frozenset[bytes]] = frozenset()
 EITHER: Final = frozenset({ACCEPT_BOTH.encode(), ACCEPT_BOTH.replace(" ", "").encode()})
 """How most clients say that they take an answer in either form."""
 EXPERIMENTAL: Final = "experimental"
@@ -87,17 +87,60 @@ _WRAPPED: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What the headers of a request say."""
+    """What the headers of a request say, by one look at them."""
+
+    pairs: Sequence[tuple[bytes, bytes]]
+    first: dict[bytes, bytes]
+    """Of a header that stands several times the first counts."""
+    twice: frozenset[bytes]
+    """Those that stand several times."""
+
+    def text(self, name: bytes) -> str | None:
+        """What a header says; None where there is none."""
+        value = self.first.get(name)
+        return None if value is None else text_of(value)
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The headers that repeat arguments."""
+        return [
+            (name.decode("latin-1"), text_of(value))
+            for name, value in self.pairs
+            if name.startswith(PARAM_BYTES)
+        ]
+
+    @property
+    def json(self) -> bool:
+        """Whether the client takes an answer as one JSON object."""
+        return not TAKES_JSON.isdisjoint(self._taken())
+
+    @property
+    def events(self) -> bool:
+        """Whether it takes a stream of events."""
+        return not TAKES_EVENTS.isdisjoint(self._taken())
+
+    def _taken(self) -> set[str]:
+        """The media types that a client takes, however little it likes them."""
+        accept = b",".join(value for name, value in self.pairs if name == b"accept")
+        parts = accept.decode("latin-1").split(",")
+        return {part.partition(";")[0].strip().lower() for part in parts}
+
+
+def read_head(pairs: Sequence[tuple[bytes, bytes]]) -> Head:
+    """Read the headers of a request."""
+    first = dict(reversed(pairs))
+    if len(first) == len(pairs):
+        return Head(pairs, first, NONE)
+    names = [name for name, _ in pairs]
+    return Head(pairs, first, frozenset(name for name in names if names.count(name) > 1))
+
+
+class CarriedHead(Head, frozen=True):
+    """The same, with what is passed on of it."""
 
     headers: Headers
     transport: TransportContext
     version: ProtocolVersion
-    json: bool
-    """Whether the client takes an answer as one JSON object."""
-    events: bool
-    """Whether it takes a stream of events."""
-    session: str | None
-    last_event_id: str | None
 
     @property
     def stateless(self) -> bool:
@@ -105,55 +148,50 @@ class Head(msgspec.Struct, frozen=True):
         return self.version.era is Era.STATELESS
 
 
-def read_head(scope: Scope, extra: Sequence[str] = ()) -> Head:
+def read_carried(scope: Scope, extra: Sequence[str] = ()) -> CarriedHead:
     """Read the head of a request; what no version of the protocol has is refused."""
-    pairs = ((n.decode("latin-1"), text_of(v)) for n, v in scope["headers"])
-    headers = allowed(pairs, REQUEST_HEADERS, extra)
-    check_once(headers)
-    found = dict(headers)
-    version = ProtocolVersion(found.get(VERSION, ASSUMED))
+    head = read_head(scope["headers"])
+    check_once(head)
+    named = head.text(VERSION_BYTES)
+    version = ProtocolVersion(ASSUMED if named is None else named)
     if not version.is_known and version.era is not Era.STATELESS:
         raise VersionUnsupported(
             "The header mcp-protocol-version names no version that is spoken here.",
             supported=list(KNOWN_VERSIONS),
             requested=version.value[:64],
         )
-    accept = ",".join(headers.get_all("accept"))
-    taken = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return Head(
-        headers=headers,
-        # Without the query, which may hold what opens a door.
-        transport=TransportContext(
-            HttpMetadata(headers, scope["method"], scope["path"]), connection_of(scope)
-        ),
-        version=version,
-        json=not TAKES_JSON.isdisjoint(taken),
-        events=not TAKES_EVENTS.isdisjoint(taken),
-        session=found.get(SESSION),
-        last_event_id=found.get(EVENT_ID_HEADER),
+    headers = passed_on(head.pairs, extra)
+    # Without the query, which may hold what opens a door.
+    transport = TransportContext(
+        HttpMetadata(headers, scope["method"], scope["path"]), connection_of(scope)
     )
+    return CarriedHead(head.pairs, head.first, head.twice, headers, transport, version)
 
 
-def check_once(headers: Headers) -> None:
+def passed_on(pairs: Iterable[tuple[bytes, bytes]], extra: Sequence[str] = ()) -> Headers:
+    """The headers of a client's request that a server may see, and `extra` ones."""
+    told = ((name.decode("latin-1"), text_of(value)) for name, value in pairs)
+    return allowed(told, REQUEST_HEADERS, extra)
+
+
+def check_once(head: Head, once: frozenset[bytes] = ONCE) -> None:
     """What may be said once only is not said twice, lest each reader take another of the two."""
-    seen: set[str] = set()
-    for name, _ in headers:
-        if name in ONCE and name in seen:
-            raise HeaderMismatch(f"The header {name} occurs twice.")
-        seen.add(name)
-
-
-def check_answerable(head: Head) -> None:
-    """Who asks takes at least one form of answer."""
-    if not head.json and not head.events:
-        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
+    for name in head.twice & once:
+        raise HeaderMismatch(f"The header {name.decode()} occurs twice.")
 
 
 def check_json(head: Head) -> None:
     """A message comes as JSON."""
-    kind = (head.headers.get("content-type") or "").partition(";")[0].strip().lower()
-    if kind != JSON:
+    kind = head.first.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != JSON.encode():
         raise MediaTypeUnsupported(f"A message is sent as {JSON}.")
+
+
+def check_answerable(head: Head, *, both: bool) -> None:
+    """Who asks takes at least one form of answer, or `both`."""
+    taken = (head.json, head.events)
+    if not (all(taken) if both else any(taken)):
+        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
 
 
 def check_listener(head: Head) -> None:
@@ -162,30 +200,28 @@ def check_listener(head: Head) -> None:
         raise NotAcceptable(f"The client must accept {EVENTS}.")
 
 
-def check_mirrored(head: Head, request: Request) -> None:
-    """The headers of a request of the stateless era say what the request says."""
-    params = request.params if isinstance(request.params, dict) else {}
-    meta = params.get("_meta")
-    version = meta.get(VERSION_MEMBER) if isinstance(meta, dict) else None
-    if version is None:
-        raise VersionMissing(f'The request does not say "{VERSION_MEMBER}" in params._meta.')
-    _check_same(VERSION, head.version.value, version)
-    _check_same(METHOD, head.headers.get(METHOD), request.method)
-    name = params.get(NAMED_BY.get(request.method, ""))
-    if name is not None:
-        _check_same(NAME, unwrapped(head.headers.get(NAME)), name)
-
-
-def check_params(head: Head, request: Request, mirror: Mirror) -> None:
-    """The headers repeat the arguments that the tool's schema marks, and nothing else.
-
-    A tool that was never listed is not known here, and its headers are passed on unchecked.
+def check_repeated(
+    head: Head, method: str, params: dict[str, Any], needed: frozenset[str]
+) -> dict[str, Any]:
+    """The `_meta` of a request of the stateless era: it has what is needed, and the headers say
+    what the request says.
     """
-    params = request.params if isinstance(request.params, dict) else {}
-    name = params.get("name")
-    if request.method != TOOLS_CALL or not isinstance(name, str):
-        return
-    check_marked(mirror.marked(name), params.get("arguments"), head.headers)
+    if head.twice:
+        check_once(head, REPEATING)
+    meta = params.get("_meta")
+    if type(meta) is not dict or not meta.keys() >= needed:
+        named = " and ".join(f'"{key}"' for key in sorted(needed))
+        raise VersionMissing(f"params._meta must have {named}.")
+    first = head.first
+    if first.get(VERSION_BYTES, b"").decode("latin-1") != meta[VERSION_MEMBER]:
+        raise HeaderMismatch(f"The header {VERSION} does not say what the request says.")
+    if first.get(METHOD_BYTES, b"").decode("latin-1") != method:
+        _check_same(METHOD, head.text(METHOD_BYTES), method)
+    member = NAMED_BY.get(method)
+    name = None if member is None else params.get(member)
+    if name is not None and first.get(NAME_BYTES, b"").decode("latin-1") != name:
+        _check_same(NAME, unwrapped(head.text(NAME_BYTES)), name)
+    return meta
 
 
 def check_marked(
@@ -206,88 +242,6 @@ def check_marked(
             raise HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
         if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
             raise HeaderMismatch(f"The header {header} does not say what the request says.")
-
-
-class PlainHead(msgspec.Struct, frozen=True):
-    """The headers of a request that decide how it is served, as one look at them tells."""
-
-    accept: bytes
-    content_type: bytes
-    version: str | None
-    method: str | None
-    name: str | None
-    parameters: list[tuple[str, str]]
-    """Those that repeat arguments."""
-    twice: str
-    """One that may stand there once only and does not; empty if there is none."""
-
-
-def read_plain(headers: Iterable[tuple[bytes, bytes]]) -> PlainHead:
-    """Read the headers of a request."""
-    found: dict[bytes, bytes] = {}
-    parameters: list[tuple[str, str]] = []
-    twice = ""
-    for name, value in headers:
-        if name in DECIDING:
-            if name not in found:
-                found[name] = value
-            elif name == b"accept":
-                found[name] += b"," + value
-            elif name != b"content-type":
-                twice = name.decode("latin-1")
-        elif name.startswith(PARAM_BYTES):
-            parameters.append((name.decode("latin-1"), text_of(value)))
-    version, method = found.get(VERSION_BYTES), found.get(METHOD_BYTES)
-    named = found.get(NAME_BYTES)
-    return PlainHead(
-        found.get(b"accept", b""),
-        found.get(b"content-type", b""),
-        None if version is None else version.decode("latin-1"),
-        None if method is None else method.decode("latin-1"),
-        None if named is None else named.decode() if named.isascii() else text_of(named),
-        parameters,
-        twice,
-    )
-
-
-def check_forms(head: PlainHead) -> None:
-    """A message comes as JSON, from a client that takes either form of an answer."""
-    kind = head.content_type.partition(b";")[0].strip().lower()
-    if kind != JSON.encode():
-        raise MediaTypeUnsupported(f"A message is sent as {JSON}.")
-    taken = media_types(head.accept)
-    if TAKES_JSON.isdisjoint(taken) or TAKES_EVENTS.isdisjoint(taken):
-        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
-
-
-def check_listening(head: PlainHead) -> None:
-    """Who listens takes events."""
-    if TAKES_EVENTS.isdisjoint(media_types(head.accept)):
-        raise NotAcceptable(f"The client must accept {EVENTS}.")
-
-
-def media_types(accept: bytes) -> set[str]:
-    """What a client takes, however little it likes it."""
-    parts = accept.decode("latin-1").split(",")
-    return {part.partition(";")[0].strip().lower() for part in parts}
-
-
-def check_repeated(head: PlainHead, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The `_meta` of a request of the stateless era whose headers say what it says."""
-    if head.twice:
-        raise HeaderMismatch(f"The header {head.twice} occurs twice.")
-    meta = params.get("_meta")
-    if type(meta) is not dict or VERSION_MEMBER not in meta or CAPABILITIES_KEY not in meta:
-        raise VersionMissing(f'params._meta must have "{VERSION_MEMBER}" and "{CAPABILITIES_KEY}".')
-    if head.version != meta[VERSION_MEMBER]:
-        raise HeaderMismatch(f"The header {VERSION} does not say what the request says.")
-    if head.method != method:
-        raise HeaderMismatch(f"The header {METHOD} does not say what the request says.")
-    member = NAMED_BY.get(method)
-    name = None if member is None else params.get(member)
-    if name is not None and head.name != name:
-        _check_same(NAME, unwrapped(head.name), name)
-    return meta
 
 
 def claimed(capabilities: Any, client: Any) -> dict[str, Any]:

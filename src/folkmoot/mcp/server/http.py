@@ -17,13 +17,14 @@ from folkmoot.core.message import Request, encode_message
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.fronts import Front, FrontCarrier, Serve
-from folkmoot.mcp.server.heads import check_answerable, check_json, check_listener
+from folkmoot.mcp.server.heads import EVENT_ID, check_answerable, check_json, check_listener
+from folkmoot.mcp.server.heads import SESSION as SESSION_BYTES
 from folkmoot.mcp.server.responses import answer, refuse, say, write_events
 from folkmoot.mcp.server.resumable import FIRST_PRIMED, StreamBudget
 from folkmoot.mcp.server.session import SessionCarrier
 from folkmoot.mcp.server.stateless import StatelessFront
 from folkmoot.mcp.server.streams import UNSENT, Stream
-from folkmoot.mcp.wire import INITIALIZE, SESSION_HEADER
+from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.server.heads import Head
+    from folkmoot.mcp.server.heads import CarriedHead as Head
 
 METHODS: Final = "DELETE, GET, POST"
 ACCEPTED: Final = 202
@@ -71,7 +72,7 @@ class HttpFront(Front[SessionCarrier]):
             raise MethodNotAllowed(f"This address takes {METHODS}.", allow=METHODS)
 
     async def _post(self, head: Head, receive: Receive, send: Send) -> None:
-        check_answerable(head)
+        check_answerable(head, both=False)
         check_json(head)
         message = await self._read(receive, send)
         if message is None:
@@ -91,10 +92,10 @@ class HttpFront(Front[SessionCarrier]):
             await refuse(send, error, message.id)
 
     async def _ask(self, head: Head, request: Request, receive: Receive, send: Send) -> None:
-        opening = request.method == INITIALIZE and head.session is None
+        opening = request.method == INITIALIZE and SESSION_BYTES not in head.first
         carrier = self._new(head) if opening else self._known(head)
         stream, reader = carrier.ask(request, plain=head.json, events=head.events)
-        async with self.watching(receive, reader):
+        with self.watching(receive, reader):
             await carrier.take(request, head.transport, opening=opening)
             stream.primed = head.version.value >= FIRST_PRIMED
             await answer(send, stream, reader, headers=_named(carrier))
@@ -102,27 +103,28 @@ class HttpFront(Front[SessionCarrier]):
     async def _listen(self, head: Head, receive: Receive, send: Send) -> None:
         check_listener(head)
         carrier = self._known(head)
-        if head.last_event_id:
-            stream, reader = carrier.resume(head.last_event_id)
+        if event_id := head.text(EVENT_ID):
+            stream, reader = carrier.resume(event_id)
             first = b""
         else:
             stream, reader = carrier.listen()
             first = stream.first() if head.version.value >= FIRST_PRIMED else b""
-        async with self.watching(receive, reader):
+        with self.watching(receive, reader):
             stream.begun = True
             await write_events(send, reader, first, _named(carrier))
 
     def _known(self, head: Head) -> SessionCarrier:
-        if head.session is None:
+        session_id = head.text(SESSION_BYTES)
+        if session_id is None:
             raise SessionRequired("The request names no session; one is opened with initialize.")
-        return self._session(head.session)
+        return self._session(session_id)
 
     def _new(self, head: Head) -> SessionCarrier:
         return self._open(partial(SessionCarrier, budget=self._streams), head)
 
 
 def _named(carrier: SessionCarrier) -> list[tuple[bytes, bytes]]:
-    return [(SESSION_HEADER.encode(), carrier.id.encode())]
+    return [(SESSION_BYTES, carrier.id.encode())]
 
 
 SESSION: Final = "session_id"
@@ -183,7 +185,7 @@ class OldSseFront(Front[OldSseCarrier]):
         where = encode_event(f"{path}?{SESSION}={carrier.id}".encode(), event_type="endpoint")
         reader = carrier.stream.attach()
         try:
-            async with self.watching(receive, reader):
+            with self.watching(receive, reader):
                 await write_events(send, reader, where)
         finally:
             carrier.end()

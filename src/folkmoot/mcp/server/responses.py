@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from folkmoot.core.errors import MethodNotAllowed, RequestError
+from folkmoot.core.errors import MethodNotAllowed
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.wire import EVENT_STREAM, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from starlette.types import Receive, Send
+    from starlette.types import Send
 
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId
@@ -93,11 +92,3 @@ async def write_events(
         await send({"type": "http.response.body", "body": events or COMMENT, "more_body": True})
         patience = QUIET_SECONDS
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def until_gone(receive: Receive, reader: Reader) -> None:
-    """Have a reader leave when its client does, or sends a body that is too long or too slow."""
-    with suppress(RequestError):
-        while (await receive())["type"] != "http.disconnect":
-            pass
-    reader.leave()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId, Notification, Request
+    from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.reply import Reply
 
 After: TypeAlias = Callable[[], Awaitable[None]]
@@ -73,11 +74,8 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     """What the client calls the progress of this request; None if it wants to hear of none."""
     level: str | None = None
     """From which level on it wants to hear log messages."""
-    repeated: list[tuple[str, str]] | None = None
-    """The headers that repeat arguments of a call; None where headers repeat nothing.
-
-    `heads.check_marked` holds them against the arguments, once it is known which are marked.
-    """
+    head: Head | None = None
+    """What the request says in its headers; None where headers repeat nothing."""
     reply: Reply
     stop: Callable[[], None] | None = None
     """Ends the request early, raising `Stopped` in it; set by a service while that is possible."""
@@ -87,6 +85,14 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     def __repr__(self) -> str:
         """What is asked, never by whom: the caller of a request has what opens doors."""
         return f"Asked({self.request!r})"
+
+    @property
+    def repeated(self) -> list[tuple[str, str]] | None:
+        """The headers that repeat arguments of a call; None where headers repeat nothing.
+
+        `heads.check_marked` holds them against the arguments, once it is known which are marked.
+        """
+        return None if self.head is None else self.head.parameters
 
     @property
     def stateless(self) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from folkmoot.core.errors import EventUnknown, HeaderMismatch, StreamExists
+from folkmoot.core.errors import EventUnknown, StreamExists
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
-from folkmoot.mcp.server.heads import check_listening, read_plain
+from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
 from folkmoot.mcp.server.reply import Reply
 from folkmoot.mcp.server.resumable import (
     FIRST_PRIMED,
@@ -25,10 +25,10 @@ from folkmoot.mcp.server.resumable import (
 from folkmoot.mcp.server.service import is_wanted, written
 from folkmoot.mcp.server.streams import Stream
 from folkmoot.mcp.server.watching import leave_with
-from folkmoot.mcp.wire import EVENT_ID_HEADER, LOGGED
+from folkmoot.mcp.wire import LOGGED
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Receive, Send
 
     from folkmoot.mcp.server.direct import DirectServer, Visit
     from folkmoot.mcp.server.sessions import HandshakeSession
@@ -53,8 +53,9 @@ class SessionStreams:
         """Answer a GET: by the stream in which a session hears what belongs to none of its
         requests, or by any that its client comes back to.
         """
-        check_listening(read_plain(visit.scope["headers"]))
-        event_id = last_event_id(visit.scope)
+        check_listener(visit.head)
+        check_once(visit.head, frozenset({EVENT_ID}))
+        event_id = visit.head.text(EVENT_ID) or None
         stream, after = self._resumed(session, event_id)
         thinned = after is not None and stream.is_thinned(after)
         first = note_of_thinning(session) if thinned else b""
@@ -121,12 +122,3 @@ def note_of_thinning(session: HandshakeSession) -> bytes:
     if not is_wanted(notice, session.log_level):
         return b""
     return encode_event(msgspec.json.encode(written(notice)), event_type="message")
-
-
-def last_event_id(scope: Scope) -> str | None:
-    """The event after which a client wants to go on; None if it does not say."""
-    name = EVENT_ID_HEADER.encode()
-    named = [value for each, value in scope["headers"] if each == name]
-    if len(named) > 1:
-        raise HeaderMismatch(f"The header {EVENT_ID_HEADER} occurs twice.")
-    return named[0].decode("latin-1") if named and named[0] else None

@@ -43,10 +43,19 @@ from folkmoot.mcp.server.fronts import (
     found,
     renamed,
 )
-from folkmoot.mcp.server.heads import EVENTS, check_mirrored, check_params
+from folkmoot.mcp.server.heads import EVENTS, check_marked, check_repeated
 from folkmoot.mcp.server.responses import answer, refuse, say
 from folkmoot.mcp.server.streams import OK, Stream
-from folkmoot.mcp.wire import CANCELLED, INITIALIZE, LISTEN, TOOLS_LIST, refusal
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    INITIALIZE,
+    LISTEN,
+    TOOLS_CALL,
+    TOOLS_LIST,
+    VERSION_KEY,
+    params_of,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -56,7 +65,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.server.heads import Head
+    from folkmoot.mcp.server.heads import CarriedHead as Head
 
 logger = logging.getLogger("folkmoot.proxy")
 
@@ -66,6 +75,7 @@ MOST_OPEN: Final = 4096
 MOST_UNSENT: Final = 8 * 1024 * 1024
 """A client that lets more than this wait is cut off: the others must not wait for it."""
 ACCEPTED: Final = 202
+NEEDED: Final = frozenset((VERSION_KEY,))
 
 STATUS: Final = {
     -32700: 400,
@@ -229,15 +239,19 @@ class StatelessFront:
         listens = request.method == LISTEN
         if listens and not head.events:
             raise NotAcceptable(f"Who listens must accept {EVENTS}.")
-        check_mirrored(head, request)
+        params = params_of(request)
+        check_repeated(head, request.method, params, NEEDED)
         carrier = self._carried(head)
-        check_params(head, request, carrier.mirror)
+        name = params.get("name")
+        if request.method == TOOLS_CALL and type(name) is str:
+            # A tool that was never listed is not known here, and its headers are not checked.
+            check_marked(carrier.mirror.marked(name), params.get("arguments"), head.headers)
         plain = head.json and not (listens and head.events)
         stream = Stream(plain=plain, events=head.events)
         reader = stream.attach()
         asked = carrier.ask(request, stream)
         try:
-            async with self._front.watching(receive, reader):
+            with self._front.watching(receive, reader):
                 await carrier.take(asked, head.transport)
                 await answer(send, stream, reader)
         finally:

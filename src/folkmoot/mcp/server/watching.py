@@ -29,45 +29,40 @@ WATCH_SECONDS: Final = 0.05
 class Watched(Struct, eq=False):
     """One request; `left` is called when its client leaves."""
 
-    _reply: Reply
-    _receive: Receive
-    _left: Callable[[], None]
+    receive: Receive
+    left: Callable[[], object]
+    reply: Reply | None
+    """Opened as a stream after a while, so that nobody takes us for dead."""
     due: float
     """When it has taken longer than most."""
-    _leaving: asyncio.Task[None] | None = None
+    leaving: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
-    """Set while it is watched."""
 
-    def begin(self) -> None:
-        """It takes longer than most."""
-        loop = asyncio.get_running_loop()
-        self.timer = loop.call_later(OPEN_SECONDS - WATCH_SECONDS, self._reply.open)
-        self._leaving = self._reply.tasks.create_task(self._watch())
-
-    def end(self) -> None:
-        """Nothing is to be done any more."""
-        if self.timer is not None:
-            self.timer.cancel()
-        if self._leaving is not None:
-            self._leaving.cancel()
-
-    async def _watch(self) -> None:
-        await until_gone(self._receive)
-        self._reply.lost = True
-        self._left()
+    async def watch(self) -> None:
+        """Call `left` when the client has left."""
+        await until_gone(self.receive)
+        if self.reply is not None:
+            self.reply.lost = True
+        self.left()
 
 
 class Watching:
-    """All requests: those that are new, in the order they came, and those that take longer."""
+    """All requests: those that are new, in the order they came, and those that take longer.
 
-    def __init__(self) -> None:
+    `tasks` owns whoever waits for clients to leave.
+    """
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
         self._new: dict[Watched, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, reply: Reply, receive: Receive, left: Callable[[], None]) -> Watched:
+    def begin(
+        self, receive: Receive, left: Callable[[], object], reply: Reply | None = None
+    ) -> Watched:
         """Watch a request until `end`; `receive` is where its client is heard to leave."""
         loop = asyncio.get_running_loop()
-        watched = Watched(reply, receive, left, loop.time() + WATCH_SECONDS)
+        watched = Watched(receive, left, reply, loop.time() + WATCH_SECONDS)
         self._new[watched] = None
         if self._timer is None:
             self._timer = loop.call_at(watched.due, self._look)
@@ -76,8 +71,10 @@ class Watching:
     def end(self, watched: Watched) -> None:
         """A request is over."""
         self._new.pop(watched, None)
-        if watched.timer is not None:
-            watched.end()
+        if watched.leaving is not None:
+            watched.leaving.cancel()
+            if watched.timer is not None:
+                watched.timer.cancel()
 
     def _look(self) -> None:
         """See which of the new ones take longer than most; looks again while there are others."""
@@ -88,7 +85,10 @@ class Watching:
                 self._timer = loop.call_at(watched.due, self._look)
                 return
             del self._new[watched]
-            watched.begin()
+            watched.leaving = self._tasks.create_task(watched.watch())
+            if watched.reply is not None:
+                patience = OPEN_SECONDS - WATCH_SECONDS
+                watched.timer = loop.call_later(patience, watched.reply.open)
 
 
 async def until_gone(receive: Receive) -> None:

@@ -24,10 +24,10 @@ from folkmoot.core.session import Era
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
-from folkmoot.relay.aside import aside
 from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.hearing import Hearing
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered, Waiting
+from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from folkmoot.core.errors import BackendUnknown, FolkmootError
-from folkmoot.relay.aside import group
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
@@ -20,6 +19,7 @@ from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.line import wait_after
 from folkmoot.relay.upstream.model import BackendView, Changes, TestReport
 from folkmoot.relay.upstream.requests import Unanswered
+from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

@@ -21,17 +21,14 @@ from folkmoot.core.transport import HttpMetadata
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
     DISCOVER,
     LEVEL_KEY,
     LISTEN,
-    STATELESS_VERSION,
     TASK_IDS,
     TASKS_EXTENSION,
-    VERSION_KEY,
     members_of,
     params_of,
+    request_meta,
 )
 
 if TYPE_CHECKING:
@@ -51,24 +48,11 @@ EVERYTHING: Final[Offer] = ("elicitation.form", "elicitation.url", "sampling")
 SAMPLING: Final = ("context", "tools")
 
 
-def _meta(capabilities: dict[str, Any]) -> dict[str, Any]:
-    return {
-        VERSION_KEY: STATELESS_VERSION,
-        CLIENT_KEY: CLIENT,
-        CAPABILITIES_KEY: capabilities,
-    }
-
-
 def request_of(wanted: Wanted, message_id: int) -> Request:
     """The request; what a caller's `_meta` says of itself stays, but nothing of the protocol's."""
     capabilities = wanted.capabilities
-    meta: dict[str, Any] = {
-        VERSION_KEY: STATELESS_VERSION,
-        CLIENT_KEY: CLIENT,
-        CAPABILITIES_KEY: offered(capabilities) if capabilities else capabilities,
-    }
-    if wanted.log_level is not None:
-        meta[LEVEL_KEY] = wanted.log_level
+    declared = offered(capabilities) if capabilities else capabilities
+    meta = request_meta(CLIENT, declared, wanted.log_level)
     if wanted.progress:
         meta["progressToken"] = message_id
     own = wanted.params.get("_meta")
@@ -111,7 +95,9 @@ def offering(offer: Offer) -> dict[str, Any]:
 
 def discover(message_id: int, offer: Offer = EVERYTHING) -> Request:
     """The question what a server is, by someone who can be asked this."""
-    return Request(id=message_id, method=DISCOVER, params={"_meta": _meta(offering(offer))})
+    return Request(
+        id=message_id, method=DISCOVER, params={"_meta": request_meta(CLIENT, offering(offer))}
+    )
 
 
 def listen(message_id: int, notifications: dict[str, Any]) -> Request:
@@ -119,7 +105,7 @@ def listen(message_id: int, notifications: dict[str, Any]) -> Request:
     declared: dict[str, Any] = (
         {"extensions": {TASKS_EXTENSION: {}}} if TASK_IDS in notifications else {}
     )
-    params = {"notifications": notifications, "_meta": _meta(declared)}
+    params = {"notifications": notifications, "_meta": request_meta(CLIENT, declared)}
     return Request(id=message_id, method=LISTEN, params=params)
 
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 from weakref import ref
 
-from folkmoot.accounts import Account
-from folkmoot.core.errors import SessionNotFound
-from folkmoot.mcp.wire import HANDSHAKE_VERSIONS, SESSION_HEADER, VERSION_HEADER
+from msgspec import Struct
+
+from folkmoot.core.errors import QueryInvalid, SessionNotFound
+from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, read_head
+from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.mcp.credentials import hash_shown, read_query
 from folkmoot.transports.mcp.exchange import Exchange
 from folkmoot.transports.operators import is_direct
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from weakref import ReferenceType
 
     from starlette.types import Scope
 
-    from folkmoot.accounts import Accounts
+    from folkmoot.accounts import Account, Accounts
     from folkmoot.names import NameStyle
     from folkmoot.transports.connections import Peer
     from folkmoot.transports.guard import Hosts
@@ -30,9 +35,52 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.sessions import Session, Sessions
 
-SESSION_ID = SESSION_HEADER.encode()
-PROTOCOL_VERSION = VERSION_HEADER.encode()
-HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
+HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
+MOST_PARAMETERS: Final = 50
+TOKEN_ALONE: Final = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
+NO_TOKENS: Final[frozenset[str]] = frozenset()
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "names": ("safe", "canonical"),
+    "tools": ("all", "search"),
+}
+"""Query parameters besides the token, and the values they take."""
+
+
+class Query(Struct, frozen=True):
+    """What the URL of a request asks for."""
+
+    tokens: frozenset[str]
+    names: NameStyle | None = None
+    all_tools: bool = False
+    search: bool = False
+    """Whether tools are found by words instead of listed."""
+
+
+def read_query(scope: Scope) -> Query:
+    """The query parameters; those we do not know are not ours to judge."""
+    # Most requests have nothing but their token, or nothing at all, in their URL.
+    if (alone := TOKEN_ALONE.fullmatch(scope["query_string"])) is not None:
+        return Query(frozenset((alone[1].decode(),)) if alone[1] else NO_TOKENS)
+    try:
+        pairs = parse_qsl(
+            scope["query_string"].decode("latin-1"),
+            keep_blank_values=True,
+            max_num_fields=MOST_PARAMETERS,
+        )
+    except ValueError:
+        raise QueryInvalid("The URL has too many query parameters.") from None
+    for name, value in pairs:
+        if name in CHOICES and value not in CHOICES[name]:
+            raise QueryInvalid(f"The query parameter {name} takes {' or '.join(CHOICES[name])}.")
+    given: dict[str, Any] = dict(pairs)
+    tokens = frozenset(value for name, value in pairs if name == "token" and value)
+    tools = given.get("tools")
+    return Query(tokens, given.get("names"), tools == "all", tools == "search")
+
+
+def hash_shown(token: str) -> str:
+    """The SHA-256 of the token that a request shows, valid or not; nothing for no token."""
+    return sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
 
 
 class Arrivals:
@@ -72,15 +120,11 @@ class Arrivals:
         foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
         if foreign is not None:
             raise foreign
-        query = read_query(scope)
-        token = read_token(scope, query.tokens)
-        shown_hash = hash_shown(token)
+        head, query = read_head(scope["headers"]), read_query(scope)
+        shown_hash = hash_shown(read_token(scope, query.tokens))
         identity = await self._authentication.by_hash(shown_hash) if shown_hash else None
         shown_id = "" if identity is None else identity.credential.id
-        # Of a header that stands several times the first counts.
-        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
-        session_id = headers.get(SESSION_ID)
-        version = headers.get(PROTOCOL_VERSION)
+        session_id, version = head.first.get(SESSION), head.first.get(VERSION_BYTES)
         # Whoever names no version speaks one of the eras that know sessions.
         handshake = version is None or version in HANDSHAKE
         session: Session | None = None
@@ -112,40 +156,29 @@ class Arrivals:
             if session is not None:
                 self._sessions.leave(session)
             raise
-        host = headers.get(b"host", b"").decode("latin-1")
+        credential = identity.credential if identity is not None and account is not None else None
+        url = self._public_url
+        if not url:
+            url = f"{scope['scheme']}://{head.first.get(b'host', b'').decode('latin-1')}"
         caller = Caller(
             account=account,
             address=address,
-            base_url=self._public_url or f"{scope['scheme']}://{host}",
+            base_url=url,
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
+            signed_in=is_bound and account is not None,
+            confirm=partial(self._confirm, "" if credential is None else credential.id),
         )
-
-        credential = identity.credential if identity is not None and account is not None else None
-
         if credential is not None:
             caller.credential_id = credential.parent_id or credential.id
-
-        async def confirm() -> bool:
-            valid = "" if credential is None else credential.id
-            return await self._accounts.still_valid(valid) is not None
-
         if session is not None:
             session.owner = account.id if account is not None else ""
-
-        async def on_token(made: Account, token_id: str) -> bool:
-            # A session whose own token was valid until now ends with that token.
-            if session is None or (account is not None and not session.token_id):
-                return False
-            if not await self._resumption.bind(session, token_id, made.id):
-                return False
-            self._bound(session)
-            return True
-
-        caller.confirm, caller.on_token = confirm, on_token
-        caller.signed_in = is_bound and account is not None
+            if account is None or session.token_id:
+                # A session whose own token was valid until now ends with that token.
+                caller.on_token = partial(self._bind, session)
         exchange = Exchange(
             caller=caller,
             scope=scope,
+            head=head,
             shown_hash=shown_hash,
             credential=credential,
             handshake=handshake,
@@ -158,19 +191,28 @@ class Arrivals:
             search=query.search,
         )
         # A plain reference would be a circle, left to the collector of garbage at every request.
-        whose = ref(exchange)
-
-        async def find(words: str, limit: int) -> dict[str, Any]:
-            asking = whose()
-            return {"tools": []} if asking is None else await self._find(asking, words, limit)
-
-        caller.find = find
+        caller.find = partial(self._find_for, ref(exchange))
         return exchange
+
+    async def _confirm(self, credential_id: str) -> bool:
+        return await self._accounts.still_valid(credential_id) is not None
+
+    async def _bind(self, session: Session, made: Account, token_id: str) -> bool:
+        if not await self._resumption.bind(session, token_id, made.id):
+            return False
+        self._bound(session)
+        return True
+
+    async def _find_for(
+        self, whose: ReferenceType[Exchange], words: str, limit: int
+    ) -> dict[str, Any]:
+        asking = whose()
+        return {"tools": []} if asking is None else await self._find(asking, words, limit)
 
     async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""
         for name, value in scope["headers"]:
-            if name == SESSION_ID:
+            if name == SESSION:
                 session_id = value.decode("latin-1")
                 found = self._sessions.credential_of(session_id, hash_shown(token))
                 account = await self._accounts.still_valid(found)

@@ -20,7 +20,6 @@ from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import Listener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
-from folkmoot.transports.mcp.opencalls import OpenCalls
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import HubService
 from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
@@ -59,14 +58,13 @@ class Parts:
         session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
         info = server_info(version)
-        calls = Calls(pipeline, clock, rights)
+        self.calls = calls = Calls(pipeline, clock, rights)
+        bus.listen(ACCOUNTS, calls.account_changed)
+        bus.listen(CREDENTIALS, calls.credential_ended)
         self._gateway = gateway
         self._own = catalogue
         self._rights = rights
         self.deliveries = Deliveries()
-        self.open_calls = OpenCalls()
-        bus.listen(ACCOUNTS, self.open_calls.account_changed)
-        bus.listen(CREDENTIALS, self.open_calls.credential_ended)
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
@@ -75,11 +73,11 @@ class Parts:
         self._watches: Watches | None = None
         self._tasks: TaskRequests | None = None
         if gateway is not None and task_calls is not None:
-            self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls, self.open_calls)
+            self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls)
             self.hearers.task_notice = self._tasks.notice
             gateway.watch_tasks(self._task_changed)
         if gateway is not None:
-            backends = Backends(gateway, rights, calls, self.open_calls)
+            backends = Backends(gateway, rights, calls)
             self._watches = Watches(gateway, self.hearers)
         self._resources = resources = Resources(
             policy=policy,

@@ -29,17 +29,13 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.exchange import Exchange
-    from folkmoot.transports.mcp.opencalls import OpenCalls
 
 
 class Backends:
     """Resolves names before policy sees them, and has requests answered."""
 
-    def __init__(
-        self, gateway: Gateway, rights: HubRights, calls: Calls, open_calls: OpenCalls
-    ) -> None:
+    def __init__(self, gateway: Gateway, rights: HubRights, calls: Calls) -> None:
         self.gateway = gateway
-        self._open = open_calls
         self._rights = rights
         self._calls = calls
         self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
@@ -69,7 +65,7 @@ class Backends:
         settled = self._settle[asked.request.method](params, exchange)
         if settled is None:
             return None
-        if asked.repeated is not None and asked.request.method == CALL:
+        if asked.head is not None and asked.request.method == CALL:
             entry = self.gateway.catalogue.tools.get(settled["name"])
             if entry is not None and entry.mirrored:
                 self._check_repeated(asked, settled, entry)
@@ -85,8 +81,7 @@ class Backends:
             progress=asked.token is not None,
         )
         request = Request(id=asked.request.id, method=asked.request.method, params=settled)
-        with self._open.open(asked):
-            response = await self._calls.ask(request, exchange, asked.version, extras)
+        response = await self._calls.ask(asked, request, extras)
         return Answer(response.result, response.error)
 
     def _check_repeated(self, asked: Asked, params: dict[str, Any], entry: ToolEntry) -> None:

@@ -6,7 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
+
+from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Delivered
@@ -31,9 +34,13 @@ class Deliveries:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own the tasks; on leaving, let them end."""
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             self._tasks = tasks
-            yield
+            try:
+                yield
+            finally:
+                while left := tuple(chain.from_iterable(self.under_way.values())):
+                    await asyncio.wait(left)
 
     def start(self, user_id: str, delivered: Delivered) -> None:
         """Begin what follows a delivery to this user."""

@@ -20,6 +20,7 @@ from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.resumable import StreamBudget
+from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import Arrivals
@@ -158,20 +159,9 @@ class McpEndpoint:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; on leaving, close every session and finish what follows deliveries."""
-        failure: BaseException | None = None
-        async with (
-            self._parts.running(),
-            self._server.running(),
-            asyncio.TaskGroup() as tasks,
-        ):
-            ending = tasks.create_task(self._end_idle_sessions())
-            try:
-                yield
-            except BaseException as error:  # noqa: BLE001 - raised again, out of the groups
-                failure = error
-            ending.cancel()
-        if failure is not None:
-            raise failure
+        async with self._parts.running(), self._server.running(), aside() as beside:
+            beside.run(self._end_idle_sessions())
+            yield
 
     @property
     def open_sessions(self) -> int:
@@ -192,7 +182,7 @@ class McpEndpoint:
             # What backends have not answered by then is answered while the connections are there.
             loop = asyncio.get_running_loop()
             why = HubStopping("The hub is stopping, and the backend did not answer in time.")
-            loop.call_later(DRAINED * self._drain_seconds, self._parts.open_calls.give_up, why)
+            loop.call_later(DRAINED * self._drain_seconds, self._parts.calls.give_up, why)
         self._stopping = True
         if self._server.streams is not None:
             self._server.streams.abandon()

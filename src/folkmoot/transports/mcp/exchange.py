@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Credential
     from folkmoot.core.errors import FolkmootError
+    from folkmoot.mcp.server.heads import Head
     from folkmoot.names import NameStyle
     from folkmoot.transports.mcp.sessions import Session
 
@@ -27,6 +28,8 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
 
     caller: Caller
     scope: Scope
+    head: Head
+    """The headers of the request, by one look at them."""
     shown_hash: str = ""
     """The hash of the token that the request shows, valid or not."""
     credential: Credential | None = None

@@ -24,6 +24,7 @@ from folkmoot.mcp.wire import (
     UPDATED,
 )
 from folkmoot.operations.call import unless
+from folkmoot.taskgroups import group
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class Hearers:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own the tasks that tell sessions; on leaving, end them."""
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             self._tasks = tasks
             try:
                 yield

@@ -19,7 +19,7 @@ from folkmoot.mcp.wire import (
     TASK_IDS,
     URIS,
 )
-from folkmoot.transports.mcp.beside import beside
+from folkmoot.taskgroups import aside
 from folkmoot.transports.mcp.hearers import TASK, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.resources import account_of
@@ -121,7 +121,8 @@ class Listener:
                     hearer.mark(INBOX)
                 hearer.end()
 
-            async with beside(follow()):
+            async with aside() as beside:
+                beside.run(follow())
                 yield
 
     @asynccontextmanager

@@ -21,6 +21,7 @@ from folkmoot.core.ports import Missed
 from folkmoot.gateway.operations import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
 from folkmoot.operations.call import unless
+from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
@@ -61,7 +62,7 @@ class SessionTasks:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own the tasks; on leaving, end them."""
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             self._tasks = tasks
             try:
                 yield

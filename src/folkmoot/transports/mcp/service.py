@@ -200,7 +200,7 @@ class HubService:
                 if wish is not None:
                     return Answer(wish)
                 arguments = answered(asked, tool, arguments)
-        result = await self._calls.call(tool, asked.request.id, arguments, exchange, asked.version)
+        result = await self._calls.call(asked, tool, arguments)
         content = [{"type": "text", "text": result.text()}]
         told = {"content": content, "isError": result.is_error}
         return Answer(told, after=result.delivered)

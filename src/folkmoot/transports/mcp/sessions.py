@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
+from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.server.sessions import HandshakeSession
 from folkmoot.transports.mcp.sealed_ids import short_hash
 
@@ -51,13 +52,22 @@ class Session(HandshakeSession, eq=False):
     user_id: str = ""
     """Whose account it was opened for; it has not too many either."""
     in_flight: int = 0
+    calls: int = 0
+    """Its calls that backends have not answered."""
     stored: bool = False
     """Whether it could be adopted in another process, so that its end has to be stored."""
 
+    _context: SessionContext | None = None
+
     @property
-    def shown(self) -> str:
-        """What logs, tapes and envelopes call it."""
-        return short_hash(self.id)
+    def context(self) -> SessionContext:
+        """What envelopes say of it: not its id, which is a secret."""
+        known = self._context
+        if known is None or known.protocol_version.value != self.version:
+            shown, version = SessionId(short_hash(self.id)), ProtocolVersion(self.version)
+            known = SessionContext(shown, version, state=SessionState.ACTIVE)
+            self._context = known
+        return known
 
     def admits(self, shown_hash: str, shown_id: str = "") -> bool:
         """Whether a request that shows this, or nothing, may use the session.

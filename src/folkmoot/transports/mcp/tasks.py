@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.exchange import Exchange
-    from folkmoot.transports.mcp.opencalls import OpenCalls
 
 METHODS: Final = {
     HANDSHAKE_VERSION: frozenset((TASKS_GET, TASKS_RESULT, TASKS_LIST, TASKS_CANCEL)),
@@ -74,7 +73,6 @@ class TaskRequests:
         rights: HubRights,
         policy: HubPolicy,
         calls: Calls,
-        open_calls: OpenCalls,
     ) -> None:
         self._gateway = gateway
         self._tasks = gateway.tasks
@@ -83,7 +81,6 @@ class TaskRequests:
         self._rights = rights
         self._policy = policy
         self._calls = calls
-        self._open = open_calls
 
     async def perform(self, asked: Asked) -> Answer:
         """Answer one request."""
@@ -110,8 +107,7 @@ class TaskRequests:
             task=TaskAction(method, task, params),
         )
         request = Request(id=asked.request.id, method=CALL, params=task.call)
-        with self._open.open(asked):
-            response = await self._calls.ask(request, exchange, asked.version, extras)
+        response = await self._calls.ask(asked, request, extras)
         if method == TASKS_RESULT:
             # It may have waited for long, and been denied meanwhile.
             self._calls.judge(request, exchange)
@@ -181,7 +177,7 @@ class TaskRequests:
         self._policy.check_request(account, TASKS_LIST, {})
         page, following = self._tasks.page(account.id, cursor, stateless=asked.stateless)
         mine = [task for task in page if self.permitted(account, task)]
-        with self._open.open(asked):
+        with self._calls.opened(asked):
             there = await asyncio.gather(*map(self._task_calls.refreshed, mine))
         listed = [
             {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.core.errors import BackendUnavailable, FolkmootError, TooManyInFlight
 from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
+from folkmoot.taskgroups import group
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, RIGHTS
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Watches:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own what asks backends to tell; on leaving, nothing is watched any more."""
-        async with asyncio.TaskGroup() as tasks:
+        async with group() as tasks:
             self._tasks = tasks
             try:
                 yield

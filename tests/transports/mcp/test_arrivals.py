@@ -4,7 +4,7 @@ import pytest
 
 from folkmoot.core.errors import QueryInvalid, TokensDiffer
 from folkmoot.transports.credentials import read_token
-from folkmoot.transports.mcp.credentials import hash_shown, read_query
+from folkmoot.transports.mcp.arrivals import hash_shown, read_query
 
 TOKEN = "sk_" + "a" * 64
 

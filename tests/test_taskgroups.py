@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from folkmoot.core.errors import TapeUnwritable
-from folkmoot.relay.aside import aside
+from folkmoot.taskgroups import aside
 from tests.harness import run
 
 
