@@ -7,6 +7,7 @@ import pytest
 
 from folkmoot.accounts import Account, Credential, Identity
 from folkmoot.accounts.cache import KnownIdentities
+from folkmoot.accounts.model import principal_of
 from tests.accounts.support import World, run
 from tests.store.support import Gate
 
@@ -14,7 +15,7 @@ from tests.store.support import Gate
 def identity(name: str, owner: str = "", parent: str | None = None) -> Identity:
     account = Account(owner or name, name, name, "", "public", "", "person", "", None, 0, 0)
     credential = Credential(f"c_{name}", "token", account.id, None, parent, "", 0, None, None)
-    return Identity(credential, account)
+    return Identity(credential, account, principal_of(account))
 
 
 def remember(known: KnownIdentities, name: str, owner: str = "", parent: str | None = None) -> None:

@@ -67,7 +67,17 @@ WRONG: list[dict[str, Any]] = [
     {"expires_in": 1.5},
     {"expires_in": True},
     {"expires_in": 10**12},
-    {"scope": "*"},
+    {"scope": ""},
+    {"scope": "  "},
+    {"scope": "mail"},
+    {"scope": "mail.*"},
+    {"scope": "mail.read:inbox"},
+    {"scope": "rooms:"},
+    {"scope": "rooms:Sq uare"},
+    {"scope": "operate"},
+    {"scope": "* operate"},
+    {"scope": "rooms:" + "x" * 1000},
+    {"scope": 7},
     {"account": "bob"},
 ]
 
@@ -126,7 +136,7 @@ def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(
             [token] = (await ann.call("folkmoot/tokens"))["tokens"]
             assert (token["label"], token["current"]) == ("first token", True)
             assert token.keys() == {
-                "id", "label", "created_at", "used_at", "expires_at", "current",
+                "id", "label", "scope", "created_at", "used_at", "expires_at", "current",
             }  # fmt: skip
 
     run(main())

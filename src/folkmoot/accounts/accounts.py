@@ -46,6 +46,7 @@ from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
+from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas, used_by
 
@@ -182,6 +183,11 @@ class Accounts:
     async def still_valid(self, credential_id: str) -> Account | None:
         """The account that a credential opens, if it still does."""
         return usable(await self.authentication.by_id(credential_id)) if credential_id else None
+
+    async def principal(self, credential_id: str) -> Principal | None:
+        """Who a credential opens an account for, if it still does."""
+        identity = await self.authentication.by_id(credential_id) if credential_id else None
+        return None if identity is None or usable(identity) is None else identity.principal
 
     async def account(self, user_id: str) -> Account | None:
         """The account with this id."""

@@ -19,6 +19,8 @@ from folkmoot.core.errors import (
     TokenInvalid,
 )
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
+from folkmoot.core.scopes import ALL, WHOLE
+from folkmoot.core.scopes import scope as scope_of
 from folkmoot.telemetry.records import REQUEST, request_fields
 
 if TYPE_CHECKING:
@@ -44,25 +46,26 @@ class Authentication:
         self._store = store
         self._clock = clock
         self._quotas = quotas
-        self._known = KnownIdentities()
+        self.known = KnownIdentities()
+        """The one table of those who were authenticated, and of what they may do."""
         self._used: set[str] = set()
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
 
     def _account_changed(self, event: Event) -> None:
-        self._known.forget_account(about(event))
+        self.known.forget_account(about(event))
 
     def _credential_ended(self, event: Event) -> None:
-        self._known.forget(about(event), event.data["account"])
+        self.known.forget(about(event), event.data["account"])
 
     async def by_hash(self, hashed: str) -> Identity | None:
         """Who is behind the secret with this hash, also where the account is suspended."""
-        identity = self._known.get(hashed)
+        identity = self.known.get(hashed)
         if identity is None:
-            moment = self._known.moment
+            moment = self.known.moment
             identity = await self._store.read(lambda tx: queries.by_hash(tx, hashed))
             if identity is not None:
-                self._known.put(hashed, identity, read_at=moment)
+                self.known.put(hashed, identity, read_at=moment)
         identity = self._checked(identity)
         info = REQUEST.get()
         if info is not None and identity is not None:
@@ -72,13 +75,13 @@ class Authentication:
 
     async def by_id(self, credential_id: str) -> Identity | None:
         """Who is behind a credential, also where the account is suspended."""
-        identity = self._known.get_by_id(credential_id)
+        identity = self.known.get_by_id(credential_id)
         if identity is None:
-            moment = self._known.moment
+            moment = self.known.moment
             found = await self._store.read(lambda tx: queries.by_id(tx, credential_id))
             if found is not None:
                 hashed, identity = found
-                self._known.put(hashed, identity, read_at=moment)
+                self.known.put(hashed, identity, read_at=moment)
         return self._checked(identity)
 
     def _checked(self, identity: Identity | None) -> Identity | None:
@@ -95,11 +98,18 @@ class Authentication:
         return await self._store.read(lambda tx: queries.of_account(tx, account.id))
 
     async def create(
-        self, account: Account, label: str = "", *, expires_in: int | None = None, by: str = ""
+        self,
+        account: Account,
+        label: str = "",
+        *,
+        expires_in: int | None = None,
+        scope: str = "",
+        by: str = "",
     ) -> NewToken:
         """Make one more token for an account; its secret is told this once.
 
-        One that is made with a token that expires, whose id is `by`, must expire no later.
+        One that is made with another, whose id is `by`, may do no more and must expire no later;
+        without a `scope` it may do the same. Which scopes there are is not checked here.
         """
         if len(label) > LONGEST_LABEL or not label.isprintable():
             raise ArgumentInvalid(
@@ -112,13 +122,22 @@ class Authentication:
         self._quotas.check_disk()
         now, token = int(self._clock.now()), new_token()
         until = None if expires_in is None else now + expires_in
-        made = token_of(account.id, label, now, until)
 
-        async def unit(tx: Tx) -> None:
+        async def unit(tx: Tx) -> Credential:
             current = await account_by_id(tx, account.id)
             if current is None or current.suspended_at is not None:
                 raise TokenInvalid
             asking = await queries.by_id(tx, by) if by else None
+            if by and asking is None:
+                raise TokenInvalid
+            held = WHOLE if asking is None else scope_of(asking[1].credential.scope)
+            wanted = scope_of(scope) if scope else held
+            if asking is not None and not held.covers(wanted):
+                raise ArgumentInvalid(
+                    "A token that you create can have no scope that the token you use has not: "
+                    f"{held.text}.",
+                    field="scope",
+                )
             latest = None if asking is None else asking[1].credential.expires_at
             if latest is not None and (until is None or until > latest):
                 raise ArgumentInvalid(
@@ -130,9 +149,11 @@ class Authentication:
             if most:
                 there = await queries.count_of(tx, account.id)
                 self._quotas.check("tokens_per_account", there + 1, most)
+            made = token_of(account.id, label, now, until, wanted.text)
             await queries.insert(tx, made, hash_secret(token))
+            return made
 
-        await self._store.write(unit)
+        made = await self._store.write(unit)
         note("token.created", account, made.id)
         return NewToken(made, token)
 
@@ -170,7 +191,8 @@ class Authentication:
                 label="",
                 created_at=now,
                 used_at=None,
-                expires_at=until,
+                expires_at=until if token.expires_at is None else min(until, token.expires_at),
+                scope=token.scope,
             )
             await queries.insert(tx, made, session_hash)
             return made
@@ -207,7 +229,9 @@ def note(action: str, account: Account, credential_id: str) -> None:
     audit_logger.info(action, extra=extra)
 
 
-def token_of(account_id: str, label: str, now: int, until: int | None = None) -> Credential:
+def token_of(
+    account_id: str, label: str, now: int, until: int | None = None, scope: str = ALL
+) -> Credential:
     """A token of an account, to be stored."""
     return Credential(
         id=queries.new_id(),
@@ -219,4 +243,5 @@ def token_of(account_id: str, label: str, now: int, until: int | None = None) ->
         created_at=now,
         used_at=None,
         expires_at=until,
+        scope=scope,
     )

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.accounts.model import Identity
 
+if TYPE_CHECKING:
+    from folkmoot.core.capability import Rights
+
 MOST_KNOWN: Final = 10_000
+
+
+class Ready(NamedTuple):
+    """What an account may do with a credential of some scope, and until when that is so."""
+
+    handle: str
+    until: float | None
+    rights: Rights
 
 
 class KnownIdentities:
@@ -20,6 +31,10 @@ class KnownIdentities:
         """By the id of the credential."""
         self._of_account: dict[str | None, set[str]] = {}
         """Hashes by account."""
+        self.rights: dict[str, dict[str, Ready]] = {}
+        """By account, and by the scope of the credential; made and bounded by whoever knows what
+        was granted.
+        """
         self.moment = 0
         """Grows with every change: what was read at an earlier moment may be outdated."""
 
@@ -59,6 +74,7 @@ class KnownIdentities:
     def forget_account(self, account_id: str) -> None:
         """An account was changed: what was read of it before is not remembered any more."""
         self.moment += 1
+        self.rights.pop(account_id, None)
         for hashed in tuple(self._of_account.get(account_id, ())):
             self._drop(hashed)
 

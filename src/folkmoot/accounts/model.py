@@ -6,6 +6,9 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.scopes import ALL
+
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
 CredentialKind: TypeAlias = Literal["token", "browser", "app", "device", "guest", "session"]
@@ -54,6 +57,8 @@ class Credential(Struct, frozen=True, gc=False):
     used_at: int | None
     """When it was used last, as it was stored a few minutes later."""
     expires_at: int | None
+    scope: str = ALL
+    """The part of the account's rights that it has."""
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -61,6 +66,13 @@ class Identity(Struct, frozen=True, gc=False):
 
     credential: Credential
     account: Account | None
+    principal: Principal
+    """Who that is as policy knows them, with the scope of the credential."""
+
+
+def principal_of(account: Account, scope: str = ALL) -> Principal:
+    """An account as policy knows it, and the scope of what it came with."""
+    return Principal(account.id, account.handle, PrincipalType(account.account_type), scope)
 
 
 class NewToken(Struct, frozen=True, gc=False):

@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Final
 
-from folkmoot.accounts.model import Account, Credential, Identity
+from folkmoot.accounts.model import Account, Credential, Identity, principal_of
 from folkmoot.accounts.queries import ACCOUNT
 from folkmoot.core.events import CREDENTIALS, subject
+from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Row, Tx
 
 CREDENTIAL: Final = (
     "c.id, c.kind, c.account_id, c.guest_id, c.parent_id, c.label, c.created_at, c.used_at, "
-    "c.expires_at"
+    "c.expires_at, c.scope"
 )
 FIELDS: Final = CREDENTIAL.count(",") + 1
 SESSION: Final = "session"
@@ -52,15 +53,17 @@ async def by_id(tx: Tx, credential_id: str) -> tuple[str, Identity] | None:
 
 def _identity(row: Row) -> Identity:
     credential = Credential(*row[:FIELDS])
-    account = None if credential.account_id is None else Account(*row[FIELDS:])
-    return Identity(credential, account)
+    if credential.account_id is None:
+        return Identity(credential, None, NOBODY)
+    account = Account(*row[FIELDS:])
+    return Identity(credential, account, principal_of(account, credential.scope))
 
 
 async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
     """Store a credential."""
     await tx.execute(
         "INSERT INTO credentials (id, kind, account_id, guest_id, parent_id, label, created_at, "
-        "used_at, expires_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "used_at, expires_at, scope, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             credential.id,
             credential.kind,
@@ -71,6 +74,7 @@ async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
             credential.created_at,
             credential.used_at,
             credential.expires_at,
+            credential.scope,
             hashed,
         ),
     )

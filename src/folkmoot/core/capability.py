@@ -249,6 +249,14 @@ class Rights:
             held.denies and held.constraint is None and held.target is None for held in about
         )
 
+    def missing(self, kind: Kind, payload: Any = None) -> str:  # noqa: ARG002
+        """The scope that a message needs and someone came without; empty where nothing narrows."""
+        return ""
+
+    def lists(self, kind: Kind) -> bool:
+        """Whether someone is shown what a request of this kind asks for."""
+        return self.allows(kind)
+
     def may_deny(self, kind: Kind) -> bool:
         """Whether a deny speaks of a kind with some payload, in this spelling."""
         return self._denying and any(

@@ -10,11 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired
+from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired, ScopeMissing
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ProtocolMessage, members
+from folkmoot.core.scopes import ALL
 
 MAX_TOLD: Final = 64
 
@@ -35,6 +36,13 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
     account_id: str
     name: str
     type: PrincipalType = PrincipalType.PERSON
+    scope: str = ALL
+    """That of the credential they came with, which narrows the rights of the account."""
+
+    @property
+    def whole(self) -> Principal:
+        """The same one, whatever they came with."""
+        return self if self.scope == ALL else Principal(self.account_id, self.name, self.type)
 
 
 class Decision(Enum):
@@ -97,6 +105,8 @@ def judge(
     """
     if principal.type is _GATEWAY or rights.allows(kind, payload, to):
         return Verdict(_ALLOW, kind)
+    if missing := rights.missing(kind, payload):
+        return Verdict(Decision.DENY, kind, out_of_scope(principal, kind, missing))
     if kind.protocol == "mcp":
         if kind.operation == "response" and not rights.denies(kind, payload, to):
             return Verdict(Decision.ALLOW, kind)
@@ -107,6 +117,16 @@ def judge(
     which = "A deny among" if rights.denies(kind, payload, to) else "None of"
     sentence = f"{which} your capabilities covers {kind}."
     return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
+
+
+def out_of_scope(principal: Principal, kind: Kind, missing: str) -> ScopeMissing:
+    """The refusal of what the scope of someone's credential has not."""
+    return ScopeMissing(
+        f"Your token lacks the scope {missing}.",
+        attempted_kind=str(kind),
+        scope_needed=missing,
+        your_scope=principal.scope,
+    )
 
 
 def _proposed(request: Kind) -> Kind:

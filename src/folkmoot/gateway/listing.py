@@ -13,11 +13,13 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from folkmoot.core.capability import Capability, Rights, capability
+from folkmoot.core.kinds import Kind
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.cursors import Place, make_cursor, read_cursor
 from folkmoot.gateway.definitions import is_object_schema
 from folkmoot.gateway.model import Definition, PromptEntry, ToolEntry, What
-from folkmoot.gateway.part import METHODS, Entry, Part
+from folkmoot.gateway.part import METHODS, Entry, Part, kind_of
+from folkmoot.gateway.scoped import Scoped, some_tool
 from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.names import NameStyle
 from folkmoot.names.schemas import without_combinators
@@ -150,6 +152,8 @@ class Listings:
     def _opened(self, key: _Key) -> _Book:
         what, rights, style, apps, _ = key
         ours = self._own[what](style, apps) if what in self._own else []
+        if isinstance(rights, Scoped):
+            ours = [each for each in ours if rights.in_scope(own_kind(what, each))]
         places: list[Place] = [(OURS, f"{at:09d}") for at in range(len(ours))]
         entries: list[Raw | Entry] = [Raw(_encode(each)) for each in ours]
         for part in self._catalogue.present:
@@ -237,6 +241,8 @@ class Listings:
         """Why entries are missing, as far as they could be this caller's."""
         found: dict[str, str] = {}
         for namespace, why in self._catalogue.absent.items():
+            if rights.missing(some_tool(namespace)):
+                continue
             whole = whole_of(what, namespace)
             held = rights.capabilities
             if any(not each.denies and each.intersects(whole) for each in held) and not any(
@@ -244,6 +250,11 @@ class Listings:
             ):
                 found[namespace] = why
         return found
+
+
+def own_kind(what: What, definition: Definition) -> Kind:
+    """The kind of the request for an entry of the hub's own."""
+    return kind_of(what, definition["title" if what == "tools" else "uri"])
 
 
 @lru_cache(maxsize=1024)

@@ -23,11 +23,11 @@ from folkmoot.core.errors import CapabilityDenied, KindError
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
-from folkmoot.core.policy import ALLOWED, PrincipalType, decide
+from folkmoot.core.policy import ALLOWED, PrincipalType, decide, out_of_scope
+from folkmoot.gateway.scoped import SAME_AS_TOOL
 from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
     from folkmoot.core.kinds import Kind
     from folkmoot.core.mcpx import McpxMessage
     from folkmoot.core.policy import Principal, Verdict
@@ -63,10 +63,6 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "capability.revoke": "room/revoke",
 }
 """The operation that a message in a room is, by its kind or the beginning of it."""
-
-INBOX: Final = "mmp://mailboxes/inbox"
-SAME_AS_TOOL: Final[Mapping[str, str]] = {INBOX: "msg/digest"}
-"""Resources of the hub's own, and the tools that answer the same."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     name: parse(f"mcp.request.{CALL}:{name}") for name in (*OPERATIONS.values(), POST)
@@ -121,19 +117,19 @@ class HubPolicy:
                 note_refusal(principal, about, error, room)
             raise error
 
-    def check_request(self, account: Account | None, method: str, params: dict[str, Any]) -> None:
+    def check_request(self, principal: Principal, method: str, params: dict[str, Any]) -> None:
         """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.
 
         Lists and resources of the hub's are for everyone who is not denied them. A resource that
         says what a tool says is denied with the tool.
         """
-        principal, rights = self._rights.of(account)
+        rights = self._rights.of_principal(principal)
         if not rights.has_denies:
             return
         try:
-            check_denies(rights, Request(id=0, method=method, params=params))
+            check_denies(principal, rights, Request(id=0, method=method, params=params))
             if params.get("uri") in SAME_AS_TOOL:
-                check_denies(rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
+                check_denies(principal, rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
         except CapabilityDenied as error:
             note_refusal(principal, str(error.data["attempted_kind"]), error)
             raise
@@ -152,17 +148,28 @@ class HubPolicy:
         operation = operation_of(kind, message)
         for name in (operation, POST) if operation in ALSO_POSTED else (operation,):
             if rights.may_deny(KINDS[name]):
-                check_denies(rights, call_of(name, arguments_of(name, room, message)), kind)
+                asked = call_of(name, arguments_of(name, room, message))
+                check_denies(principal, rights, asked, kind)
 
 
-def check_denies(rights: Rights, request: Request, attempted: Kind | None = None) -> None:
-    """Raise `CapabilityDenied` if a deny speaks of a request, or of what was `attempted` by it."""
+def check_denies(
+    principal: Principal, rights: Rights, request: Request, attempted: Kind | None = None
+) -> None:
+    """Raise `CapabilityDenied` if a request is denied, or outside the scope of a credential.
+
+    With `attempted`, that is what was tried by it.
+    """
     try:
         kind = kind_of(request)
     except KindError:
         # What no right can speak of is refused elsewhere, in words of its own.
         return
-    if kind is not None and rights.denies(kind, members(request)):
+    if kind is None:
+        return
+    said = members(request)
+    if missing := rights.missing(kind, said):
+        raise out_of_scope(principal, attempted or kind, missing)
+    if rights.denies(kind, said):
         raise denied(kind, attempted or kind)
 
 

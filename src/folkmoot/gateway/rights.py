@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.accounts import RESERVED
+from folkmoot.accounts.cache import Ready
 from folkmoot.accounts.events import read_change
 from folkmoot.accounts.invites import why_taken
+from folkmoot.accounts.model import principal_of
 from folkmoot.accounts.queries import redirects_of
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import CapabilityError, StoreError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
-from folkmoot.core.policy import NOBODY, Principal, PrincipalType
+from folkmoot.core.policy import NOBODY, Principal
+from folkmoot.core.scopes import scope
 from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.scoped import NO_NEEDS, Scoped
 from folkmoot.gateway.settled import FINDERS, Held, Settled, distinct
 from folkmoot.settings.backends import GatewaySpec
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.ports import Clock, Event, PeekingStore, Unit
+    from folkmoot.core.scopes import Need
 
 logger = logging.getLogger("folkmoot.gateway")
 
 MOST_KNOWN: Final = 10_000
-"""Accounts whose rights are kept ready; when there are more, all are made anew as they call."""
+"""Sets of rights that are kept ready; when there are more, all are made anew as people call."""
 
 NOBODY_MAY: Final = Rights(
     [
@@ -39,32 +44,33 @@ NO_RIGHTS: Final = Rights(["!*"])
 """Everything is denied, inside rooms too."""
 
 
-class Known(NamedTuple):
-    """An account's rights as they were made, and until when they are good."""
-
-    handle: str
-    until: float | None
-    answer: tuple[Principal, Rights]
-
-
 class HubRights:
     """The rights of everyone: defaults, settings, and what was granted while the hub runs.
 
-    Rights belong to the account. A handle in the settings is whoever has it, and whoever had it
-    before for as long as it leads there. `of` costs a look into a dict; equal rights are one
-    object. A change holds from the next call on.
+    Rights belong to the account, and the scope of a credential narrows them. A handle in the
+    settings is whoever has it, and whoever had it before for as long as it leads there. What was
+    made is kept beside the credentials that are known, so `of` costs a look there; equal rights
+    are one object. A change holds from the next call on.
     """
 
-    def __init__(self, store: PeekingStore, clock: Clock, accounts: Accounts) -> None:
+    def __init__(
+        self,
+        store: PeekingStore,
+        clock: Clock,
+        accounts: Accounts,
+        needs: Mapping[str, Need] = NO_NEEDS,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._accounts = accounts
+        self._needs = needs
         self._settled = Settled(GatewaySpec())
         self._common = Rights(distinct(self._settled.everyone).values())
         self._granted: dict[str, dict[str, int]] = {}
         self._redirects: dict[str, dict[str, int]] = {}
-        self._known: dict[str, Known] = {}
+        self._ready = accounts.authentication.known.rights
         self._interned: dict[frozenset[str], Rights] = {}
+        self._scoped: dict[tuple[Rights, str], Scoped] = {}
         self._unknown: set[str] = set()
         """Accounts whose rights could not be read when they were changed."""
         self._moment = 0
@@ -73,10 +79,15 @@ class HubRights:
 
     @classmethod
     async def open(
-        cls, store: PeekingStore, clock: Clock, accounts: Accounts, spec: GatewaySpec | None = None
+        cls,
+        store: PeekingStore,
+        clock: Clock,
+        accounts: Accounts,
+        spec: GatewaySpec | None = None,
+        needs: Mapping[str, Need] = NO_NEEDS,
     ) -> HubRights:
         """The rights as they are stored and settled; they follow the accounts from now on."""
-        rights = cls(store, clock, accounts)
+        rights = cls(store, clock, accounts, needs)
         store.bus.listen(ACCOUNTS, rights._account_changed)
         store.bus.listen(GRANTS, rights._grants_changed)
         rights._granted = await rights._read(queries.all_grants)
@@ -94,19 +105,24 @@ class HubRights:
         return self._granted
 
     def of(self, account: Account | None) -> tuple[Principal, Rights]:
-        """Who calls as policy knows them, and what they may do."""
-        if account is None:
-            return NOBODY, NOBODY_MAY
-        known = self._ready(account.id, account.handle)
-        if known is not None:
-            return known.answer
-        type_ = PrincipalType(account.account_type)
-        return self._make(Principal(account.id, account.handle, type_))
+        """Who an account is as policy knows them, and what they may do with all of their rights."""
+        principal = NOBODY if account is None else principal_of(account)
+        return principal, self.of_principal(principal)
 
     def of_principal(self, principal: Principal) -> Rights:
-        """What someone may do who has an account, as a room or another part knows them."""
-        known = self._ready(principal.account_id, principal.name)
-        return (self._make(principal) if known is None else known.answer)[1]
+        """What someone may do with the credential that they came with."""
+        known = self._ready.get(principal.account_id)
+        if known is not None:
+            found = known.get(principal.scope)
+            if (
+                found is not None
+                and found.handle == principal.name
+                and (found.until is None or self._clock.now() < found.until)
+            ):
+                return found.rights
+        elif not principal.account_id:
+            return NOBODY_MAY
+        return self._make(principal)
 
     def groups_of(self, principal: Principal) -> frozenset[str]:
         """The groups of the settings that someone is in, by a former handle too."""
@@ -167,7 +183,7 @@ class HubRights:
     def _read_again(self, account_id: str) -> None:
         """Know what is stored of an account now: it was changed, or what it was granted."""
         self._moment += 1
-        self._known.pop(account_id, None)
+        self._ready.pop(account_id, None)
         now = int(self._clock.now())
         try:
             granted = self._store.peek(lambda tx: queries.grants_of(tx, account_id))
@@ -184,16 +200,6 @@ class HubRights:
         put(self._granted, account_id, granted)
         put(self._redirects, account_id, named)
 
-    def _ready(self, account_id: str, handle: str) -> Known | None:
-        known = self._known.get(account_id)
-        if (
-            known is not None
-            and known.handle == handle
-            and (known.until is None or self._clock.now() < known.until)
-        ):
-            return known
-        return None
-
     def _held(self, account_id: str, handle: str) -> list[Held]:
         held = [*self._settled.everyone, *self._settled.of(handle)]
         for former in self._leading_to(account_id):
@@ -202,22 +208,27 @@ class HubRights:
             held.append(Held(capability(pattern), "granted", at=at))
         return held
 
-    def _make(self, principal: Principal) -> tuple[Principal, Rights]:
+    def _make(self, principal: Principal) -> Rights:
         account_id, handle = principal.account_id, principal.name
         if account_id in self._unknown:
             self._read_again(account_id)
             if account_id in self._unknown:
-                return principal, NO_RIGHTS
+                return NO_RIGHTS
         redirects = self._leading_to(account_id)
         if handle in self._settled.named or redirects or self._granted.get(account_id) is not None:
             rights = self._intern(account_id, handle)
         else:
             rights = self._common
-        if len(self._known) >= MOST_KNOWN or len(self._interned) >= MOST_KNOWN:
+        tables = (self._ready, self._interned, self._scoped)
+        if any(len(table) >= MOST_KNOWN for table in tables):
             self._forget_everyone()
+        key = (rights, principal.scope)
+        scoped = self._scoped.get(key)
+        if scoped is None:
+            scoped = self._scoped[key] = Scoped(rights, scope(principal.scope), self._needs)
         until = min(redirects.values(), default=None)
-        self._known[account_id] = Known(handle, until, (principal, rights))
-        return principal, rights
+        self._ready.setdefault(account_id, {})[principal.scope] = Ready(handle, until, scoped)
+        return scoped
 
     def _leading_to(self, account_id: str) -> dict[str, int]:
         """The named handles that an account gave up and that still lead to it."""
@@ -244,8 +255,9 @@ class HubRights:
         return rights
 
     def _forget_everyone(self) -> None:
-        self._known.clear()
+        self._ready.clear()
         self._interned.clear()
+        self._scoped.clear()
 
 
 def put(table: dict[str, dict[str, int]], key: str, value: dict[str, int]) -> None:

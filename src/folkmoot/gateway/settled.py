@@ -18,6 +18,7 @@ from folkmoot.core.capability import (
 )
 from folkmoot.core.errors import CapabilityError, SettingsError
 from folkmoot.gateway.mapping import canonical_pattern
+from folkmoot.gateway.scoped import some_tool
 from folkmoot.names.shortforms import OF_A_BACKEND
 from folkmoot.settings.backends import GatewaySpec
 
@@ -168,6 +169,8 @@ def handles(names: Iterable[str]) -> Iterator[str]:
 
 def may_use(rights: Rights, namespace: str) -> bool:
     """Whether someone may use any of a backend."""
+    if rights.missing(some_tool(namespace)):
+        return False
     for pattern in OF_A_BACKEND:
         whole = capability(pattern.format(namespace))
         about = [held for held in rights.capabilities if held.intersects(whole)]

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from folkmoot.core.errors import TokenInvalid
+from folkmoot.core.policy import NOBODY, Principal
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
@@ -40,6 +41,8 @@ class Caller(Struct, kw_only=True):
     """Who calls, as the transport made out. Each request has its own."""
 
     account: Account | None = None
+    principal: Principal = NOBODY
+    """Who that is as policy knows them, with the scope of what they came with."""
     address: str = ""
     """Where the request came from, for limits by address."""
     is_direct: Callable[[], bool] | None = None
@@ -78,7 +81,7 @@ class Call(Struct, Generic[A], kw_only=True):
         """Who calls, as rooms know them."""
         from folkmoot.rooms.visitors import visitor_of
 
-        return visitor_of(self.account)
+        return visitor_of(self.account, scope=self.caller.principal.scope)
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):

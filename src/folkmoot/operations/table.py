@@ -12,6 +12,7 @@ from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
+from folkmoot.operations.scopes import needs_of
 from folkmoot.operations.threads import THREADS
 from folkmoot.operations.tokens import TOKENS
 
@@ -75,3 +76,5 @@ class Catalogue:
 
 
 CATALOGUE: Final = Catalogue(OPERATIONS)
+NEEDS: Final = needs_of(OPERATIONS)
+"""The scope that each operation needs, whichever way it is asked for."""

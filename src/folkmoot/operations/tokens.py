@@ -32,6 +32,7 @@ def shown(credential: Credential, current: str) -> dict[str, Any]:
     return {
         "id": credential.id,
         "label": credential.label,
+        "scope": credential.scope,
         "created_at": credential.created_at,
         "used_at": credential.used_at,
         "expires_at": credential.expires_at,

@@ -22,6 +22,7 @@ from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
+from folkmoot.operations.table import NEEDS
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.following import Following
 from folkmoot.settings import GatewaySpec
@@ -70,7 +71,7 @@ class Behind:
         """Read what is stored of rights and pins; raises the `SettingsError` of wrong settings."""
         clock = self._clock
         await log_kept(store)
-        self.rights = await HubRights.open(store, clock, accounts)
+        self.rights = await HubRights.open(store, clock, accounts, needs=NEEDS)
         self.policy = HubPolicy(self.rights)
         pins = Pins(store, clock)
         await pins.load()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.accounts.model import principal_of
 from folkmoot.core.errors import (
     ArgumentInvalid,
     BackendFailed,
@@ -17,6 +18,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Notification, Request, Response, members
+from folkmoot.core.policy import NOBODY
 from folkmoot.gateway.asking import (
     ASKS,
     CALL,
@@ -37,7 +39,7 @@ from folkmoot.telemetry.records import AUDIT_TRAIL
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Accounts
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import PolicyError
@@ -82,15 +84,18 @@ class RoomBackends:
         """The namespaces that the settings have, reachable or not."""
         return self._rights.settled.namespaces
 
-    def may_bring(self, account: Account, namespace: str) -> bool:
-        """Whether there is such a backend and an account may use any of it."""
-        return namespace in self.known() and may_use(self._rights.of(account)[1], namespace)
+    def may_bring(self, principal: Principal, namespace: str) -> bool:
+        """Whether there is such a backend and someone may use any of it."""
+        return namespace in self.known() and may_use(
+            self._rights.of_principal(principal), namespace
+        )
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
         """What a backend answers, or the error that keeps it from answering."""
         # As it is stored at this moment: a guest has none, and whoever was deleted has none left.
         account = await self._accounts.account(asked.person)
-        principal, rights = self._rights.of(account)
+        principal = NOBODY if account is None else principal_of(account, asked.scope)
+        rights = self._rights.of_principal(principal)
         if account is None or not may_use(rights, asked.namespace):
             raise CapabilityDenied(f"Asking {asked.namespace} {NEEDS}")
         request, catalogue = asked.request, self._gateway.catalogue

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid, BackendUnknown, InvalidName, NameRefused
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.names import validate_namespace
 from folkmoot.rooms.machine import BACKEND
 from folkmoot.rooms.machine.likeness import check_name, skeleton
-from folkmoot.rooms.model import MOST_BACKENDS
+from folkmoot.rooms.model import MOST_BACKENDS, Visitor
 from folkmoot.rooms.ports import Backends
 
 
@@ -41,15 +40,17 @@ def read_backends(value: Any) -> tuple[str, ...]:
     return tuple(sorted(value))
 
 
-def check_brought(
-    backends: Backends | None, account: Account | None, namespaces: Iterable[str]
-) -> None:
-    """Refuse backends that are none, or none that this account may use any part of.
+def check_brought(backends: Backends | None, visitor: Visitor, namespaces: Iterable[str]) -> None:
+    """Refuse backends that are none, or none that this one may use any part of.
 
     Which of the two it is, is not told.
     """
     for namespace in namespaces:
-        if account is None or backends is None or not backends.may_bring(account, namespace):
+        if (
+            visitor.account is None
+            or backends is None
+            or not backends.may_bring(visitor.principal, namespace)
+        ):
             raise BackendUnknown(f"There is no backend {namespace}.", field="backends")
 
 

@@ -152,7 +152,7 @@ class Directory:
         if account is None:
             raise RoomForbidden("Guests cannot create rooms.")
         self._quotas.check_disk()
-        check_brought(self._backends, account, spec.backends)
+        check_brought(self._backends, visitor, spec.backends)
         check_likeness(spec.backends, (account.handle,))
         now = int(self._clock.now())
 
@@ -219,7 +219,7 @@ class Directory:
         backends = had
         if patch.backends is not msgspec.UNSET:
             backends = patch.backends
-            check_brought(self._backends, visitor.account, sorted({*backends} - {*had}))
+            check_brought(self._backends, visitor, sorted({*backends} - {*had}))
         if patch.backends is not msgspec.UNSET or patch.owners is not msgspec.UNSET:
             check_likeness(backends, owners)
         counts_for = record.created_by if record.created_by in resolved.owners else None

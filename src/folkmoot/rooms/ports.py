@@ -7,13 +7,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from folkmoot.accounts import Account
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
 from folkmoot.core.policy import Principal
+from folkmoot.core.scopes import ALL
 from folkmoot.core.transport import UNKNOWN, TransportContext
 from folkmoot.rooms.model import Visitor
 from folkmoot.telemetry.records import AuditTrail
@@ -79,6 +79,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     namespace: str
     person: str
     """The account of whoever asks, as the room knows it; a guest's is none of the hub's."""
+    scope: str = ALL
+    """That of the credential that they asked with."""
     request: Request
     trail: AuditTrail
     """Where the audit line waits until it is known whether the room gets the answer."""
@@ -91,8 +93,8 @@ class Backends(Protocol):
         """The namespaces that the hub has, reachable or not."""
         ...
 
-    def may_bring(self, account: Account, namespace: str) -> bool:
-        """Whether there is such a backend and an account may use any of it at the hub."""
+    def may_bring(self, principal: Principal, namespace: str) -> bool:
+        """Whether there is such a backend and someone may use any of it at the hub."""
         ...
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:

@@ -184,7 +184,8 @@ class Rooms(Listing):
             if identity is not None and identity.account is not None:
                 if identity.account.suspended_at is not None:
                     raise AccountSuspended
-                return visitor_of(identity.account, identity.credential.id)
+                shown = identity.credential.id
+                return Visitor(identity.principal, identity.account, None, shown)
         credential = guests.hash_credential(token)
         if credential is not None:
             found = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))

@@ -132,6 +132,7 @@ class Serving:
             room=self._live.name,
             namespace=ask.backend.name,
             person=ask.by,
+            scope=ask.scope,
             request=request,
             trail=trail,
         )

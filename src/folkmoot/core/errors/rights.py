@@ -38,6 +38,10 @@ class CapabilityDenied(PolicyError, code="capability_denied"):
     """No capability of the sender covers the message, or a deny does."""
 
 
+class ScopeMissing(CapabilityDenied, code="scope_missing"):
+    """The credential that was used has a scope, and the message is outside it."""
+
+
 class ProposalRequired(PolicyError, code="proposal_required"):
     """The sender may not do this, but may propose it."""
 

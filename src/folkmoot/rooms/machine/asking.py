@@ -52,20 +52,21 @@ def request(state: State, turn: Turn) -> list[Effect]:
             raise RecipientUnknown(f"{name} is not in the room.")
         state.requests.check_new(member.account, target.account, payload, turn.message.id)
         appended = accept(state, turn, about=target.account)
-        effects = [appended, *_asked(state, appended.id, target, payload)]
+        effects = [appended, *_asked(state, appended.id, target, turn)]
     if proposal is not None:
         by = {"request": effects[0].id} if isinstance(effects[0], Append) else {}
         effects.insert(1, audit(turn, "proposal.fulfilled", proposal.id, **by))
     return effects
 
 
-def _asked(state: State, id_: str, target: Member, payload: dict[str, Any]) -> list[Effect]:
+def _asked(state: State, id_: str, target: Member, turn: Turn) -> list[Effect]:
     """What is to be done where a backend was asked: nobody else answers for it."""
     open_ = state.requests.get(id_)
     if target.role is not Role.BACKEND or open_ is None:
         return []
     to, kind = open_.answer_to, open_.answer_kind.text
-    return [Ask(id_, open_.requester, target.principal, kind, to, payload)]
+    by = open_.requester
+    return [Ask(id_, by, target.principal, kind, to, turn.payload, turn.scope)]
 
 
 def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:

@@ -9,6 +9,7 @@ from typing import Any
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
 from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
+from folkmoot.core.scopes import ALL
 from folkmoot.ratelimits import Limit
 from folkmoot.rooms.machine.likeness import check_name, skeleton
 from folkmoot.rooms.machine.model import ConnectionId, Role, RoomBounds
@@ -28,6 +29,7 @@ class Member:
         "principal",
         "rights",
         "role",
+        "scopes",
         "sender",
     )
 
@@ -46,6 +48,8 @@ class Member:
         tools without one."""
         self.offers: dict[ConnectionId, None] = {}
         """The connections that offer tools, the newest last."""
+        self.scopes: dict[ConnectionId, str] = {}
+        """Those of the credentials that connections were opened with, where they are narrow."""
         self.sender = sender_member(principal.name)
 
     @property
@@ -164,10 +168,18 @@ class Members:
             del self._by_connection[connection]
 
     def connect(
-        self, member: Member, connection: ConnectionId, conn: str | None, *, offers: bool = False
+        self,
+        member: Member,
+        connection: ConnectionId,
+        conn: str | None,
+        *,
+        offers: bool = False,
+        scope: str = ALL,
     ) -> None:
         """Let a participant have another connection, which may offer tools."""
         member.connections[connection] = conn
+        if scope != ALL:
+            member.scopes[connection] = scope
         if offers:
             member.offers[connection] = None
         self._by_connection[connection] = member
@@ -175,6 +187,7 @@ class Members:
     def disconnect(self, member: Member, connection: ConnectionId) -> None:
         """Let a participant have a connection less."""
         del member.connections[connection]
+        member.scopes.pop(connection, None)
         member.offers.pop(connection, None)
         del self._by_connection[connection]
 

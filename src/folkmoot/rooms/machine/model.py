@@ -14,6 +14,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.scopes import ALL
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import MINUTE, Limit
 from folkmoot.rooms.machine.rates import Rates
@@ -235,6 +236,8 @@ class Ask(Struct, frozen=True, gc=False):
     to: tuple[str, ...]
     """Whom the answer is for."""
     payload: Mapping[str, Any]
+    scope: str = ALL
+    """That of the credential that it was asked with."""
 
 
 class Cease(Struct, frozen=True, gc=False):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
@@ -26,6 +28,7 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import CONTROL
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal, judge
+from folkmoot.core.scopes import ALL
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.deadlines import Event
 from folkmoot.rooms.machine.deeds import take_step
@@ -201,7 +204,7 @@ class Room:
         With `serve` it offers tools. `more` is told in the welcome beside the rest, to this
         connection alone.
         """
-        state = self._state
+        state, scope, principal = self._state, principal.scope, principal.whole
         role = state.role_of(principal.account_id, role)
         state.members.check_new(principal, role, conn)
         # Made before anything changes: it raises where someone would hold too much.
@@ -228,7 +231,7 @@ class Room:
             effects += self._changed_role(member, role, now)
         if serve and conn is None:
             conn = state.new_id()
-        state.members.connect(member, connection, conn, offers=serve)
+        state.members.connect(member, connection, conn, offers=serve, scope=scope)
         state.deadlines.drop("ghost", member.account)
         state.requests.returned(member.account, conn)
         resume = self._resume(after, epoch)
@@ -314,7 +317,8 @@ class Room:
         try:
             if type(message) is not McpxMessage:
                 message = self.decode(message)
-            done = self._accept(member, connection, message, now)
+            scope = member.scopes.get(connection, ALL)
+            done = self._accept(member, connection, message, now, scope)
         except FolkmootError as error:
             done = [Tell(connection, self._refusal(member, message, error, now))]
             if isinstance(error, PolicyError):
@@ -333,7 +337,7 @@ class Room:
 
         The first effect is the message as it is to be stored.
         """
-        state = self._state
+        state, scope, principal = self._state, principal.scope, principal.whole
         role = state.role_of(principal.account_id, role)
         state.members.check_name(principal.name, principal.account_id, role)
         if type(message) is not McpxMessage:
@@ -341,10 +345,15 @@ class Room:
         member = state.members.by_account(principal.account_id)
         if member is None or member.principal != principal or member.role is not role:
             member = state.member_for(principal, role)
-        return self._accept(member, None, message, now)
+        return self._accept(member, None, message, now, scope)
 
     def _accept(
-        self, member: Member, connection: ConnectionId | None, message: McpxMessage, now: float
+        self,
+        member: Member,
+        connection: ConnectionId | None,
+        message: McpxMessage,
+        now: float,
+        scope: str,
     ) -> list[Effect]:
         state, payload, to = self._state, message.payload, message.to
         if message.sender is not None and message.sender != member.name:
@@ -358,7 +367,8 @@ class Room:
             raise RecipientInvalid("A recipient is named twice.")
         kind = check(message.kind, payload, to, message.correlation_id)
         if state.hub_check is not None:
-            state.hub_check(member.principal, state.settings.name, kind, message)
+            who = member.principal if scope == ALL else replace(member.principal, scope=scope)
+            state.hub_check(who, state.settings.name, kind, message)
         act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
         if not member.rights.allows(kind, payload, to):
             denied = judge(member.principal, member.rights, kind, payload, to).error
@@ -373,7 +383,7 @@ class Room:
             state.admit(member.account, state.settings.owner, len(message.raw))
         if act is None:
             return [state.append(member, message, kind, now)]
-        return act(state, Turn(member, message, kind, now, connection, denied))
+        return act(state, Turn(member, message, kind, now, connection, denied, scope))
 
     def _refusal(
         self, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float

@@ -10,6 +10,7 @@ from msgspec import Struct
 from folkmoot.core.errors import CapabilityDenied, PolicyError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.scopes import ALL
 from folkmoot.rooms.machine.deeds import apply
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import Append, Audit, ConnectionId, Effect
@@ -26,6 +27,8 @@ class Turn(Struct, gc=False):
     connection: ConnectionId | None
     denied: PolicyError | None
     """Why no capability covers it; only acts that know of another right are asked then."""
+    scope: str = ALL
+    """That of the credential that it came with."""
 
     @property
     def payload(self) -> dict[str, Any]:

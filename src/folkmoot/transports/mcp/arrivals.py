@@ -12,6 +12,7 @@ from weakref import ref
 from msgspec import Struct
 
 from folkmoot.core.errors import QueryInvalid, SessionNotFound
+from folkmoot.core.policy import NOBODY
 from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, read_head
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
@@ -151,7 +152,7 @@ class Arrivals:
             if account is not None and peer is not None and peer.account != account.id:
                 peer.connections.sign_in(peer, account.id)
             if session_id is None and handshake:
-                await self._make_room(address, account)
+                await self._make_room(address, "" if account is None else account.id)
         except BaseException:
             if session is not None:
                 self._sessions.leave(session)
@@ -162,6 +163,7 @@ class Arrivals:
             url = f"{scope['scheme']}://{head.first.get(b'host', b'').decode('latin-1')}"
         caller = Caller(
             account=account,
+            principal=NOBODY if identity is None or account is None else identity.principal,
             address=address,
             base_url=url,
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
@@ -228,13 +230,13 @@ class Arrivals:
             return True
         return await self._accounts.still_valid(exchange.credential_id) is not None
 
-    async def _make_room(self, address: str, account: Account | None) -> str:
+    async def _make_room(self, address: str, account_id: str) -> str:
         """Let whoever has an account, or has none at this address, open one more session."""
-        if account is None:
+        if not account_id:
             self._sessions.check_room(address)
         else:
-            while (session := self._sessions.in_excess(account.id)) is not None:
+            while (session := self._sessions.in_excess(account_id)) is not None:
                 await self._resumption.close(session, by_client=False)
-        while (session := self._sessions.to_make_room(stranger=account is None)) is not None:
+        while (session := self._sessions.to_make_room(stranger=not account_id)) is not None:
             await self._resumption.close(session, by_client=False)
         return address

@@ -26,7 +26,8 @@ from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
 from folkmoot.transports.mcp.watches import Changes, Watches
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Accounts
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
@@ -153,13 +154,13 @@ class Parts:
         """Subscribe a session that was adopted to what it had subscribed to."""
         await self._resources.resubscriptions.begin(exchange, INBOX)
 
-    def note_stopped(self, account: Account | None, request: Request, outcome: str) -> None:
+    def note_stopped(self, principal: Principal, request: Request, outcome: str) -> None:
         """Have a call that a rule stopped in the audit log, under its canonical name."""
         params = request.params
         if self._gateway is None or not isinstance(params, dict):
             return
         if request.method in TASK_METHODS:
-            self._gateway.audit.stopped(self._rights.of(account)[0], request, outcome)
+            self._gateway.audit.stopped(principal, request, outcome)
         if request.method not in ASKS:
             return
         catalogue, given = self._gateway.catalogue, dict(params)
@@ -172,7 +173,6 @@ class Parts:
             given["name"] = name if entry is None else entry.canonical
         elif isinstance(uri, str):
             given["uri"] = catalogue.canonical_uri(uri) or uri
-        principal = self._rights.of(account)[0]
         called = Request(id=request.id, method=request.method, params=given)
         self._gateway.audit.stopped(principal, called, outcome, own=own is not None)
 
@@ -188,14 +188,14 @@ class Parts:
                 if hearer.session.version == HANDSHAKE_VERSION:
                     self.hearers.tell(hearer, TASK + task.id)
 
-    def _may_hear(self, account: Account, what: str) -> bool:
+    def _may_hear(self, principal: Principal, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
         if what.startswith(TASK):
             tasks = self._tasks
-            return tasks is not None and tasks.may_hear(account, what.removeprefix(TASK))
+            return tasks is not None and tasks.may_hear(principal, what.removeprefix(TASK))
         if what == INBOX:
             try:
-                self._policy.check_request(account, SUBSCRIBE, {"uri": what})
+                self._policy.check_request(principal, SUBSCRIBE, {"uri": what})
             except CapabilityDenied:
                 return False
             return True
@@ -207,4 +207,5 @@ class Parts:
             kind = kind_of(request)
         except KindError:
             return False
-        return kind is not None and self._rights.of(account)[1].allows(kind, members(request))
+        rights = self._rights.of_principal(principal)
+        return kind is not None and rights.allows(kind, members(request))

@@ -21,7 +21,6 @@ from folkmoot.operations.arguments import shown
 from folkmoot.transports.mcp.lists import may_call
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
     from folkmoot.core.capability import Rights
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import ToolEntry
@@ -46,9 +45,9 @@ class Backends:
             COMPLETE: self._completion,
         }
 
-    def rights_of(self, account: Account | None) -> Rights:
-        """What someone may do."""
-        return self._rights.of(account)[1]
+    def rights_of(self, exchange: Exchange) -> Rights:
+        """What whoever asks may do."""
+        return self._rights.of_principal(exchange.caller.principal)
 
     def settle(
         self, method: str, params: dict[str, Any], exchange: Exchange
@@ -94,7 +93,7 @@ class Backends:
         exchange: Exchange = asked.caller
         if params.get("arguments") is not asked.params.get("arguments"):
             return
-        if not exchange.rewritten and may_call(self.rights_of(exchange.caller.account), entry):
+        if not exchange.rewritten and may_call(self.rights_of(exchange), entry):
             marked = dict(marked_in(entry.schema))
             check_marked(marked, params.get("arguments"), asked.repeated or ())
 
@@ -102,19 +101,17 @@ class Backends:
         """Raise what policy says against a request, if it says anything."""
         request = Request(id=0, method=method, params=params)
         kind = self._calls.judge(request, exchange)
-        account = exchange.caller.account
-        principal, rights = self._rights.of(account)
         try:
-            self.gateway.catalogue.check_meaning(rights, kind)
+            self.gateway.catalogue.check_meaning(self.rights_of(exchange), kind)
         except PolicyError as error:
-            self.gateway.audit.refused(principal, request, error)
-            if account is None:
+            self.gateway.audit.refused(exchange.caller.principal, request, error)
+            if exchange.caller.account is None:
                 raise AuthenticationRequired from None
             raise
 
     def unknown_tool(self, name: str, exchange: Exchange) -> UnknownTool:
         """The refusal of a name that no tool has; what is like it is told if one may call it."""
-        nearest = self.gateway.catalogue.nearest(name, self.rights_of(exchange.caller.account))
+        nearest = self.gateway.catalogue.nearest(name, self.rights_of(exchange))
         if nearest is None:
             return UnknownTool(f"Unknown tool: {shown(name)}.")
         spelled = self.gateway.catalogue.names.spell(nearest, exchange.names)

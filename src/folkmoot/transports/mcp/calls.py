@@ -136,7 +136,8 @@ class Calls:
     def judge(self, request: Request, exchange: Exchange) -> Kind | None:
         """The effective kind of a request that policy allows; a refusal is noted and raised."""
         account = exchange.caller.account
-        principal, rights = self._rights.of(account)
+        principal = exchange.caller.principal
+        rights = self._rights.of_principal(principal)
         envelope = enveloped(self._clock, request, principal)
         try:
             return self._pipeline.judge(envelope, principal, rights)
@@ -182,7 +183,8 @@ class Calls:
 
     async def _run(self, request: Request, exchange: Exchange, extensions: dict[str, Any]) -> Any:
         """Put a request into its envelope, and take it through."""
-        principal, rights = self._rights.of(exchange.caller.account)
+        principal = exchange.caller.principal
+        rights = self._rights.of_principal(principal)
         session = STATELESS if exchange.session is None else exchange.session.context
         envelope = enveloped(
             self._clock, request, principal, session=session, extensions=extensions

@@ -316,7 +316,7 @@ class McpEndpoint:
         return await self._resumption.open(
             exchange.shown_hash,
             exchange.credential_id,
-            caller.account,
+            caller.principal,
             caller.address,
             version,
             capabilities,
@@ -342,11 +342,11 @@ class McpEndpoint:
 
     def principal(self, exchange: Exchange) -> Principal:
         """Who asks, as policy knows them."""
-        return self._rights.of(exchange.caller.account)[0]
+        return exchange.caller.principal
 
     def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
         """Have a call that an interceptor stopped in the audit log, if it is someone's."""
-        self._parts.note_stopped(exchange.caller.account, request, outcome)
+        self._parts.note_stopped(exchange.caller.principal, request, outcome)
 
     async def _end_idle_sessions(self) -> None:
         """End sessions that nobody uses, for as long as the hub runs."""

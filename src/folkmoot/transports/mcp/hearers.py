@@ -30,8 +30,9 @@ from folkmoot.transports.mcp.notices import INBOX, URGENT
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Accounts
     from folkmoot.core.capability import Rights
+    from folkmoot.core.policy import Principal
     from folkmoot.gateway.rights import HubRights
     from folkmoot.transports.mcp.sessions import Session
 
@@ -166,7 +167,7 @@ class Hearers:
         self,
         accounts: Accounts,
         rights: HubRights,
-        permitted: Callable[[Account, str], bool] = lambda _account, _uri: True,
+        permitted: Callable[[Principal, str], bool] = lambda _principal, _uri: True,
     ) -> None:
         self._accounts = accounts
         self._rights = rights
@@ -190,10 +191,10 @@ class Hearers:
                 for task in tuple(self._telling):
                     task.cancel()
 
-    def meet(self, session: Session, account: Account | None) -> None:
+    def meet(self, session: Session, principal: Principal) -> None:
         """Tell a session from now on, while it has a stream to hear it on."""
         known = self._sessions[session.id] = SessionHearer(session)
-        known.held = self._rights.of(account)[1]
+        known.held = self._rights.of_principal(principal)
 
     def of(self, session: Session) -> SessionHearer | None:
         """A session as someone who is told."""
@@ -203,9 +204,9 @@ class Hearers:
         """Tell a session that has ended nothing more."""
         return self._sessions.pop(session.id, None)
 
-    def join(self, stream: StreamHearer, account: Account | None) -> None:
+    def join(self, stream: StreamHearer, principal: Principal) -> None:
         """Tell a stream from now on."""
-        stream.held = self._rights.of(account)[1]
+        stream.held = self._rights.of_principal(principal)
         self._streams.add(stream)
 
     def leave(self, stream: StreamHearer) -> None:
@@ -239,14 +240,14 @@ class Hearers:
 
     async def due(self, hearer: Hearer, what: str) -> list[str] | None:
         """What to say of something that was marked; None when their token is good no more."""
-        account = await self._accounts.still_valid(hearer.credential_id)
-        if account is None or account.id != hearer.account_id:
+        principal = await self._accounts.principal(hearer.credential_id)
+        if principal is None or principal.account_id != hearer.account_id:
             return None
         if what == RIGHTS:
-            before, hearer.held = hearer.held, self._rights.of(account)[1]
+            before, hearer.held = hearer.held, self._rights.of_principal(principal)
             same = before is hearer.held or (before and [*before] == [*hearer.held])
             return [] if same else [each for each in LISTS if hearer.wants(each)]
-        return [what] if what in LISTS or self._permitted(account, what) else []
+        return [what] if what in LISTS or self._permitted(principal, what) else []
 
     async def message(
         self, hearer: Hearer, what: str, meta: dict[str, Any] | None = None

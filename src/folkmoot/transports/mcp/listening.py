@@ -65,11 +65,11 @@ class Listener:
         meta: dict[str, Any] = {SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
-            self._policy.check_request(account, SUBSCRIBE, {"uri": INBOX})
+            self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": INBOX})
         hearer = StreamHearer(
             account.id if account is not None else "", exchange.credential_id, lists
         )
-        self._hearers.join(hearer, account)
+        self._hearers.join(hearer, exchange.caller.principal)
         try:
             async with (
                 self._inbox(exchange, hearer, uris),
@@ -133,9 +133,9 @@ class Listener:
         if self._tasks is None or not task_ids:
             yield []
             return
-        account = exchange.caller.account
+        principal = exchange.caller.principal
         async with self._tasks.watching(
-            account, task_ids, lambda task_id: hearer.mark(TASK + task_id)
+            principal, task_ids, lambda task_id: hearer.mark(TASK + task_id)
         ) as told_of:
             yield told_of
 

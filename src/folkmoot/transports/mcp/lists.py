@@ -158,13 +158,13 @@ class Lists:
 
         A bad cursor is an `ArgumentInvalid`, and a list that is denied a `CapabilityDenied`.
         """
-        self._policy.check_request(exchange.caller.account, method, {})
+        self._policy.check_request(exchange.caller.principal, method, {})
         what, stateless = WHAT[method], exchange.session is None
         if what == "tools" and exchange.search:
             return self._finders[exchange.names, stateless]
         return self._listings.page(
             what,
-            self._rights.of(exchange.caller.account)[1],
+            self._rights.of_principal(exchange.caller.principal),
             exchange.names if what in STYLED else "canonical",
             apps=what == "tools" and (apps or exchange.all_tools),
             stateless=stateless,
@@ -177,7 +177,7 @@ class Lists:
         Servers that are away are told of too: what is not found may be theirs.
         """
         await self._search.ready()
-        rights = self._rights.of(exchange.caller.account)[1]
+        rights = self._rights.of_principal(exchange.caller.principal)
         found = self._search.find(query, lambda entry: may_call(rights, entry), limit)
         answer: dict[str, Any] = {"tools": [self._told(each.entry, exchange) for each in found]}
         absent = self._listings.absent("tools", rights)
@@ -208,6 +208,6 @@ def app_type(capabilities: dict[str, Any]) -> str:
 def may_call(rights: Rights, entry: ToolEntry) -> bool:
     """Whether someone with these rights may call a tool."""
     try:
-        return rights.allows(kind_of("tools", entry.canonical))
+        return rights.lists(kind_of("tools", entry.canonical))
     except KindError:
         return False

@@ -18,13 +18,14 @@ from msgspec import UNSET
 
 from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.core.ports import Missed
-from folkmoot.gateway.operations import INBOX
+from folkmoot.gateway.scoped import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
 from folkmoot.operations.call import unless
 from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Accounts
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Event, Subscription
     from folkmoot.mcp.server.service import Answer
     from folkmoot.transports.mcp.exchange import Exchange
@@ -97,7 +98,7 @@ class Notices(SessionTasks):
         self,
         bus: Bus,
         accounts: Accounts,
-        permitted: Callable[[Account, str], bool] = lambda _account, _uri: True,
+        permitted: Callable[[Principal, str], bool] = lambda _principal, _uri: True,
     ) -> None:
         super().__init__()
         self._bus = bus
@@ -166,8 +167,8 @@ class Notices(SessionTasks):
             await subscription.close()
 
     async def _is_valid(self, credential_id: str) -> bool:
-        account = await self._accounts.still_valid(credential_id)
-        return account is not None and self._permitted(account, INBOX)
+        principal = await self._accounts.principal(credential_id)
+        return principal is not None and self._permitted(principal, INBOX)
 
 
 class Listening:

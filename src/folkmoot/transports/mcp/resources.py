@@ -64,7 +64,7 @@ class Resources:
         """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
         if uri not in OWN:
             return None
-        self._policy.check_request(asked.caller.caller.account, READ, {"uri": uri})
+        self._policy.check_request(asked.caller.caller.principal, READ, {"uri": uri})
         if uri == INBOX:
             account = account_of(asked.caller)
             await self._deliveries.settled(account.id)
@@ -91,7 +91,7 @@ class Resources:
         session = exchange.session
         if uri != INBOX or session is None:
             return await self._watch(exchange, uri)
-        self._policy.check_request(exchange.caller.account, SUBSCRIBE, {"uri": uri})
+        self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
 
         async def notify(notice: Notice) -> None:

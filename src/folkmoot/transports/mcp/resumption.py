@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.core.errors import SessionNotFound, StoreError
+from folkmoot.core.policy import NOBODY
 from folkmoot.transports.mcp.sealed_ids import SealedIds, full_hash
 from folkmoot.transports.mcp.session_rows import SessionRows, State
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
@@ -22,8 +23,9 @@ from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from folkmoot.accounts import Account, Accounts, Credential
+    from folkmoot.accounts import Accounts, Credential
     from folkmoot.accounts.ports import Sealer
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock, Store
     from folkmoot.transports.mcp.sealed_ids import Claims
 
@@ -45,7 +47,7 @@ class Resumption:
         clock: Clock,
         accounts: Accounts,
         sessions: Sessions,
-        begun: Callable[[Session, Account | None], None],
+        begun: Callable[[Session, Principal], None],
         subscribed: Callable[[Session], tuple[str, ...]],
     ) -> None:
         self._ids = SealedIds(sealer, epoch)
@@ -69,7 +71,7 @@ class Resumption:
         self,
         shown_hash: str,
         credential_id: str,
-        account: Account | None,
+        principal: Principal,
         address: str,
         version: str,
         capabilities: dict[str, Any],
@@ -78,7 +80,7 @@ class Resumption:
         now = self._clock.now()
         session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
         state = State(version, capabilities)
-        session = self._begin(session_id, shown_hash, credential_id, account, address, state)
+        session = self._begin(session_id, shown_hash, credential_id, principal, address, state)
         if not complete:
             await self.keep(session)
         return session
@@ -156,11 +158,11 @@ class Resumption:
         session_id: str,
         shown_hash: str,
         shown_id: str,
-        make_room: Callable[[Account | None], Awaitable[str]],
+        make_room: Callable[[str], Awaitable[str]],
     ) -> tuple[Session, tuple[str, ...]]:
         """Enter a session of an earlier process, and what it had subscribed to.
 
-        `make_room` answers the address that the session counts for if it is nobody's.
+        `make_room` is told whose it is, and answers the address that it counts for if nobody's.
         """
         while (other := self._adopting.get(session_id)) is not None:
             await other.wait()
@@ -187,7 +189,7 @@ class Resumption:
         said: Claims,
         shown_hash: str,
         shown_id: str,
-        make_room: Callable[[Account | None], Awaitable[str]],
+        make_room: Callable[[str], Awaitable[str]],
     ) -> tuple[Session, tuple[str, ...]]:
         state, closed = await self._rows.read(session_id)
         if state is None and said.capabilities:
@@ -199,11 +201,11 @@ class Resumption:
         if shown_hash != said.shown_hash and not (shown_id and shown_id == state.token_id):
             raise SessionNotFound(SESSION_ENDED)
         credential_id = state.credential_id or shown_id
-        account = await self._accounts.still_valid(credential_id)
-        if (state.token_id or said.shown_hash) and account is None:
+        principal = await self._accounts.principal(credential_id) or NOBODY
+        if (state.token_id or said.shown_hash) and not principal.account_id:
             raise SessionNotFound(SESSION_ENDED)
-        address = await make_room(account)
-        session = self._begin(session_id, said.shown_hash, credential_id, account, address, state)
+        address = await make_room(principal.account_id)
+        session = self._begin(session_id, said.shown_hash, credential_id, principal, address, state)
         session.stored = is_somebodys(session)
         return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
 
@@ -222,17 +224,18 @@ class Resumption:
         session_id: str,
         shown_hash: str,
         credential_id: str,
-        account: Account | None,
+        principal: Principal,
         address: str,
         state: State,
     ) -> Session:
-        owner = {"address": address} if account is None else {"user_id": account.id}
+        user_id = principal.account_id
+        owner = {"user_id": user_id} if user_id else {"address": address}
         session = self._sessions.open(session_id, shown_hash, **owner)
         session.version, session.capabilities = state.version, state.capabilities
         session.log_level, session.token_id = state.log_level, state.token_id
         session.credential_id = credential_id
-        session.owner = owner.get("user_id", "")
-        self._begun(session, account)
+        session.owner = user_id
+        self._begun(session, principal)
         return session
 
 

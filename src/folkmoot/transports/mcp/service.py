@@ -240,7 +240,7 @@ class HubService:
         if self._backends is not None:
             capabilities = offered(capabilities, asked.version)
             gateway = self._backends.gateway
-            rights = self._backends.rights_of(exchange.caller.account)
+            rights = self._backends.rights_of(exchange)
             of_others = joined(gateway.catalogue, rights)
             said += OF_BACKENDS if gateway.backends else ""
             said += f"\n\n{of_others}" if of_others else ""
@@ -258,8 +258,8 @@ class HubService:
 
     def _check(self, asked: Asked) -> None:
         """Refuse a request that is denied, also where nothing has what it names."""
-        account = asked.caller.caller.account
-        self._policy.check_request(account, asked.request.method, asked.params)
+        principal = asked.caller.caller.principal
+        self._policy.check_request(principal, asked.request.method, asked.params)
 
     def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
         if self._backends is None:

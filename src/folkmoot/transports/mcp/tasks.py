@@ -35,7 +35,7 @@ from folkmoot.mcp.wire import (
 from folkmoot.transports.mcp.params import object_in, text_in
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
+    from folkmoot.core.policy import Principal
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.gateway.rights import HubRights
@@ -94,7 +94,7 @@ class TaskRequests:
         if account is None:
             raise AuthenticationRequired
         if method == TASKS_LIST:
-            return await self._list(asked, account)
+            return await self._list(asked, exchange.caller.principal)
         params = asked.params
         task = self._tasks.find(account.id, text_in(params, TASK_ID))
         if object_in(params, "inputResponses") is None and method == TASKS_UPDATE:
@@ -113,19 +113,20 @@ class TaskRequests:
             self._calls.judge(request, exchange)
         return Answer(response.result, response.error)
 
-    def permitted(self, account: Account, task: Task) -> bool:
+    def permitted(self, principal: Principal, task: Task) -> bool:
         """Whether someone may still do what made a task of theirs."""
         request = Request(id=0, method=CALL, params=task.call)
         try:
             kind = kind_of(request)
         except KindError:
             return False
-        return kind is not None and self._rights.of(account)[1].allows(kind, members(request))
+        rights = self._rights.of_principal(principal)
+        return kind is not None and rights.allows(kind, members(request))
 
-    def may_hear(self, account: Account, task_id: str) -> bool:
+    def may_hear(self, principal: Principal, task_id: str) -> bool:
         """Whether someone may still be told of a task."""
         try:
-            return self.permitted(account, self._tasks.find(account.id, task_id))
+            return self.permitted(principal, self._tasks.find(principal.account_id, task_id))
         except TaskUnknown:
             return False
 
@@ -140,7 +141,7 @@ class TaskRequests:
 
     @asynccontextmanager
     async def watching(
-        self, account: Account | None, task_ids: list[str], changed: Callable[[str], None]
+        self, principal: Principal, task_ids: list[str], changed: Callable[[str], None]
     ) -> AsyncIterator[list[str]]:
         """Have `changed` called with the id of each task that changes; those that it is called for.
 
@@ -149,40 +150,40 @@ class TaskRequests:
         with ExitStack() as stack:
             granted = []
             for task_id in task_ids:
-                stop = await self._watch(account, task_id, partial(changed, task_id))
+                stop = await self._watch(principal, task_id, partial(changed, task_id))
                 if stop is not None:
                     stack.callback(stop)
                     granted.append(task_id)
             yield granted
 
     async def _watch(
-        self, account: Account | None, task_id: str, changed: Callable[[], None]
+        self, principal: Principal, task_id: str, changed: Callable[[], None]
     ) -> Callable[[], None] | None:
-        if account is None:
+        who = principal.account_id
+        if not who:
             return None
         try:
-            task = self._tasks.find(account.id, task_id)
+            task = self._tasks.find(who, task_id)
             backend = self._gateway.backends.get(task.ticket.namespace)
-            if backend is None or not task.ticket.stateless or not self.permitted(account, task):
+            if backend is None or not task.ticket.stateless or not self.permitted(principal, task):
                 return None
-            return await backend.watch_task(task.ticket.own, changed, account.id)
+            return await backend.watch_task(task.ticket.own, changed, who)
         except FolkmootError:
             return None
 
-    async def _list(self, asked: Asked, account: Account) -> Answer:
+    async def _list(self, asked: Asked, principal: Principal) -> Answer:
         """The caller's own tasks of all backends, each as its backend says that it is now."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
             raise ParamsInvalid("cursor must be a string.")
-        self._policy.check_request(account, TASKS_LIST, {})
-        page, following = self._tasks.page(account.id, cursor, stateless=asked.stateless)
-        mine = [task for task in page if self.permitted(account, task)]
+        self._policy.check_request(principal, TASKS_LIST, {})
+        page, following = self._tasks.page(principal.account_id, cursor, stateless=asked.stateless)
+        mine = [task for task in page if self.permitted(principal, task)]
         with self._calls.opened(asked):
             there = await asyncio.gather(*map(self._task_calls.refreshed, mine))
         listed = [
             {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept
         ]
-        principal = self._rights.of(account)[0]
         self._audit.note(principal, f"mcp.request.{TASKS_LIST}", {}, "ok", 0.0)
         return Answer({"tasks": listed, **({"nextCursor": following} if following else {})})
 

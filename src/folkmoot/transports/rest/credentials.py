@@ -12,6 +12,7 @@ from folkmoot.core.errors import (
     CredentialNotFound,
     QuotaExceeded,
 )
+from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
 from folkmoot.operations.tokens import shown
 from folkmoot.transports.rest.model import Answered, Body, Call, Operation, Reply, Schema
 from folkmoot.transports.rest.reading import check_members
@@ -22,6 +23,7 @@ PATH: Final = "/v1/me/credentials"
 _MEMBERS: Final[dict[str, Schema]] = {
     "id": told("string", "What it is revoked by."),
     "label": told("string", "What it is for."),
+    "scope": told("string", "What it may do: `*`, or scopes such as `mail.read rooms:square`."),
     "created_at": told("integer", "When it was created, in seconds since 1970."),
     "used_at": nullable(told("integer", "When it was last used; at most minutes behind.")),
     "expires_at": nullable(told("integer", "When it expires; null is never.")),
@@ -42,9 +44,15 @@ CREDENTIAL_SCHEMAS: Final[dict[str, Schema]] = {
                 "maximum": LONGEST_LIFE,
                 "description": "Seconds until it expires; without it, it never does.",
             },
+            "scope": text(
+                "What it may do: `*`, or scopes such as `mail.read rooms:square`. Without it, the "
+                "same as the token that the request was made with.",
+                MOST_CHARACTERS,
+            ),
         },
         "label",
         "expires_in",
+        "scope",
     ),
     "CreatedCredential": shape(
         {**_MEMBERS, "token": told("string", "The token itself. It is not shown again.")}
@@ -73,6 +81,7 @@ async def create_credential(call: Call) -> Answered:
         account,
         body.get("label", ""),
         expires_in=body.get("expires_in"),
+        scope=check_scope(body["scope"]) if "scope" in body else "",
         by=call.visitor.credential_id,
     )
     told = {**shown(made.credential, call.visitor.credential_id), "token": made.token}

@@ -20,6 +20,7 @@ from folkmoot.core.errors import (
     FolkmootError,
     RateLimited,
 )
+from folkmoot.core.policy import NOBODY
 from folkmoot.operations import OPERATIONS, Absent, Caller, Route
 from folkmoot.operations import Operation as Row
 from folkmoot.operations.arguments import unknown_names
@@ -128,6 +129,7 @@ def performing(row: Row, route: Route) -> Handler:
             raise ArgumentInvalid(unknown_names("", unknown), field=unknown[0])
         caller = Caller(
             account=None if row.public else call.visitor.account,
+            principal=NOBODY if row.public else call.visitor.principal,
             credential_id="" if row.public else call.visitor.credential_id,
             address=call.address,
             base_url=call.base_url,

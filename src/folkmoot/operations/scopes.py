@@ -1,0 +1,105 @@
+"""Scopes that a credential can have, one row each; an operation's row names the one it is in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core.scopes import ALL, OPERATE, Need, scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from folkmoot.operations.row import Operation
+
+MOST_CHARACTERS: Final = 1_000
+"""The longest scope."""
+ABOUT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+"""A room's name, or a server's namespace."""
+ROOM: Final = "room"
+
+
+class ScopeRow(Struct, frozen=True):
+    """One scope: its name and what it lets someone do."""
+
+    name: str
+    description: str
+    about: str = ""
+    """The argument that its operations are about: a scope can be for one room alone."""
+    example: str = ""
+
+
+SCOPES: Final = (
+    ScopeRow("mail.read", "Read mail and threads, mark them and sort them."),
+    ScopeRow("mail.send", "Send mail and answer it."),
+    ScopeRow("mail.delete", "Delete messages and threads."),
+    ScopeRow("contacts", "Contacts, blocked people and invites; find people."),
+    ScopeRow("account.read", "See your profile and your tokens."),
+    ScopeRow("account", "Change or delete your account; create and revoke tokens."),
+    ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM, "rooms:square"),
+    ScopeRow("rooms.manage", "Manage rooms: settings, invitations, rights.", ROOM),
+    ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM, "decide:square"),
+    ScopeRow("tools", "Use the servers behind the hub.", "server", "tools:github"),
+    ScopeRow(OPERATE, "Run the hub. Only an operator can create such a token."),
+)
+NAMES: Final = {row.name: row for row in SCOPES}
+
+
+SAID: Final = {
+    "room/show": Need("rooms", ROOM),
+    "room/participants": Need("rooms", ROOM),
+    "room/post": Need("rooms", ROOM),
+    "room/change": Need("rooms.manage", ROOM),
+    "room/delete": Need("rooms.manage", ROOM),
+    "room/kick": Need("rooms.manage", ROOM),
+    "room/grant": Need("rooms.manage", ROOM),
+    "room/revoke": Need("rooms.manage", ROOM),
+    "room/enter_as_guest": Need(""),
+    "folkmoot/create_token": Need("account"),
+    "folkmoot/revoke_token": Need("account"),
+    "folkmoot/openapi": Need(""),
+}
+"""What is asked for by REST or said in rooms, and has no row."""
+
+
+def needs_of(operations: Iterable[Operation]) -> dict[str, Need]:
+    """The scope of each operation, and the argument that a scope may name; none for anyone's."""
+    needs = {**SAID}
+    for row in operations:
+        name = "" if row.public else row.scope
+        about = NAMES[name].about if name else ""
+        needs[row.name] = Need(name, about if about in row.takes.__struct_fields__ else "")
+    return needs
+
+
+def check_scope(text: str) -> str:
+    """A scope that someone asks for, with each word once; refused where a word is none."""
+    if len(text) > MOST_CHARACTERS:
+        raise refused(f"scope must be at most {MOST_CHARACTERS:,} characters.")
+    words = text.split()
+    if not words:
+        raise refused(f"scope must name at least one of {', '.join(NAMES)}, or be {ALL}.")
+    for word in words:
+        name, colon, about = word.partition(":")
+        if word == ALL:
+            continue
+        if name not in NAMES:
+            raise refused(f"There is no scope {shown(name)}. Scopes: {', '.join(NAMES)}, {ALL}.")
+        if colon and not NAMES[name].about:
+            raise refused(f"The scope {name} takes no name: leave out {shown(':' + about)}.")
+        if colon and ABOUT.fullmatch(about) is None:
+            raise refused(f"{shown(word)} must name a {NAMES[name].about} after the colon.")
+    return scope(text).text
+
+
+def shown(word: str) -> str:
+    """A word as a refusal repeats it."""
+    return repr(word if len(word) <= 64 else f"{word[:64]}…")
+
+
+def refused(sentence: str) -> ArgumentInvalid:
+    """The refusal of a scope."""
+    return ArgumentInvalid(sentence, field="scope")

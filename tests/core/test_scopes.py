@@ -1,0 +1,99 @@
+"""Scopes: words, and what they stand for."""
+
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.core.capability import Rights
+from folkmoot.core.errors import ScopeMissing
+from folkmoot.core.kinds import parse
+from folkmoot.core.policy import Decision, Principal, judge
+from folkmoot.core.scopes import WHOLE, scope
+
+CALL = parse("mcp.request.tools/call:msg/send")
+
+
+def test_a_scope_has_what_it_names_for_all_or_for_one() -> None:
+    narrow = scope("mail.read  rooms:square tools")
+    assert narrow.text == "mail.read rooms:square tools"
+    assert narrow.has("mail.read")
+    assert narrow.has("tools", "github")
+    assert narrow.has("rooms", "square")
+    assert not narrow.has("rooms")
+    assert not narrow.has("rooms", "kitchen")
+    assert not narrow.has("rooms", "square x")
+    assert not narrow.has("mail")
+    assert not narrow.has("mail.read.more")
+    assert narrow.may_have("rooms")
+    assert not narrow.may_have("decide")
+    assert not narrow.is_whole
+
+
+def test_to_run_the_hub_must_be_named() -> None:
+    assert WHOLE.is_whole
+    assert WHOLE.has("account")
+    assert WHOLE.has("rooms", "square")
+    assert not WHOLE.has("operate")
+    assert not WHOLE.may_have("operate")
+    assert not scope("operate*").has("operate")
+    assert scope("* mail.read").text == "*"
+    both = scope("operate *")
+    assert both.text == "* operate"
+    assert both.has("operate")
+    assert both.is_whole
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "covered"),
+    [
+        ("*", "*", True),
+        ("*", "mail.read rooms:square", True),
+        ("*", "operate", False),
+        ("*", "* operate", False),
+        ("* operate", "operate", True),
+        ("mail.read rooms", "rooms:square", True),
+        ("mail.read rooms:square", "rooms", False),
+        ("rooms:square", "rooms:kitchen", False),
+        ("mail.read", "*", False),
+        ("mail.read", "mail.read", True),
+    ],
+)
+def test_a_scope_covers_what_has_nothing_more(parent: str, child: str, covered: bool) -> None:
+    assert scope(parent).covers(scope(child)) is covered
+
+
+class Lacking(Rights):
+    """Rights that someone came with who lacks a scope."""
+
+    def allows(self, *_: object) -> bool:
+        return False
+
+    def missing(self, *_: object) -> str:
+        return "mail.send"
+
+
+def test_a_refusal_names_the_scope_that_is_missing() -> None:
+    ann = Principal("a", "ann", scope="mail.read")
+    verdict = judge(ann, Lacking(["*"]), CALL)
+    assert verdict.decision is Decision.DENY
+    assert isinstance(verdict.error, ScopeMissing)
+    assert verdict.error.code == "scope_missing"
+    assert verdict.error.message == "Your token lacks the scope mail.send."
+    assert verdict.error.data == {
+        "attempted_kind": str(CALL),
+        "scope_needed": "mail.send",
+        "your_scope": "mail.read",
+    }
+
+
+def test_plain_rights_miss_no_scope_and_list_what_they_allow() -> None:
+    rights = Rights(["mcp.request.tools/call:msg/*"])
+    assert rights.missing(CALL) == ""
+    assert rights.lists(CALL)
+    assert not rights.lists(parse("mcp.request.tools/call:room/say"))
+
+
+def test_a_principal_is_the_same_one_whatever_they_came_with() -> None:
+    ann = Principal("a", "ann")
+    assert ann.whole is ann
+    assert Principal("a", "ann", scope="rooms").whole == ann

@@ -1,0 +1,261 @@
+"""Narrow credentials, from outside: what their scope has not is refused on every way in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.capability import Rights
+from folkmoot.core.kinds import parse
+from folkmoot.core.scopes import Need, scope
+from folkmoot.gateway.scoped import Scoped
+from folkmoot.operations import OPERATIONS
+from folkmoot.operations.scopes import NAMES
+from folkmoot.operations.table import NEEDS
+from tests.harness import run
+from tests.interaction.room_client import ROOM, chat, grant, joined, proposal, turned_away
+from tests.mcp_harness import Meeting, both_eras
+from tests.transports.mcp.gateway_support import Demo, Wire, fronted
+from tests.transports.rest.support import ROOMS, Asker, done, refused
+
+ME = "/v1/me/credentials"
+INBOX = "mmp://mailboxes/inbox"
+MISSING = "scope_missing"
+NOT_ALLOWED = 4403
+
+
+class Owner:
+    """Ada, who makes narrow tokens for her programs."""
+
+    def __init__(self, there: Meeting, token: str) -> None:
+        self.there = there
+        self.asker = Asker(there.port, token, "ada")
+
+    async def token(self, scope: str = "", **wanted: Any) -> str:
+        given = {**wanted, **({"scope": scope} if scope else {})}
+        made = done(await self.asker.ask("POST", ME, given), 201)
+        if scope:
+            assert sorted(made["scope"].split()) == sorted(scope.split())
+        return str(made["token"])
+
+    async def program(self, scope: str) -> Asker:
+        """A program of hers, by REST."""
+        return Asker(self.there.port, await self.token(scope), "ada")
+
+    async def wire(self, scope: str) -> Wire:
+        """A program of hers, at `/mcp`."""
+        return Wire(self.there, await self.token(scope))
+
+
+@asynccontextmanager
+async def owner(folder: Path, *backends: Demo, era: str = "stateless") -> AsyncIterator[Owner]:
+    async with fronted(folder, era, *backends) as there:
+        made = await there.hub.accounts.register("ada")
+        yield Owner(there, made.token)
+
+
+async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
+    """The scope that a call of a tool lacks; empty where it has all."""
+    answer = await wire.ask("tools/call", {"name": tool, "arguments": arguments})
+    told = json.loads(answer["result"]["content"][0]["text"])
+    return str(told["scope_needed"]) if told.get("code") == MISSING else ""
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_every_row_of_the_table_is_in_a_scope_that_there_is() -> None:
+    for row in OPERATIONS:
+        assert row.public or row.scope in NAMES, row.name
+    assert {need.scope for need in NEEDS.values()} - {""} <= NAMES.keys()
+
+
+@pytest.mark.requirement("credentials.scope")
+@both_eras
+def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path, Demo(), Demo("other"), era=era) as ada:
+            there = ada.there
+            reader = await there.returning(await ada.token("mail.read tools:demo"))
+            listed = {tool.name for tool in (await reader.client.list_tools()).tools}
+            assert {"msg_inbox", "msg_threads", "demo_echo", "msg_register"} <= listed
+            assert not listed & {"msg_send", "room_say", "msg_whoami", "other_echo"}
+            found = await reader.call("folkmoot_find_tool", query="send a message echo")
+            assert not {tool["name"] for tool in found["tools"]} - listed
+            await reader.call("msg_inbox")
+            sentence = await reader.refused("msg_send", to="ada", body="hi")
+            assert sentence == "Your token lacks the scope mail.send."
+            payload, is_error = await reader.result("folkmoot_call_tool", {
+                "name": "msg_send", "arguments": {"to": "ada", "body": "hi"},
+            })  # fmt: skip
+            assert is_error
+            assert payload["code"] == MISSING
+            assert (await reader.client.call_tool("demo_echo", {})).is_error is False
+            payload, is_error = await reader.result("other_echo", {})
+            assert is_error
+            assert payload["scope_needed"] == "tools:other"
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        listed = {
+            "resources": ({"uri": "demo://notes/a", "name": "a"},),
+            "prompts": ({"name": "greet"},),
+        }
+        async with fronted(tmp_path, "stateless", Demo(), listed=listed) as there:
+            ada = Owner(there, (await there.hub.accounts.register("ada")).token)
+            mail, demo = await ada.wire("mail.read"), await ada.wire("tools:demo")
+
+            async def ask(wire: Wire, method: str, **params: Any) -> Any:
+                answer = await wire.ask(method, params)
+                return answer.get("error", {}).get("data", {}).get("scope_needed", "")
+
+            assert await ask(mail, "resources/read", uri=INBOX) == ""
+            assert await ask(demo, "resources/read", uri=INBOX) == "mail.read"
+            assert await ask(demo, "resources/read", uri="demo://notes/a") == ""
+            assert await ask(mail, "resources/read", uri="demo://notes/a") == "tools:demo"
+            assert await ask(mail, "prompts/get", name="demo_greet") == "tools:demo"
+            assert await ask(demo, "prompts/get", name="demo_greet") == ""
+            lists = {}
+            for name, wire in (("mail", mail), ("demo", demo)):
+                answer = await wire.ask("resources/list")
+                lists[name] = {each["uri"] for each in answer["result"]["resources"]}
+                answer = await wire.ask("prompts/list")
+                lists[name] |= {each["name"] for each in answer["result"]["prompts"]}
+            assert INBOX in lists["mail"]
+            assert INBOX not in lists["demo"]
+            assert lists["demo"] - lists["mail"] == {"demo://notes/a", "demo_greet"}
+            subscribe = {"notifications": {"resourceSubscriptions": [INBOX]}}
+            refused_ = await demo.ask("subscriptions/listen", subscribe)
+            assert refused_["error"]["data"]["code"] == MISSING
+            for wire in (mail, demo):
+                await wire.leave()
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_a_token_for_one_room_opens_no_other_on_any_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            port = ada.there.port
+            for name in (ROOM, "kitchen"):
+                await ada.asker.create(name)
+            token = await ada.token(f"rooms:{ROOM}")
+            tides, wire = Asker(port, token), Wire(ada.there, token)
+            assert await missing(wire, "room_join", room="kitchen") == "rooms:kitchen"
+            assert await missing(wire, "room_join", room=ROOM) == ""
+            assert await missing(wire, "room_say", room=ROOM, text="hi") == ""
+            assert await missing(wire, "room_list") == "rooms"
+            assert await missing(wire, "room_create", name="new") == "rooms"
+            assert await missing(wire, "room_invite", room=ROOM, handle="x") == (
+                f"rooms.manage:{ROOM}"
+            )
+            assert await missing(wire, "room_decide", room=ROOM) == f"decide:{ROOM}"
+            assert await missing(wire, "room_say", room=["kitchen"], text="x") == "rooms"
+            await tides.get(f"{ROOMS}/{ROOM}")
+            await tides.say(ROOM, "by REST")
+            for method, path, body in (
+                ("GET", f"{ROOMS}/kitchen", None),
+                ("GET", f"{ROOMS}/kitchen/messages", None),
+                ("POST", f"{ROOMS}/kitchen/messages", chat()),
+                ("GET", ROOMS, None),
+                ("POST", ROOMS, {"name": "another"}),
+                ("PATCH", f"{ROOMS}/{ROOM}", {"access": "private"}),
+                ("DELETE", f"{ROOMS}/{ROOM}", None),
+                ("POST", f"{ROOMS}/{ROOM}/invites", {"guest": "kim"}),
+                ("GET", "/v1/messages", None),
+                ("GET", ME, None),
+                ("POST", ME, {}),
+                ("DELETE", f"{ME}/c_1", None),
+            ):
+                refused(await tides.ask(method, path, body), 403, MISSING)
+            assert await turned_away(port, token, "kitchen") == NOT_ALLOWED
+            async with joined(port, token) as seat, joined(port, ada.asker.token) as whole:
+                await seat.said(chat("on a WebSocket"))
+                await seat.said(proposal())
+                told = await seat.refused(grant("ada", "chat.*"))
+                assert told["error"] == MISSING
+                assert f"rooms.manage:{ROOM}" in told["message"]
+                told = await whole.refused(grant("ada", "chat.*"))
+                assert told["error"] == "recipient_invalid", "the room says so: it is in scope"
+                await seat.said(chat("and still here"))
+            await wire.leave()
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path, Demo()) as ada:
+            await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
+            call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}
+            for scope_, answered in ((f"rooms:{ROOM}", False), (f"rooms:{ROOM} tools:demo", True)):
+                wire = await ada.wire(scope_)
+                answer = await wire.ask("tools/call", {"name": "room_call", "arguments": call})
+                told = json.loads(answer["result"]["content"][0]["text"])
+                assert ("result" in told) is answered, told
+                await wire.leave()
+            narrow = await ada.program("rooms")
+            new = {"name": "new", "backends": ["demo"]}
+            refused(await narrow.ask("POST", ROOMS, new), 404, "backend_unknown")
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope-child")
+def test_a_token_makes_none_that_may_do_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            agent = await ada.program("account account.read rooms")
+            same = done(await agent.ask("POST", ME, {}), 201)
+            assert same["scope"] == "account account.read rooms"
+            less = done(await agent.ask("POST", ME, {"scope": "rooms:square"}), 201)
+            assert less["scope"] == "rooms:square"
+            for wanted in ("*", "mail.read", "account decide", "operate"):
+                told = refused(
+                    await agent.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid"
+                )
+                assert told["field"] == "scope"
+            child = Asker(ada.there.port, less["token"])
+            assert (
+                refused(await child.ask("POST", ME, {}), 403, MISSING)["scope_needed"] == "account"
+            )
+            listed = (await agent.get(ME))["credentials"]
+            assert sorted(it["scope"] for it in listed) == [
+                "*", "account account.read rooms", "account account.read rooms", "rooms:square",
+            ]  # fmt: skip
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.operate")
+def test_no_grant_and_no_whole_token_runs_the_hub() -> None:
+    needs = {"folkmoot/grant": Need("operate"), "msg/send": Need("mail.send")}
+    kind = parse("mcp.request.tools/call:folkmoot/grant")
+    everything = Rights(["*"])
+    assert not Scoped(everything, scope("*"), needs).allows(kind, {})
+    assert Scoped(everything, scope("*"), needs).missing(kind, {}) == "operate"
+    assert Scoped(Rights(["chat.*"]), scope("* operate"), needs).allows(kind, {})
+    assert not Scoped(
+        Rights(["*", "!mcp.request.tools/call:folkmoot/*"]), scope("operate"), needs
+    ).allows(kind, {})
+    operating = Scoped(everything, scope("operate"), needs)
+    assert operating.allows(kind, {})
+    assert not operating.allows(parse("mcp.request.tools/call:msg/send"), {})
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_an_operation_that_nobody_knows_needs_everything() -> None:
+    kind = parse("mcp.request.tools/call:room/unheard_of")
+    narrow = Scoped(Rights(["*"]), scope("rooms mail.read"), NEEDS)
+    assert narrow.missing(kind, {"params": {}}) == "*"
+    assert not narrow.allows(kind, {})
+    assert Scoped(Rights(["*"]), scope("*"), NEEDS).allows(kind, {})
