@@ -10,11 +10,13 @@ import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from folkmoot.accounts.cache import KnownIdentities
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.rights import HubRights
@@ -44,7 +46,8 @@ MODES: dict[str, dict[str, bool]] = {
 def listing(style: NameStyle, era: str, mode: str) -> bytes:
     """The bytes of a listing."""
     unused: Any = None
-    lists = Lists(CATALOGUE, HubRights(unused, SystemClock(), unused), None, INFO)
+    accounts: Any = SimpleNamespace(authentication=SimpleNamespace(known=KnownIdentities()))
+    lists = Lists(CATALOGUE, HubRights(unused, SystemClock(), accounts), None, INFO)
     settings = {"apps": False, **MODES[mode]}
     apps = settings.pop("apps")
     session: Any = None if era == "stateless" else object()
