@@ -248,3 +248,17 @@ def test_a_listener_that_fails_costs_nobody_the_event(
         assert "a listener failed" in caplog.text
 
     with_bus(open_bus, body)
+
+
+def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        subscription = await bus.subscribe("room.*")
+        assert bus.has_audience("room.2")
+        await subscription.close()
+        end = bus.listen("room.>", lambda _: None)
+        assert bus.has_audience("room.2.said")
+        end()
+        # One that cannot tell may say yes of others.
+        assert bus.has_audience("mail.2") in (False, True)
+
+    with_bus(open_bus, body)

@@ -151,7 +151,8 @@ def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -
         everything = await office.bus.subscribe("mail.*")
         sent = await office.mail.send(alice, "bob", body="secret")
         await office.mail.mute(bob, sent.thread_id)
-        await office.mail.send(alice, "bob", body="secret", priority="urgent")
+        last = await office.mail.send(alice, "bob", body="secret", priority="urgent")
+        thread = {"thread_id": sent.thread_id}
         heard = []
         async for event in everything:
             assert isinstance(event, Event)
@@ -160,9 +161,9 @@ def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -
                 await everything.close()
         assert {event.subject for event in heard} == {subject_of_mailbox(bob.id)}
         assert [event.data for event in heard] == [
-            {"seq": 1, "thread_id": sent.thread_id, "muted": False, "urgent": False},
-            {"changed": True},
-            {"seq": 2, "thread_id": sent.thread_id, "muted": True, "urgent": True},
+            {"seq": 1, "id": sent.message_id, **thread, "muted": False, "urgent": False},
+            {"change": "state", **thread},
+            {"seq": 2, "id": last.message_id, **thread, "muted": True, "urgent": True},
         ]
 
     in_office(tmp_path, body)
@@ -267,6 +268,7 @@ def test_what_is_published_is_committed_already(
 
         monkeypatch.setattr(office.bus, "publish", looked_up)
         await office.mail.send(alice, "bob", body="news")
-        assert stored == ["news"]
+        # Published to the recipient, and to the sender's other devices.
+        assert stored == ["news", "news"]
 
     in_office(tmp_path, body)

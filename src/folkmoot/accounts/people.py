@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
     ContactNotFound,
     UserNotFound,
 )
+from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.ports import Tx
 
 MOST_LISTED = 100
@@ -107,6 +108,7 @@ async def do_add_contact(
         raise CannotAddSelf
     sealed = nicknames.seal(user_id, target.id, nickname)
     await people.put_contact(tx, user_id, target.id, sealed, now)
+    publish_people(tx, user_id, target, "added")
     return target
 
 
@@ -115,6 +117,7 @@ async def do_remove_contact(tx: Tx, user_id: str, handle: str, now: int) -> Acco
     target = await access_user(tx, handle, now)
     if not await people.delete_contact(tx, user_id, target.id):
         raise ContactNotFound
+    publish_people(tx, user_id, target, "removed")
     return target
 
 
@@ -125,6 +128,7 @@ async def do_block(tx: Tx, user_id: str, handle: str, now: int) -> Account:
     if target.id == user_id:
         raise CannotBlockSelf
     await people.put_block(tx, user_id, target.id)
+    publish_people(tx, user_id, target, "blocked")
     return target
 
 
@@ -132,7 +136,13 @@ async def do_unblock(tx: Tx, user_id: str, handle: str, now: int) -> Account:
     """Let a user write to oneself again."""
     target = await access_user(tx, handle, now)
     await people.delete_block(tx, user_id, target.id)
+    publish_people(tx, user_id, target, "unblocked")
     return target
+
+
+def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
+    """Within a unit: have someone's other devices told what they did about somebody."""
+    tx.publish(subject(CONTACTS, user_id), {"handle": other.handle, "change": change})
 
 
 def check_page(limit: int, cursor: str | None) -> str:

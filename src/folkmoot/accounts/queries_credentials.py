@@ -12,7 +12,7 @@ from typing import Final
 
 from folkmoot.accounts.model import Account, Credential, Identity, principal_of
 from folkmoot.accounts.queries import ACCOUNT
-from folkmoot.core.events import CREDENTIALS, subject
+from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Row, Tx
 
@@ -78,6 +78,8 @@ async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
             hashed,
         ),
     )
+    if credential.account_id is not None and credential.kind != SESSION:
+        publish_tokens(tx, credential.account_id, credential.id, "created")
 
 
 async def of_account(tx: Tx, account_id: str) -> list[Credential]:
@@ -152,3 +154,10 @@ async def note_used(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
 def publish_end(tx: Tx, credential_id: str, account_id: str | None) -> None:
     """Have everyone told that a credential opens nothing from now on."""
     tx.publish(subject(CREDENTIALS, credential_id), {"account": account_id})
+    if account_id is not None:
+        publish_tokens(tx, account_id, credential_id, "ended")
+
+
+def publish_tokens(tx: Tx, account_id: str, credential_id: str, change: str) -> None:
+    """Have an account's owner told that a credential of theirs was created, or ended."""
+    tx.publish(subject(TOKENS, account_id), {"id": credential_id, "change": change})

@@ -70,6 +70,11 @@ class MemoryBus:
         for subscription in self._index.match(tokens):
             subscription.offer(subject, data)
 
+    def has_audience(self, subject: str) -> bool:
+        """Whether anyone listens or subscribed there."""
+        tokens = subject.split(".")
+        return bool(self._listeners.match(tokens) or self._index.match(tokens))
+
     def listen(self, pattern: str, listener: Listener) -> Callable[[], None]:
         """Have a listener called with each event, in the order of listening; the answer ends it."""
         tokens = check_pattern(pattern)

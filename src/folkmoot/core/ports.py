@@ -163,6 +163,10 @@ class Bus(Protocol):
         """Publish without waiting; every listener has been called when it returns."""
         ...
 
+    def has_audience(self, subject: str) -> bool:
+        """Whether anyone may receive what is published there; a bus that cannot tell says yes."""
+        ...
+
     def listen(self, pattern: str, listener: Listener) -> Callable[[], None]:
         """Have a listener called with each event, in the order of listening; the answer ends it."""
         ...

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
-from folkmoot.core.events import BACKENDS, PINS, about, subject
+from folkmoot.core.events import BACKENDS, PINS, SERVERS, about, subject
 from folkmoot.gateway.asking import Checks
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
@@ -85,6 +85,11 @@ class Gateway:
         if task is not None:
             for watcher in self._task_watchers:
                 watcher(task)
+
+    def state_changed(self, namespace: str, state: str) -> None:
+        """Publish that a backend is in another state."""
+        with suppress(BusClosed):
+            self._bus.emit(subject(SERVERS, namespace), {"state": state})
 
     def attach(self, backend: Backend) -> None:
         """Have a backend that is yet to be reached; one of the same namespace gives way."""

@@ -227,7 +227,7 @@ class Mail:
             return await queries.mark_copies(tx, reader.id, seqs, now)
 
         if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,))
+            await announce_change(self._bus, (reader.id,), "read")
 
     async def threads(
         self,
@@ -296,7 +296,7 @@ class Mail:
             return await queries.mark_copies(tx, reader.id, places, now) if places else 0
 
         if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,))
+            await announce_change(self._bus, (reader.id,), "read", thread_id)
 
     async def archive(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
         """Archive a thread, until its next message; or make it active again."""
@@ -317,7 +317,7 @@ class Mail:
             return member.state != state
 
         if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,))
+            await announce_change(self._bus, (reader.id,), "state", thread_id)
         return StateChange(thread_id, state)
 
     async def whole_id(self, reader: Account, message_id: str) -> str:
@@ -342,11 +342,11 @@ class Mail:
     async def delete_message(self, reader: Account, message_id: str) -> None:
         """Remove the reader's copy of a message; the other side keeps its own."""
 
-        async def unit(tx: Tx) -> None:
-            await remove_message(self._remover, tx, reader, message_id)
+        async def unit(tx: Tx) -> str:
+            return await remove_message(self._remover, tx, reader, message_id)
 
-        await self._store.write(unit)
-        await announce_change(self._bus, (reader.id,))
+        thread_id = await self._store.write(unit)
+        await announce_change(self._bus, (reader.id,), "removed", thread_id)
 
     async def delete_thread(self, reader: Account, thread_id: str) -> None:
         """Remove a thread from the reader's mailbox; the other side keeps it.
@@ -360,7 +360,7 @@ class Mail:
             await self._remover.remove_thread(tx, reader.id, thread_id)
 
         await self._store.write(unit)
-        await announce_change(self._bus, (reader.id,))
+        await announce_change(self._bus, (reader.id,), "removed", thread_id)
 
     async def delete_account(self, reader: Account, *, also: Farewell | None = None) -> None:
         """Remove the reader's account with all they sent and all they had, in one transaction.
@@ -375,7 +375,7 @@ class Mail:
                 await also(tx, account)
 
         await self._accounts.delete(reader, also=farewell)
-        await announce_change(self._bus, others)
+        await announce_change(self._bus, others, "removed")
 
     async def expire(self, before: int, most: int = 500) -> int:
         """Remove up to `most` of the messages sent before a second, and answer how many went.
@@ -387,7 +387,7 @@ class Mail:
             return await self._remover.expire(tx, before, most)
 
         removed, owners = await self._store.write(unit)
-        await announce_change(self._bus, owners)
+        await announce_change(self._bus, owners, "removed")
         return removed
 
     def _now(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from folkmoot.core.errors import BusError
+from folkmoot.core.events import SENT, subject
 from folkmoot.core.ports import Bus, Missed
 from folkmoot.mail.model import Page
 from folkmoot.mail.sending import Stored
@@ -16,12 +17,15 @@ LOG = logging.getLogger(__name__)
 
 MAILBOX = "mail."
 
+Change: TypeAlias = Literal["read", "state", "removed"]
+"""What became of older messages."""
+
 
 def subject_of_mailbox(user_id: str) -> str:
     """Where the bus carries the events of a mailbox.
 
-    A new message is `{"seq", "thread_id", "muted", "urgent"}`; what its owner, or the hub, made of
-    older ones is `{"changed": true}`.
+    A new message is `{"seq", "id", "thread_id", "muted", "urgent"}`; what its owner, or the hub,
+    made of older ones is `{"change", "thread_id"}`, without a thread where it may be many.
     """
     return f"{MAILBOX}{user_id}"
 
@@ -31,23 +35,29 @@ async def announce(bus: Bus, stored: Stored) -> None:
     message = stored.message
     event = {
         "seq": message.seq,
+        "id": message.id,
         "thread_id": message.thread_id,
         "muted": stored.muted,
         "urgent": message.priority == "urgent",
     }
-    await publish(bus, message.to_id, event)
+    await publish(bus, subject_of_mailbox(message.to_id), event)
+    sent = {"id": message.id, "thread_id": message.thread_id}
+    await publish(bus, subject(SENT, message.from_id), sent)
 
 
-async def announce_change(bus: Bus, user_ids: Iterable[str]) -> None:
-    """Publish that something in these mailboxes was read, marked or removed."""
+async def announce_change(
+    bus: Bus, user_ids: Iterable[str], change: Change, thread_id: str | None = None
+) -> None:
+    """Publish that something in these mailboxes was read, set otherwise or removed."""
     for user_id in user_ids:
-        await publish(bus, user_id, {"changed": True})
+        event = {"change": change, "thread_id": thread_id}
+        await publish(bus, subject_of_mailbox(user_id), event)
 
 
-async def publish(bus: Bus, user_id: str, event: dict[str, Any]) -> None:
+async def publish(bus: Bus, where: str, event: dict[str, Any]) -> None:
     """Publish an event of a mailbox; its change is committed, so a bus that fails is no error."""
     try:
-        await bus.publish(f"{MAILBOX}{user_id}", event)
+        await bus.publish(where, event)
     except BusError as error:
         LOG.warning("A change of a mailbox was not announced: %s", error.message)
 

@@ -28,7 +28,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Clock, Unit
+from folkmoot.core.ports import Bus, Clock, Unit
 from folkmoot.rooms.history import History
 from folkmoot.rooms.journal import Done, Item, Journal, Spawn
 from folkmoot.rooms.machine import (
@@ -47,6 +47,7 @@ from folkmoot.rooms.machine import (
     Tell,
 )
 from folkmoot.rooms.model import Guest, RoomId, Visitor
+from folkmoot.rooms.news import publish_news, subject_of_room
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.serving import Serving, Speak
 
@@ -68,6 +69,7 @@ class Surroundings(Struct, frozen=True):
     """What all live rooms of a hub have in common."""
 
     clock: Clock
+    bus: Bus
     spawn: Spawn
     answer_invite: Answer
     dropped: Callable[[LiveRoom], None]
@@ -123,6 +125,7 @@ class LiveRoom:
         # Bound once, since every message passes them.
         self._now = surroundings.clock.now
         self._accept = machine.receive
+        self._news = subject_of_room(room_id)
         self._broadcast = crowd.broadcast
         self._loop = asyncio.get_running_loop()
         self._outlets: dict[Outlet, Visitor] = {}
@@ -386,13 +389,17 @@ class LiveRoom:
         if self._ended is not None:
             _settle_all(items, self._ended)
             return
+        said: list[Append] = []
         for item in items:
             if type(item) is Append:
                 self.delivered = item.seq
                 self.history.add(item)
                 self._broadcast(item.data)
+                said.append(item)
             else:
                 CARRY_OUT[type(item)](self, item)
+        if said:
+            publish_news(self._around.bus, self._news, said)
         if self._waiters:
             self._wake()
         if self._held and not self.journal.is_full:

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from folkmoot.core.capability import Source
-from folkmoot.core.events import ROOMS, subject
+from folkmoot.core.events import MEMBERS, ROOMS, subject
 from folkmoot.core.ports import Row, Tx
 from folkmoot.rooms import queries_guests
 from folkmoot.rooms.machine import Known, Role
-from folkmoot.rooms.model import Membership, RoomId, RoomPolicy, RoomRecord
+from folkmoot.rooms.model import Membership, MemberState, RoomId, RoomPolicy, RoomRecord
 
 T = TypeVar("T")
 
@@ -220,6 +220,7 @@ async def put_membership(tx: Tx, member: Membership) -> None:
         "DO UPDATE SET role = excluded.role, state = excluded.state",
         (member.room_id, member.account_id, member.role.value, member.state),
     )
+    await publish_membership(tx, member.room_id, member.account_id, member.state)
 
 
 async def remove_membership(tx: Tx, room_id: RoomId, account_id: str) -> bool:
@@ -227,11 +228,24 @@ async def remove_membership(tx: Tx, room_id: RoomId, account_id: str) -> bool:
     removed = await tx.execute(
         "DELETE FROM room_members WHERE room_id = ? AND account_id = ?", (room_id, account_id)
     )
+    if removed:
+        await publish_membership(tx, room_id, account_id, None)
     return removed == 1
+
+
+async def publish_membership(
+    tx: Tx, room_id: RoomId, account_id: str, state: MemberState | None
+) -> None:
+    """Have whoever listens for an account, or a guest, told what it is to a room from now on."""
+    row = await tx.fetch_one("SELECT name FROM rooms WHERE id = ?", (room_id,))
+    if row is not None:
+        told = {"room_id": room_id, "room": row[0], "state": state}
+        tx.publish(subject(MEMBERS, account_id), told)
 
 
 async def expel(tx: Tx, room_id: RoomId, account_id: str) -> None:
     """Let someone in no more until they are invited again: a guest is forgotten."""
+    await publish_membership(tx, room_id, account_id, "banned")
     if queries_guests.is_guest(account_id):
         await queries_guests.remove(tx, account_id)
         return

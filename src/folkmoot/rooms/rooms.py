@@ -90,7 +90,14 @@ class Rooms(Listing):
         options = options or RoomOptions()
         quotas = quotas or Quotas()
         surroundings = Surroundings(
-            clock, self._spawn, self._answer_invite, self._dropped, self._speak, backends, policy
+            clock,
+            store.bus,
+            self._spawn,
+            self._answer_invite,
+            self._dropped,
+            self._speak,
+            backends,
+            policy,
         )
         self._policy = policy
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)

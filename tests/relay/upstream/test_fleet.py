@@ -29,6 +29,7 @@ class Gateway:
         self.backends: dict[str, Backend] = {}
         self.arrivals = Told()
         self.losses = Told()
+        self.states: list[tuple[str, str]] = []
 
     def attach(self, backend: Backend) -> None:
         self.backends[backend.spec.namespace] = backend
@@ -44,6 +45,9 @@ class Gateway:
 
     def task_changed(self, namespace: str, own: str) -> None:
         raise NotImplementedError
+
+    def state_changed(self, namespace: str, state: str) -> None:
+        self.states.append((namespace, state))
 
 
 @asynccontextmanager

@@ -67,6 +67,7 @@ class LiveBackend:
         on_inventory: Callable[[str, Inventory], Awaitable[None]],
         on_lost: Callable[[str, str], None],
         on_task: Callable[[str, str], None] = lambda _namespace, _own: None,
+        on_state: Callable[[str, str], None] = lambda _namespace, _state: None,
         environ: Mapping[str, str] | None = None,
         hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
@@ -75,7 +76,7 @@ class LiveBackend:
         self._on_task = on_task
         environ = os.environ if environ is None else environ
         self.connecting = Connecting(spec, clock, environ, hidden)
-        self.health = Health(spec.namespace, clock, on_lost, self.connecting.told)
+        self.health = Health(spec.namespace, clock, on_lost, self.connecting.told, on_state)
         self.tally = Tally(clock)
         self.in_flight = 0
         self._asking: Counter[str] = Counter()

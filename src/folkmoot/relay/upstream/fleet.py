@@ -73,6 +73,10 @@ class Hears(Protocol):
         """It says unasked that a task has changed."""
         ...
 
+    def state_changed(self, namespace: str, state: str) -> None:
+        """It is in another state."""
+        ...
+
 
 class Fleet:
     """Every server has a task of its own, so that what befalls one is no other's business."""
@@ -184,6 +188,7 @@ class Fleet:
             on_inventory=self._gateway.arrived,
             on_lost=self._gateway.lost,
             on_task=self._gateway.task_changed,
+            on_state=self._gateway.state_changed,
             environ=self._environ,
             hidden=self._hidden,
         )

@@ -44,7 +44,8 @@ AWAY: Final = frozenset({BackendState.DOWN, BackendState.BROKEN})
 
 
 class Health:
-    """The state of one server. `on_lost` is told once for every time that it stays away.
+    """The state of one server. `on_lost` is told once for every time that it stays away, and
+    `on_state` of every change.
 
     `told` adds to the reasons what is for the log alone.
     """
@@ -55,6 +56,7 @@ class Health:
         clock: Clock,
         on_lost: Callable[[str, str], None],
         told: Callable[[str], str] = str,
+        on_state: Callable[[str, str], None] = lambda _namespace, _state: None,
     ) -> None:
         self.state = BackendState.STARTING
         self.why = "It has not been reached yet."
@@ -63,6 +65,7 @@ class Health:
         self._clock = clock
         self._on_lost = on_lost
         self._told = told
+        self._on_state = on_state
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._left_at: float | None = None
@@ -80,6 +83,7 @@ class Health:
         self.why = why
         if state is not before:
             self.state, self.since = state, self._clock.now()
+            self._on_state(self._namespace, state.value)
         if state in AWAY:
             self._went(at_once=before is BackendState.STARTING)
         else:
