@@ -6,14 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from docs.pages.markdown import code, document, table
-from folkmoot.transports.rest.openapi import ALWAYS, WITH_BODY, refusals
-from folkmoot.transports.rest.rows import COMPONENTS as SCHEMAS
-from folkmoot.transports.rest.table import OPERATIONS, path_of
+from folkmoot.operations.openapi import ALWAYS, WITH_BODY, refusals
+from folkmoot.operations.routes import COMPONENTS as SCHEMAS
+from folkmoot.operations.routes import ENDPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from folkmoot.transports.rest.model import Operation, Schema
+    from folkmoot.operations.routes import Endpoint
+    from folkmoot.operations.schema import Schema
 
 INTRODUCTION = """\
 Mail, people, accounts and rooms, for programs. The hub describes all of this by itself, in OpenAPI
@@ -60,7 +61,7 @@ GENERAL = frozenset(error.code for error in (*ALWAYS, *WITH_BODY))
 """The codes that are told of once for all operations."""
 FAILED = 500
 
-TAKEN = frozenset({"PolicyChange", *(each.body.schema for each in OPERATIONS if each.body)})
+TAKEN = frozenset({"PolicyChange", *(each.body for each in ENDPOINTS if each.body)})
 """The objects that requests bring."""
 
 LISTS = """\
@@ -75,56 +76,58 @@ OBJECTS = "## Objects"
 
 def page() -> str:
     """The whole page."""
-    index = table(["Operation", "It …", "Needs a token"], map(row, OPERATIONS))
+    index = table(["Operation", "It …", "Needs a token"], map(row, ENDPOINTS))
     return document("# REST", INTRODUCTION, index, *sections(), LISTS, ERRORS, OBJECTS, *objects())
 
 
-def title(operation: Operation) -> str:
+def title(operation: Endpoint) -> str:
     """The operation as requests name it."""
     return f"{operation.method} {operation.path}"
 
 
-def anchor(operation: Operation) -> str:
+def anchor(operation: Endpoint) -> str:
     """Where the operation's section is, as renderers of Markdown name it."""
     kept = "".join(c for c in title(operation).lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")
 
 
-def row(operation: Operation) -> list[str]:
+def row(operation: Endpoint) -> list[str]:
     """One operation in the index."""
     return [
         f"[`{title(operation)}`](#{anchor(operation)})",
-        operation.summary[0].lower() + operation.summary[1:],
+        operation.route.summary[0].lower() + operation.route.summary[1:],
         "no" if operation.public else "yes",
     ]
 
 
 def sections() -> Iterator[str]:
     """Each operation with what it takes and answers."""
-    for operation in OPERATIONS:
+    for operation in ENDPOINTS:
         yield f"## `{title(operation)}`"
-        yield f"{operation.summary}. {operation.description}".strip()
-        parameters = [*path_of(operation), *operation.query]
+        yield f"{operation.route.summary}. {operation.description}".strip()
+        parameters = [*operation.path_parameters, *operation.query]
         if parameters:
             rows = [[f"`{p.name}`", kind(p.schema), p.description] for p in parameters]
             yield table(["Parameter", "Type", "Meaning"], rows)
-        if operation.body is not None:
-            yield f"It takes {link(operation.body.schema)}, for example:"
-            yield f"```json\n{json.dumps(operation.body.example, ensure_ascii=False)}\n```"
+        if operation.body:
+            yield f"It takes {link(operation.body)}, for example:"
+            yield f"```json\n{json.dumps(operation.route.example, ensure_ascii=False)}\n```"
         yield answer(operation)
         if told := list(errors(operation)):
             yield table(["Status", "Errors"], told)
 
 
-def answer(operation: Operation) -> str:
+def answer(operation: Endpoint) -> str:
     """What an operation answers when it succeeds."""
-    reply = operation.reply
-    what = "nothing more" if reply.schema is None else link(reply.schema)
-    heads = "".join(f" `{name}`: {text}" for name, text in reply.headers.items())
-    return f"It answers {reply.status} and {what}. {reply.description}{heads}"
+    route = operation.route
+    what = link(operation.reply) if operation.reply else "nothing more"
+    if operation.row.events is not None:
+        what = f"events, each {what}"
+    where = " `Location`: where it is." if route.location else ""
+    return f"It answers {route.status} and {what}. {route.answer}{where}"
 
 
-def errors(operation: Operation) -> Iterator[list[str]]:
+def errors(operation: Endpoint) -> Iterator[list[str]]:
     """What is particular to an operation among its errors."""
     for status, found in sorted(refusals(operation).items()):
         codes = [error.code for error in found if error.code not in GENERAL]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import uvloop
+from msgspec import Raw
 from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
@@ -43,6 +44,7 @@ from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
+from folkmoot.operations.openapi import document
 from folkmoot.pipeline import Pipeline
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
@@ -80,8 +82,8 @@ from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.memory import collecting_seldom, return_large_buffers
 from folkmoot.transports.operations import Operations
 from folkmoot.transports.operators import Operators, operators_token
-from folkmoot.transports.rest import RestApi
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
+from folkmoot.transports.routes import Routes
 from folkmoot.transports.server import HttpServer
 from folkmoot.transports.tls import load_tls
 from folkmoot.transports.websocket import Tally, WebSocketEndpoint
@@ -120,7 +122,7 @@ class Hub:
     mail: Mail
     rooms: Rooms
     mcp: McpEndpoint
-    rest: RestApi
+    rest: Routes
     websockets: WebSocketEndpoint
     _operators: Operators
     _health: Health
@@ -423,6 +425,9 @@ class Hub:
             mail=self.mail,
             rooms=self.rooms,
             limits=self._limits,
+            document=Raw(
+                msgspec.json.encode(document(version=__version__, url=settings.public_url))
+            ),
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
@@ -480,7 +485,7 @@ class Hub:
         )
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
-        self.rest = self._rest_api()
+        self.rest = self._routes()
         return http.build(
             [*pages.routes(), *self._health.routes(), *self.rest.routes()],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
@@ -516,17 +521,14 @@ class Hub:
     def _shows_metrics(self, scope: Scope) -> bool:
         return self.settings.telemetry.metrics and self._operators.admit(scope)
 
-    def _rest_api(self) -> RestApi:
+    def _routes(self) -> Routes:
         """`/v1`, for programs: mail, people, accounts, and rooms without a WebSocket."""
         settings = self.settings
-        return RestApi(
-            version=__version__,
-            accounts=self.accounts,
+        return Routes(
             rooms=self.rooms,
             hub=self._operations,
             policy=self.behind.policy,
             dispatcher=self._dispatcher,
-            limits=self._limits,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,

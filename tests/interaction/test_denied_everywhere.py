@@ -22,8 +22,8 @@ from folkmoot.app import Hub
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
 from folkmoot.operations import CATALOGUE
+from folkmoot.operations.routes import ENDPOINTS
 from folkmoot.settings import GatewaySpec
-from folkmoot.transports.rest.table import OPERATIONS
 from tests.harness import run
 from tests.interaction.room_client import (
     ROOM,
@@ -126,7 +126,7 @@ class Visit:
     async def rest_denied(self, method: str, path: str, body: Any) -> bool:
         answer = await self.http.request(
             method,
-            path.replace("{name}", ROOM),
+            path.replace("{room}", ROOM),
             headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
             content=None if body is None else json.dumps(body),
         )
@@ -154,13 +154,11 @@ def tools() -> Iterator[Way]:
 
 
 def routes() -> Iterator[Way]:
-    for row in OPERATIONS:
-        if row.public or row.is_message or row.id == "deleteRoom":
+    for row in ENDPOINTS:
+        if row.public or not row.row.judged or row.id == "deleteRoom":
             continue
-        body = None if row.body is None else dict(row.body.example)
-        if row.row is not None and body is not None:
-            # As the tools are: nothing is to come of it.
-            body = {}
+        # As the tools are: nothing is to come of it.
+        body = dict(row.route.example) if row.in_room and row.body else {} if row.body else None
         kinds: tuple[str, ...] = (tool(row.name),)
         if row.id == "invite":
             kinds += ("room.invite",)
@@ -170,7 +168,7 @@ def routes() -> Iterator[Way]:
             lambda v, r=row, b=body: v.rest_denied(r.method, r.path, b),
         )
     # Last, since ann's room must stand until here; bob may not delete it anyway.
-    gone = next(row for row in OPERATIONS if row.id == "deleteRoom")
+    gone = next(row for row in ENDPOINTS if row.id == "deleteRoom")
     yield Way(
         "DELETE",
         (tool(gone.name),),
@@ -235,7 +233,7 @@ def said() -> Iterator[Way]:
         yield Way(
             f"POST: {name}",
             kinds,
-            lambda v, m=make: v.rest_denied("POST", "/v1/rooms/{name}/messages", m()),
+            lambda v, m=make: v.rest_denied("POST", "/v1/rooms/{room}/messages", m()),
         )
 
 
@@ -480,8 +478,8 @@ def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
                 await there.hub.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
                 assert await here.closed() == NOT_ALLOWED
             assert await turned_away(there.port, there.token) == NOT_ALLOWED
-            assert await there.rest_denied("GET", "/v1/rooms/{name}/messages", None)
-            assert await there.rest_denied("POST", "/v1/rooms/{name}/messages", chat())
+            assert await there.rest_denied("GET", "/v1/rooms/{room}/messages", None)
+            assert await there.rest_denied("POST", "/v1/rooms/{room}/messages", chat())
             async with joined(there.port, there.token, "tea") as tea:
                 await tea.said(chat())
 

@@ -171,7 +171,7 @@ def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_else(
                     phone.ask("GET", f"{ROOMS}/tea/messages?after=99&wait=50")
                 )
                 await reached(lambda: len(there.hub.mcp._exchanges) == 2)
-                await reached(lambda: len(there.hub.rest._waiting._calls) == 1)
+                await reached(lambda: len(there.hub.rest._waiting._callers) == 1)
                 assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
                 refused(await phone.ask("GET", ROOMS), 401, "token_invalid")
                 refused(await room, 401, "token_invalid")

@@ -25,9 +25,9 @@ from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.names import NameStyle
 from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.arguments import decode
+from folkmoot.operations.openapi import document
 from folkmoot.transports.mcp.exchange import Exchange
 from folkmoot.transports.mcp.lists import Lists
-from folkmoot.transports.rest.openapi import document
 from tests.operations.corpus import cases, written
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -14,8 +14,8 @@ from typer.main import get_command
 from docs.pages.answers import ANSWERS
 from folkmoot.cli.program import app
 from folkmoot.operations import OPERATIONS, Absent, Operation
+from folkmoot.operations.routes import ENDPOINTS
 from folkmoot.operations.row import NOTICE
-from folkmoot.transports.rest.table import OPERATIONS as SERVED
 
 every_row = pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 
@@ -28,7 +28,7 @@ def commands(group: Any, before: str = "") -> Iterator[str]:
 
 
 COMMANDS = frozenset(commands(get_command(app)))
-ROUTES = {(served.name, served.method, served.path) for served in SERVED}
+ROUTES = {(served.name, served.method, served.path) for served in ENDPOINTS}
 
 
 def test_every_name_is_in_the_table_once() -> None:
@@ -65,9 +65,9 @@ def test_only_public_operations_belong_to_no_scope(row: Operation) -> None:
 @every_row
 def test_every_operation_answers_in_the_form_it_gives(row: Operation) -> None:
     """The examples are those of the reference, which a test holds against a real hub."""
-    answer = {name: value for name, value in ANSWERS[row.name].items() if name != NOTICE}
-    if row.name == "folkmoot/call_tool":
+    if isinstance(row.tool, Absent) or row.name == "folkmoot/call_tool":
         return
+    answer = {name: value for name, value in ANSWERS[row.name].items() if name != NOTICE}
     given = msgspec.json.decode(msgspec.json.encode(answer), type=row.gives)
     assert msgspec.json.decode(msgspec.json.encode(given)) == answer
     members = {field.encode_name for field in msgspec.structs.fields(row.gives)}

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.cache import KnownIdentities
 from folkmoot.accounts.credentials import hash_secret, new_token
-from folkmoot.accounts.model import Account, Credential, Identity, NewToken
+from folkmoot.accounts.model import (
+    LONGEST_LABEL,
+    LONGEST_LIFE,
+    Account,
+    Credential,
+    Identity,
+    NewToken,
+)
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import audit_logger
 from folkmoot.core.errors import (
@@ -32,9 +39,6 @@ logger = logging.getLogger("folkmoot.accounts")
 UPKEEP_SECONDS: Final = 300.0
 """How often it is stored which credentials were used, and those whose time is over are removed."""
 REMOVED_AT_ONCE: Final = 500
-LONGEST_LABEL: Final = 100
-LONGEST_LIFE: Final = 10 * 365 * 24 * 3600
-"""Seconds until a token may expire at the latest; one without an end is another thing."""
 FIRST: Final = "first token"
 RECOVERED: Final = "recovered"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -20,6 +20,10 @@ MOST_FORMATS = 8
 
 PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
 ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
+
+LONGEST_LABEL: Final = 100
+LONGEST_LIFE: Final = 10 * 365 * 24 * 3600
+"""Seconds until a token may expire at the latest; one without an end is another thing."""
 
 
 class Account(Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.operations.schema import schema_of
+from folkmoot.operations.schema import nulls_of, schema_of
 
 if TYPE_CHECKING:
     from folkmoot.operations.schema import Schema
@@ -42,20 +42,25 @@ TYPES: dict[str, tuple[type, str]] = {
 
 
 def decode(takes: type[A], arguments: Any) -> A:
-    """The arguments as the struct of their operation; `null` is the same as left out."""
+    """The arguments as the struct of their operation.
+
+    `null` is the same as left out, unless the struct tells the two apart.
+    """
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
         raise ArgumentInvalid("The arguments must be an object.", field="arguments")
     given = arguments
     if None in arguments.values():
-        given = {name: value for name, value in arguments.items() if value is not None}
+        kept = nulls_of(takes)
+        given = {name: it for name, it in arguments.items() if it is not None or name in kept}
     try:
         decoded = msgspec.convert(given, takes)
         # Text that is no UTF-8 can come from an interceptor; to write it is the quickest look.
         _encode(decoded)
     except REFUSALS:
         check(schema_of(takes), {**dict.fromkeys(arguments), **given})
+        check_nulls(takes, given)
         check_inside(given)
         # What is left is a whole number that was written as `50.0`.
         return msgspec.convert(given, takes, strict=False)
@@ -90,19 +95,42 @@ def check(schema: Schema, given: dict[str, Any], path: str = "") -> None:
             check(properties[name], value, f"{path}{name}.")
 
 
+def check_nulls(takes: type[Struct], given: dict[str, Any]) -> None:
+    """Refuse `null` where it is neither a value nor the same as left out."""
+    for name, may_be_null in nulls_of(takes).items():
+        if not may_be_null and name in given and given[name] is None:
+            words = must_be(schema_of(takes)["properties"][name])
+            raise ArgumentInvalid(f"{name} must be {words}.", field=name)
+
+
 def fits(schema: Schema, value: Any) -> bool:
     """Whether a value is what its schema says, leaving patterns to whoever knows better words."""
+    if "type" not in schema:
+        return True
     if schema["type"] == "integer":
         if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE:
             value = int(value)
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         return type(value) is int and low <= value <= high
     if schema["type"] == "array":
-        items, most = schema["items"], schema.get("maxItems", math.inf)
-        return type(value) is list and len(value) <= most and all(fits(items, it) for it in value)
+        items = schema["items"]
+        return (
+            type(value) is list
+            and has_length(schema, value, "Items")
+            and all(fits(items, it) for it in value)
+        )
     if isinstance(named := schema.get("additionalProperties"), dict):
         return type(value) is dict and all(fits(named, inner) for inner in value.values())
-    return type(value) is TYPES[schema["type"]][0] and value in schema.get("enum", (value,))
+    if type(value) is not TYPES[schema["type"]][0]:
+        return False
+    if isinstance(value, str) and not has_length(schema, value, "Length"):
+        return False
+    return value in schema.get("enum", (value,))
+
+
+def has_length(schema: Schema, value: Any, noun: str) -> bool:
+    """Whether a text or a list is as long as it may be."""
+    return bool(schema.get(f"min{noun}", 0) <= len(value) <= schema.get(f"max{noun}", math.inf))
 
 
 def must_be(schema: Schema) -> str:
@@ -110,6 +138,8 @@ def must_be(schema: Schema) -> str:
     if "enum" in schema:
         *others, last = schema["enum"]
         return f"{', '.join(others)} or {last}"
+    if "type" not in schema:
+        return "a value"
     words = TYPES[schema["type"]][1]
     if schema["type"] == "array":
         most = f" of at most {schema['maxItems']}" if "maxItems" in schema else ""
@@ -118,6 +148,8 @@ def must_be(schema: Schema) -> str:
         return f"{words} in which each member is {must_be(named)}"
     if "maximum" in schema:
         return f"{words} from {schema['minimum']} to {schema['maximum']}"
+    if "maxLength" in schema:
+        return f"{words} of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
     return words
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
@@ -28,6 +28,24 @@ Delivered: TypeAlias = Callable[[], Awaitable[None]]
 """To be called once the answer was handed to a client that is still there."""
 
 
+class Event(Struct, frozen=True):
+    """One event of an answer that goes on."""
+
+    data: Struct | dict[str, Any]
+    name: str = ""
+    id: str = ""
+    """With which a client asks for what came after it."""
+
+
+class EventStream(Struct, frozen=True):
+    """An answer that goes on: each event is sent as soon as it is there.
+
+    It ends with its source, when the client leaves, and when the hub stops.
+    """
+
+    source: AsyncIterator[Event]
+
+
 class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with."""
 
@@ -35,6 +53,8 @@ class Services(Struct, frozen=True, kw_only=True):
     mail: Mail
     rooms: Rooms
     limits: RateLimits
+    document: Raw = Raw(b"{}")
+    """The OpenAPI document."""
 
 
 class Caller(Struct, kw_only=True):
@@ -43,6 +63,10 @@ class Caller(Struct, kw_only=True):
     account: Account | None = None
     principal: Principal = NOBODY
     """Who that is as policy knows them, with the scope of what they came with."""
+    visitor: Visitor | None = None
+    """As rooms know the caller, where that was asked for already; a guest is nothing else."""
+    operator: bool = False
+    """Whether it is an operator: by the hub's own socket, or a token that may operate."""
     address: str = ""
     """Where the request came from, for limits by address."""
     is_direct: Callable[[], bool] | None = None
@@ -59,10 +83,10 @@ class Caller(Struct, kw_only=True):
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
     """Finds the tools that fit some words best, of those the caller may call."""
-    raises: bool = False
-    """Whether refusals are raised, and answers have no notice: for programs instead of models."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
+    progress: Callable[[Struct], None] | None = None
+    """Told how far a long call is, where someone wants to know."""
 
 
 class Call(Struct, Generic[A], kw_only=True):
@@ -81,7 +105,12 @@ class Call(Struct, Generic[A], kw_only=True):
         """Who calls, as rooms know them."""
         from folkmoot.rooms.visitors import visitor_of
 
-        return visitor_of(self.account, scope=self.caller.principal.scope)
+        return self.caller.visitor or visitor_of(self.account, scope=self.caller.principal.scope)
+
+    def progress(self, so_far: Struct) -> None:
+        """Say how far the call is."""
+        if self.caller.progress is not None:
+            self.caller.progress(so_far)
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):

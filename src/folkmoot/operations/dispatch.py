@@ -12,9 +12,12 @@ from asyncio import sleep
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from folkmoot.audit import note_refusal
 from folkmoot.core.errors import (
     AuthenticationRequired,
+    CapabilityDenied,
     CapabilityError,
     FolkmootError,
     InternalError,
@@ -26,6 +29,7 @@ from folkmoot.core.errors import (
     RewriteRefused,
     RoomDoorError,
     RoomError,
+    RoomForbidden,
     ToolError,
     UnknownTool,
 )
@@ -38,7 +42,6 @@ from folkmoot.operations.table import CATALOGUE
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from folkmoot.accounts import Account
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Service
@@ -69,17 +72,17 @@ class Dispatcher:
         """How many calls each tool has answered, by its name and whether that was an error."""
 
     async def call(self, name: str, arguments: Any, caller: Caller) -> ToolResult:
-        """The answer of one call, refusals included, unless the caller wants those raised.
+        """The answer of one call of a tool, refusals included.
 
-        A name that is nobody's is always raised, as `UnknownTool`.
+        A name that is nobody's is raised, as `UnknownTool`.
         """
         tool = self.catalogue.find(name)
         if tool is None:
             raise UnknownTool(f"Unknown tool: {shown(name)}.")
-        if caller.raises:
-            return await self._perform(tool, arguments, caller)
         try:
-            result = await self._perform(tool, arguments, caller)
+            result = await self.perform(tool, arguments, caller)
+            if tool.others_words:
+                result = replace(result, payload=tool.with_notice(result.payload))
         except (ToolError, *OF_ROOMS) as error:
             result = failure(error)
         except FolkmootError as error:
@@ -96,19 +99,16 @@ class Dispatcher:
             logger.debug("tool called", extra={"tool": tool.name, "is_error": result.is_error})
         return result
 
-    async def _perform(self, tool: Operation, arguments: Any, caller: Caller) -> ToolResult:
-        account: Account = caller.account or NOBODY
-        if caller.account is None and not tool.public:
-            raise AuthenticationRequired
+    async def perform(self, row: Operation, arguments: Any, caller: Caller) -> ToolResult:
+        """The answer of one operation, whether it has a tool or not; a refusal is raised."""
+        check_caller(row, caller)
         call: Call[Any] = Call(
             services=self._services,
             caller=caller,
-            account=account,
-            arguments=decode(tool.takes, arguments),
+            account=caller.account or NOBODY,
+            arguments=decode(row.takes, arguments),
         )
-        payload = await self._within_limits(tool, call)
-        if tool.others_words and not caller.raises:
-            payload = tool.with_notice(payload)
+        payload = await self._within_limits(row, call)
         return ToolResult(payload=payload, delivered=call.delivered)
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
@@ -144,6 +144,23 @@ class Dispatcher:
         for limit, key in keys:
             if not limit.counts(outcome):
                 self._services.limits.give_back(limit.name, key)
+
+
+def check_caller(row: Operation, caller: Caller) -> None:
+    """Refuse someone whom an operation is not for."""
+    if row.who == "anyone" or (row.who != "operator" and caller.account is not None):
+        return
+    if row.who == "operator" and caller.operator:
+        return
+    if caller.account is None and caller.visitor is None:
+        raise AuthenticationRequired
+    if row.who == "operator":
+        raise CapabilityDenied("Only an operator of this hub may do this.", attempted_kind=row.kind)
+    if row.who == "account":
+        sentence = "A guest has no account, and this needs one."
+        if row.scope.startswith("rooms"):
+            raise RoomForbidden(sentence)
+        raise CapabilityDenied(sentence, attempted_kind=row.kind)
 
 
 def failure(error: FolkmootError) -> ToolResult:

@@ -10,6 +10,7 @@ from folkmoot.core.errors import (
     FolkmootError,
     HandleNotFound,
     HandleTaken,
+    InvitationInvalid,
     InviteClaimed,
     InviteRequired,
     InviteUnknown,
@@ -68,6 +69,11 @@ def when_wrong_code(error: FolkmootError | None) -> bool:
 def when_refused(error: FolkmootError | None) -> bool:
     """Count handles that could not be registered."""
     return isinstance(error, (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed))
+
+
+def when_not_invited(error: FolkmootError | None) -> bool:
+    """Count tokens that are nobody's invitation."""
+    return isinstance(error, InvitationInvalid)
 
 
 def when_missed(error: FolkmootError | None) -> bool:

@@ -15,7 +15,8 @@ from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.operations.call import patiently
 from folkmoot.operations.mail import MessagesLimit
-from folkmoot.operations.row import Absent, Arguments, Operation, Route, says
+from folkmoot.operations.room_pages import POST, READ_MESSAGES
+from folkmoot.operations.row import Absent, Arguments, Operation, says
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -355,6 +356,7 @@ MESSAGES = (
         gives=Said,
         handler=say,
         scope="rooms",
+        about="room",
         effect="adds",
         reaches_others=True,
         routes=Absent("`room/post` says it as an envelope."),
@@ -369,10 +371,13 @@ MESSAGES = (
         gives=Part,
         handler=read,
         scope="rooms",
+        about="room",
+        who="guest",
         effect="reads",
         others_words=("messages",),
         waits="wait",
-        routes=(Route("GET", "/v1/rooms/{name}/messages"),),
+        routes=(READ_MESSAGES,),
         commands=("room history", "room tail"),
     ),
+    POST,
 )

@@ -10,8 +10,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
+from folkmoot.operations import room_pages
 from folkmoot.operations.room_messages import Heard, RoomName, Seq, envelope, heard
-from folkmoot.operations.row import Absent, Arguments, Operation, Route, says
+from folkmoot.operations.row import Absent, Arguments, Operation, says
+from folkmoot.rooms.model import ProposalState
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 MOST_EXPIRY = 31_536_000
 """Seconds; the room's own time is shorter as a rule, and then holds."""
-
-State = Literal["open", "fulfilled", "rejected", "withdrawn", "expired"]
 
 
 class Wording(Struct, frozen=True):
@@ -101,7 +101,8 @@ class Proposals(Arguments, frozen=True, kw_only=True):
 
     room: RoomName
     state: (
-        Annotated[State, says("Only proposals in this state. If omitted, returns all.")] | None
+        Annotated[ProposalState, says("Only proposals in this state. If omitted, returns all.")]
+        | None
     ) = None
     before: (
         Annotated[Seq, says("Only proposals made before this seq, to look further back.")] | None
@@ -283,6 +284,7 @@ PROPOSALS = (
         gives=Proposed,
         handler=propose,
         scope="rooms",
+        about="room",
         effect="adds",
         reaches_others=True,
         routes=Absent("`room/post` proposes it as an envelope."),
@@ -295,13 +297,11 @@ PROPOSALS = (
         gives=ListedProposals,
         handler=proposals,
         scope="rooms",
+        about="room",
+        who="guest",
         effect="reads",
         others_words=("proposals",),
-        routes=(
-            Route("GET", "/v1/rooms/{name}/proposals"),
-            Route("GET", "/v1/rooms/{name}/proposals/{id}"),
-            Route("GET", "/v1/rooms/{name}/waiting"),
-        ),
+        routes=room_pages.PROPOSALS,
         commands=("room proposals",),
     ),
     Operation(
@@ -314,12 +314,11 @@ PROPOSALS = (
         gives=Decided,
         handler=decide,
         scope="decide",
+        about="room",
+        who="guest",
         effect="acts",
         reaches_others=True,
-        routes=(
-            Route("POST", "/v1/rooms/{name}/proposals/{id}/approve"),
-            Route("POST", "/v1/rooms/{name}/proposals/{id}/reject"),
-        ),
+        routes=room_pages.DECISIONS,
         commands=("room approve", "room reject", "room withdraw"),
     ),
 )

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.operations import room_settings
 from folkmoot.operations.room_calls import CALLS
 from folkmoot.operations.room_messages import MESSAGES, RoomName
 from folkmoot.operations.room_proposals import PROPOSALS
@@ -17,7 +18,6 @@ from folkmoot.operations.row import (
     Cursor,
     Operation,
     PageLimit,
-    Route,
     says,
 )
 from folkmoot.rooms.model import MOST_BACKENDS, Access, RoomView
@@ -308,9 +308,10 @@ ROOMS = (
         gives=ListedRooms,
         handler=list_rooms,
         scope="rooms",
+        who="guest",
         effect="reads",
         reaches_others=True,
-        routes=(Route("GET", "/v1/rooms"),),
+        routes=(room_settings.LIST,),
         commands=("room list",),
     ),
     Operation(
@@ -322,7 +323,7 @@ ROOMS = (
         handler=create,
         scope="rooms",
         effect="adds",
-        routes=(Route("POST", "/v1/rooms"),),
+        routes=(room_settings.CREATE,),
         commands=("room create",),
     ),
     Operation(
@@ -335,6 +336,7 @@ ROOMS = (
         gives=RoomJoined,
         handler=join,
         scope="rooms",
+        about="room",
         reaches_others=True,
         routes=Absent("A program that stays in a room opens a WebSocket."),
         commands=("room join",),
@@ -347,6 +349,7 @@ ROOMS = (
         gives=RoomLeft,
         handler=leave,
         scope="rooms",
+        about="room",
         reaches_others=True,
         routes=Absent("A program that stays in a room closes its WebSocket."),
         commands=Absent("`room join` leaves when it ends."),
@@ -362,9 +365,12 @@ ROOMS = (
         gives=Invited,
         handler=invite,
         scope="rooms.manage",
+        about="room",
+        who="guest",
         effect="adds",
         reaches_others=True,
-        routes=(Route("POST", "/v1/rooms/{name}/invites"),),
+        routes=(room_settings.INVITE,),
         commands=("room invite",),
     ),
+    *room_settings.SETTINGS,
 )

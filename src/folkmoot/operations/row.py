@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
+from msgspec.structs import replace
 
 from folkmoot.operations.schema import schema_of
 
@@ -39,14 +40,23 @@ HINTS: Final[Mapping[Effect, dict[str, bool]]] = {
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operation takes; `null` stands for an argument that was left out."""
+    """What an operation takes; `null` stands for an argument that was left out.
+
+    Where the default is `UNSET`, `null` is a value of its own, or is refused.
+    """
 
     __exactly_one__: ClassVar[tuple[str, ...]] = ()
     """Arguments of which exactly one must be given."""
+    __also__: ClassVar[dict[str, Any]] = {}
+    """What the OpenAPI document says of them beside what each of them is."""
 
 
 class Nothing(Arguments, frozen=True, kw_only=True):
     """No arguments at all."""
+
+
+class Done(Struct, frozen=True):
+    """An answer that has no content: status 204."""
 
 
 def says(description: str, *, shown: dict[str, Any] | None = None, **bounds: Any) -> Meta:
@@ -75,7 +85,10 @@ class Limit(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True):
-    """Where REST serves an operation; what the path names are arguments."""
+    """Where REST serves an operation; what the path names are arguments.
+
+    The other arguments are in the query of `GET` and `DELETE`, and in the body of other methods.
+    """
 
     method: Method
     path: str
@@ -89,6 +102,22 @@ class Route(Struct, frozen=True):
     """A body that it may be sent."""
     fixed: dict[str, Any] = {}
     """Arguments that the route itself gives: `GET` marks nothing as read."""
+    query: tuple[str, ...] = ()
+    """Arguments that are in the query although there could be a body."""
+    body: str = ""
+    """The argument that is the whole body, byte for byte."""
+    headers: dict[str, str] = {}
+    """Arguments that a header gives, by the header's name in lower case."""
+    answer: str = "What came of it."
+    """What the document says of the answer."""
+    location: str = ""
+    """Where what was made is, with members of the answer in braces."""
+    errors: tuple[type[FolkmootError], ...] = ()
+    """What this route may refuse with, beside what the operation may."""
+    takes: type[Arguments] | None = None
+    """What programs give, where that is more than models do; also what they get, and how."""
+    gives: type[Struct] | None = None
+    handler: Handler | None = None
 
 
 class Absent(Struct, frozen=True):
@@ -108,6 +137,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     handler: Handler
     scope: str
     """The part of an account's rights that it belongs to."""
+    about: str = ""
+    """The argument that a scope may name: `rooms:square` is for calls about one room."""
     who: Who = "account"
     effect: Effect = "changes"
     others_words: tuple[str, ...] = ()
@@ -124,6 +155,12 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The argument that a person should give; a client that can ask them is told to."""
     once: str = ""
     """The argument that is an idempotency key."""
+    progress: type[Struct] | None = None
+    """What its handler gives to `Call.progress` while it works."""
+    events: type[Struct] | None = None
+    """What each event holds, where the answer is an `EventStream`."""
+    judged: bool = True
+    """Whether policy judges it by its name; a room's message is judged by what it says instead."""
     tool: Literal["model", "app", "finder"] | Absent = "model"
     """Whom the tool is listed to: models, apps alone, or where it stands for all others."""
     app: str = ""
@@ -170,6 +207,17 @@ class Operation(Struct, frozen=True, kw_only=True):
     def listed_description(self) -> str:
         """The description as `tools/list` shows it: with the warning about text of others."""
         return f"{self.description} {WORDS_OF_OTHERS}" if self.others_words else self.description
+
+    def at(self, route: Route) -> Operation:
+        """The operation as one of its routes has it."""
+        return replace(
+            self,
+            takes=route.takes or self.takes,
+            gives=route.gives or self.gives,
+            handler=route.handler or self.handler,
+            errors=(*self.errors, *route.errors),
+            routes=(route,),
+        )
 
     def is_waiting(self, arguments: dict[str, Any] | None) -> bool:
         """Whether a call with these arguments waits for something to happen."""

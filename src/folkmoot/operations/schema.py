@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, g
 from typing import get_type_hints as type_hints
 
 import msgspec
-from msgspec import Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -20,12 +20,19 @@ PLAIN: Final[dict[Any, Schema]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     bool: {"type": "boolean"},
+    float: {"type": "number"},
+    Raw: {"type": "object"},
+    Any: {},
 }
 ORDER: Final = (
-    *("type", "enum", "items", "maxItems", "additionalProperties", "properties", "required"),
-    *("description", "pattern", "minLength", "maxLength", "minimum", "maximum"),
+    *("$ref", "type", "enum", "items", "minItems", "maxItems", "uniqueItems"),
+    *("additionalProperties", "maxProperties", "propertyNames", "properties", "required"),
+    *("description", "pattern", "format", "minLength", "maxLength", "minimum", "maximum"),
+    "default",
 )
 """The order in which a schema says what it says."""
+LENGTHS: Final = {"array": ("minItems", "maxItems")}
+"""What the bounds of a length are called."""
 
 
 @cache
@@ -69,13 +76,26 @@ def schema_of_type(hint: Any) -> Schema:
 
 def described(schema: Schema, metas: tuple[Meta, ...]) -> Schema:
     """A schema with what the annotations of its type add."""
+    least, most = LENGTHS.get(schema.get("type", ""), ("minLength", "maxLength"))
     for meta in metas:
         added = {
             "description": meta.description,
             "minimum": meta.ge,
             "maximum": meta.le,
-            "maxItems": meta.max_length,
+            least: meta.min_length,
+            most: meta.max_length,
             **(meta.extra_json_schema or {}),
         }
         schema |= {name: value for name, value in added.items() if value is not None}
     return {name: schema[name] for name in ORDER if name in schema}
+
+
+@cache
+def nulls_of(takes: type[Struct]) -> dict[str, bool]:
+    """The members for which `null` is not the same as left out, and whether they may be null."""
+    hints = type_hints(takes)
+    return {
+        field.encode_name: NoneType in get_args(hints[field.name])
+        for field in msgspec.structs.fields(takes)
+        if field.default is UNSET
+    }

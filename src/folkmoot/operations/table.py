@@ -8,6 +8,7 @@ from folkmoot.names import WireNames
 from folkmoot.names.schemas import without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.finder import FINDERS
+from folkmoot.operations.hub import HUB
 from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
 NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a listed tool's canonical name."""
 
-OPERATIONS: Final = (*ACCOUNTS, *MESSAGES, *THREADS, *PEOPLE, *APP, *ROOMS, *TOKENS, *FINDERS)
+OPERATIONS: Final = (
+    *ACCOUNTS,
+    *MESSAGES,
+    *THREADS,
+    *PEOPLE,
+    *APP,
+    *ROOMS,
+    *TOKENS,
+    *FINDERS,
+    *HUB,
+)
 
 
 class Catalogue:

@@ -4,40 +4,130 @@ would have read its secret.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
-from folkmoot.operations.row import Nothing, Operation, Route
+from folkmoot.accounts.model import LONGEST_LABEL, LONGEST_LIFE
+from folkmoot.core.errors import CredentialNotFound, QuotaExceeded
+from folkmoot.operations.row import Absent, Arguments, Done, Nothing, Operation, Route, says
+from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
+from folkmoot.rooms.model import told
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Credential
+    from folkmoot.accounts import Credential as Stored
     from folkmoot.operations.call import Call
+
+PATH: Final = "/v1/me/credentials"
+SCOPE_SAYS: Final = "What it may do: `*`, or scopes such as `mail.read rooms:square`"
+SECRET: Final = Absent("Whoever calls a tool reads its answer: a token is for its owner alone.")
+
+
+class Credential(Struct, frozen=True, kw_only=True):
+    """A token as its owner sees it."""
+
+    id: Annotated[str, told("What it is revoked by.")]
+    label: Annotated[str, told("What it is for.")]
+    scope: Annotated[str, told(f"{SCOPE_SAYS}.")]
+    created_at: Annotated[int, told("When it was created, in seconds since 1970.")]
+    used_at: Annotated[int | None, told("When it was last used; at most minutes behind.")]
+    expires_at: Annotated[int | None, told("When it expires; null is never.")]
+    current: Annotated[bool, told("Whether this request was made with it.")]
+
+
+class CreatedCredential(Credential, frozen=True, kw_only=True):
+    """A token that was made."""
+
+    token: Annotated[str, told("The token itself. It is not shown again.")]
+
+
+class Credentials(Struct, frozen=True):
+    """The tokens of an account."""
+
+    credentials: Annotated[list[Credential], told("The oldest first.")]
 
 
 class Tokens(Struct, frozen=True):
-    """The tokens of an account."""
+    """The tokens of an account, as models are told them."""
 
-    tokens: list[dict[str, Any]]
+    tokens: list[Credential]
 
 
 async def tokens(call: Call[Nothing]) -> Tokens:
     """The caller's tokens, without their secrets."""
+    return Tokens((await credentials(call)).credentials)
+
+
+async def credentials(call: Call[Nothing]) -> Credentials:
+    """The same, as programs are told them."""
     found = await call.services.accounts.authentication.list(call.account)
-    return Tokens([shown(each, call.caller.credential_id) for each in found])
+    return Credentials([shown(each, call.caller.credential_id) for each in found])
 
 
-def shown(credential: Credential, current: str) -> dict[str, Any]:
+def shown(stored: Stored, current: str) -> Credential:
     """A token as its owner sees it."""
-    return {
-        "id": credential.id,
-        "label": credential.label,
-        "scope": credential.scope,
-        "created_at": credential.created_at,
-        "used_at": credential.used_at,
-        "expires_at": credential.expires_at,
-        "current": credential.id == current,
-    }
+    return Credential(
+        id=stored.id,
+        label=stored.label,
+        scope=stored.scope,
+        created_at=stored.created_at,
+        used_at=stored.used_at,
+        expires_at=stored.expires_at,
+        current=stored.id == current,
+    )
+
+
+class NewCredential(Arguments, frozen=True, kw_only=True):
+    """A token to be made."""
+
+    label: (
+        Annotated[str, says("What it is for.", min_length=1, max_length=LONGEST_LABEL)] | UnsetType
+    ) = UNSET
+    expires_in: (
+        Annotated[
+            int,
+            says("Seconds until it expires; without it, it never does.", ge=1, le=LONGEST_LIFE),
+        ]
+        | UnsetType
+    ) = UNSET
+    scope: (
+        Annotated[
+            str,
+            says(
+                f"{SCOPE_SAYS}. Without it, the same as the token that the request was made with.",
+                min_length=1,
+                max_length=MOST_CHARACTERS,
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def create_token(call: Call[NewCredential]) -> CreatedCredential:
+    """One more token."""
+    given, caller = call.arguments, call.caller
+    made = await call.services.accounts.authentication.create(
+        call.account,
+        given.label or "",
+        expires_in=given.expires_in or None,
+        scope=check_scope(given.scope) if given.scope else "",
+        by=caller.credential_id,
+    )
+    told = shown(made.credential, caller.credential_id)
+    return CreatedCredential(**asdict(told), token=made.token)
+
+
+class OneCredential(Arguments, frozen=True, kw_only=True):
+    """One token."""
+
+    credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
+
+
+async def revoke_token(call: Call[OneCredential]) -> Done:
+    """One token less."""
+    await call.services.accounts.authentication.revoke(call.account, call.arguments.credential)
+    return Done()
 
 
 TOKENS = (
@@ -51,7 +141,66 @@ TOKENS = (
         handler=tokens,
         scope="account.read",
         effect="reads",
-        routes=(Route("GET", "/v1/me/credentials"),),
+        routes=(
+            Route(
+                "GET",
+                PATH,
+                id="listCredentials",
+                summary="List your tokens",
+                description="Without their secrets.",
+                answer="The tokens, the oldest first.",
+                gives=Credentials,
+                handler=credentials,
+            ),
+        ),
         commands=("tokens list",),
+    ),
+    Operation(
+        name="folkmoot/create_token",
+        description="It opens your account until it is revoked or expires. The answer is the only "
+        "place where it is shown.",
+        takes=NewCredential,
+        gives=CreatedCredential,
+        handler=create_token,
+        scope="account",
+        effect="adds",
+        errors=(QuotaExceeded,),
+        tool=SECRET,
+        routes=(
+            Route(
+                "POST",
+                PATH,
+                id="createCredential",
+                summary="Create a token",
+                status=201,
+                answer="The token.",
+                location=PATH + "/{id}",
+                example={"label": "laptop", "expires_in": 2_592_000},
+                takes=NewCredential,
+            ),
+        ),
+        commands=("tokens create",),
+    ),
+    Operation(
+        name="folkmoot/revoke_token",
+        description="Whatever is open with it ends at once.",
+        takes=OneCredential,
+        gives=Done,
+        handler=revoke_token,
+        scope="account",
+        effect="destroys",
+        errors=(CredentialNotFound,),
+        tool=Absent("Which token is not needed any more is for its owner to say."),
+        routes=(
+            Route(
+                "DELETE",
+                PATH + "/{credential}",
+                id="revokeCredential",
+                summary="Revoke a token",
+                status=204,
+                answer="It is revoked.",
+            ),
+        ),
+        commands=("tokens revoke",),
     ),
 )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from folkmoot.lazily import loading
 from folkmoot.rooms.model import (
+    MOST_READ,
+    MOST_WAIT,
     Invitation,
     MessagePage,
     ProposalView,
@@ -27,7 +29,7 @@ from folkmoot.rooms.model import (
 if TYPE_CHECKING:
     from folkmoot.rooms.options import RoomOptions
     from folkmoot.rooms.requests import Requester
-    from folkmoot.rooms.rooms import MOST_READ, MOST_WAIT, Rooms
+    from folkmoot.rooms.rooms import Rooms
     from folkmoot.rooms.spec import RoomPatch, RoomSpec, read_patch, read_spec
     from folkmoot.rooms.visitors import visitor_of
 else:
@@ -36,7 +38,7 @@ else:
         {
             "options": "RoomOptions",
             "requests": "Requester",
-            "rooms": "MOST_READ MOST_WAIT Rooms",
+            "rooms": "Rooms",
             "spec": "RoomPatch RoomSpec read_patch read_spec",
             "visitors": "visitor_of",
         },

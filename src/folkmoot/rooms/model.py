@@ -5,7 +5,7 @@ A room's `id` is a number, never shown: outside it is known by its name.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -18,26 +18,93 @@ RoomId: TypeAlias = int
 Access: TypeAlias = Literal["open", "invite", "private"]
 MemberState: TypeAlias = Literal["member", "invited", "banned"]
 
+ProposalState: TypeAlias = Literal["open", "fulfilled", "rejected", "withdrawn", "expired"]
+
 ACCESS: tuple[Access, ...] = get_args(Access)
 
+ROOM_PATTERN: Final = "^[a-z0-9][a-z0-9._-]{0,63}$"
+
+MOST_READ: Final = 500
+"""Messages on one page."""
+MOST_WAIT: Final = 55.0
+"""Seconds that a question waits for its answer."""
 MOST_BACKENDS = 16
 """Servers of the hub that may take part in one room."""
 DAY = 86_400.0
 
 
+def ref(name: str) -> dict[str, Any]:
+    """A schema of the OpenAPI document, by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def told(description: str, **more: Any) -> Meta:
+    """What the OpenAPI document says of a member of an answer."""
+    return Meta(description=description, extra_json_schema=more or None)
+
+
+def moment(description: str) -> Meta:
+    """The same of a time."""
+    return told(description, format="date-time")
+
+
+def place(description: str) -> Meta:
+    """The same of a place in the history of a room."""
+    return told(description, minimum=0)
+
+
+Held: TypeAlias = Annotated[Source, Meta(extra_json_schema=ref("Capability"))]
+"""A capability that is shown."""
+Envelope: TypeAlias = Annotated[Raw, Meta(extra_json_schema=ref("Message"))]
+"""A stored message, in the bytes that everyone gets."""
+OLDEST_SEQ: Final = (
+    "The `seq` of the oldest message that is kept. Present where some messages "
+    "before `first_seq` are kept, but not all of them."
+)
+NEXT_CURSOR: Final = told("The `cursor` of the next page; null when nothing follows.")
+
+
 class RoomPolicy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What a room decides for itself; where a time or an amount is 0, the hub decides."""
 
-    quorum: Annotated[int, Meta(ge=1, le=1_000)] = 1
-    """How many different participants must reject a proposal to close it."""
-    proposal_seconds: Annotated[float, Meta(ge=0, le=365 * DAY)] = 0.0
-    request_seconds: Annotated[float, Meta(ge=0, le=DAY)] = 0.0
-    keep_messages: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
-    keep_days: Annotated[int, Meta(ge=0, le=36_500)] = 0
-    progress_seconds: Annotated[float, Meta(ge=0, le=DAY)] = 0.0
-    """How long a request may stay open while its progress is told."""
-    loop_guard: Annotated[int, Meta(ge=0, le=10_000)] = 30
-    """How often agents may answer each other without a person; 0 for as often as they like."""
+    quorum: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000,
+            description="How many different participants must reject a proposal to close it.",
+        ),
+    ] = 1
+    proposal_seconds: Annotated[
+        float, Meta(ge=0, le=365 * DAY, description="How long a proposal is open, in seconds.")
+    ] = 0.0
+    request_seconds: Annotated[
+        float, Meta(ge=0, le=DAY, description="How long an answer may take, in seconds.")
+    ] = 0.0
+    keep_messages: Annotated[
+        int, Meta(ge=0, le=1_000_000_000, description="How many messages are kept.")
+    ] = 0
+    keep_days: Annotated[
+        int,
+        Meta(ge=0, le=36_500, description="For how many days messages are kept; 0 is forever."),
+    ] = 0
+    progress_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=DAY,
+            description="How long an answer may take while progress is told, in seconds.",
+        ),
+    ] = 0.0
+    loop_guard: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="How often agents may answer each other without a person before they are "
+            "held; 0 for as often as they like.",
+        ),
+    ] = 30
 
 
 class RoomRecord(Struct, frozen=True):
@@ -92,116 +159,128 @@ class Visitor(Struct, frozen=True, gc=False):
 class RoomView(Struct, frozen=True):
     """A room as someone who may know of it sees it."""
 
-    name: str
-    access: Access
-    durable: bool
-    epoch: str
-    role: str | None
-    """What the asker is here; None for one who is not in it."""
-    owners: list[str]
-    capabilities: list[Source]
-    policy: RoomPolicy
-    participants: int
-    """How many are here now, not counting backends."""
-    first_seq: int
-    last_seq: int
-    created_at: str
-    oldest_seq: int | UnsetType = UNSET
-    """From where some messages before `first_seq` are kept, if any are."""
-    grants: dict[str, list[Source]] | UnsetType = UNSET
-    """By handle; told to owners alone."""
-    backends: list[str] | UnsetType = UNSET
-    """The servers behind the hub that take part, by namespace; told to those who are in it."""
+    name: Annotated[str, told("The room's name.", pattern=ROOM_PATTERN)]
+    access: Annotated[Access, told("Who may enter.")]
+    durable: Annotated[bool, told("Whether its history is kept on the disk.")]
+    epoch: Annotated[str, told("Changes when the numbering of messages restarts.")]
+    role: Annotated[
+        str | None,
+        told(
+            "Your role in the room; null when you are not in it.",
+            enum=["owner", "member", "guest", None],
+        ),
+    ]
+    owners: Annotated[list[str], told("The handles of the owners.")]
+    capabilities: Annotated[list[Held], told("The capabilities of members.")]
+    policy: Annotated[RoomPolicy, told("The room's own policy, including the hub's defaults.")]
+    participants: Annotated[int, told("How many are here now, not counting backends.", minimum=0)]
+    first_seq: Annotated[int, place("The `seq` from which its history is complete.")]
+    last_seq: Annotated[int, place("The `seq` of the last message.")]
+    created_at: Annotated[str, moment("When it was made.")]
+    oldest_seq: Annotated[int | UnsetType, place(OLDEST_SEQ)] = UNSET
+    grants: Annotated[
+        dict[str, list[Held]] | UnsetType,
+        told("Additional capabilities of single people, by handle; shown to owners only."),
+    ] = UNSET
+    backends: Annotated[
+        list[str] | UnsetType,
+        told("The namespaces of the backends that take part; shown to members only."),
+    ] = UNSET
 
 
 class RoomPage(Struct, frozen=True):
     """Some rooms, by name, and the cursor of the next ones if there are more."""
 
-    rooms: list[RoomView]
-    next_cursor: str | None = None
+    rooms: Annotated[list[RoomView], told("By name.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class MessagePage(Struct, frozen=True):
     """Some messages, in their order, and which of them the room has."""
 
-    messages: list[Raw]
-    first_seq: int
-    last_seq: int
-    oldest_seq: int | UnsetType = UNSET
-    """From where some messages before `first_seq` are kept, if any are."""
+    messages: Annotated[list[Envelope], told("In order, and without a gap from `first_seq` on.")]
+    first_seq: Annotated[int, place("The `seq` from which the room's history is complete.")]
+    last_seq: Annotated[int, place("The `seq` of the last message.")]
+    oldest_seq: Annotated[int | UnsetType, place(OLDEST_SEQ)] = UNSET
 
 
 class ProposalView(Struct, frozen=True):
     """A proposal and what has come of it so far."""
 
-    id: str
-    seq: int
-    kind: str
-    proposer: str
-    to: tuple[str, ...]
-    state: str
-    created_at: str
-    expires_at: str
-    rejections: int
-    closed_by: str | None = None
-    closed_at: str | None = None
-    message: Raw | UnsetType = UNSET
-    """The envelope, as long as the history has it."""
+    id: Annotated[str, told("The id of its message: what a decision correlates.")]
+    seq: Annotated[int, place("Its place in the history of the room.")]
+    kind: Annotated[str, told("What is proposed.")]
+    proposer: Annotated[str, told("Who proposed it.")]
+    to: Annotated[tuple[str, ...], told("Who should do it; empty is anyone.")]
+    state: Annotated[ProposalState, told("Its state.")]
+    created_at: Annotated[str, moment("When it was made.")]
+    expires_at: Annotated[str, moment("Until when it is open.")]
+    rejections: Annotated[int, told("How many rejected it.", minimum=0)]
+    closed_by: Annotated[str | None, told("Who decided, if anyone did.")] = None
+    closed_at: Annotated[str | None, moment("When it was closed.")] = None
+    message: Annotated[
+        Envelope | UnsetType, told("The proposal itself, as long as the history has it.")
+    ] = UNSET
 
 
-class RequestView(Struct, frozen=True):
+class OpenRequestView(Struct, frozen=True):
     """An open request to the one who asks, and how far it has come."""
 
-    id: str
-    seq: int
-    kind: str
-    requester: str
-    state: str
-    """`waiting`; `running` where a connection of theirs began it; `interrupted` where that one did
-    not come back."""
-    expires_at: str
-    proposer: str | UnsetType = UNSET
-    """Whose proposal it fulfils."""
-    message: Raw | UnsetType = UNSET
-    """The envelope, as long as the history has it."""
+    id: Annotated[str, told("The id of its message: what an answer correlates.")]
+    seq: Annotated[int, place("Its place in the history of the room.")]
+    kind: Annotated[str, told("What is asked.")]
+    requester: Annotated[str, told("Who asks.")]
+    state: Annotated[
+        str,
+        told(
+            "`waiting`: nobody has begun it. `running`: a connection of yours has. `interrupted`: "
+            "one had, and did not come back.",
+            enum=["waiting", "running", "interrupted"],
+        ),
+    ]
+    expires_at: Annotated[str, moment("Until when it is open.")]
+    proposer: Annotated[str | UnsetType, told("Whose proposal it fulfils, if any.")] = UNSET
+    message: Annotated[
+        Envelope | UnsetType, told("The request itself, as long as the history has it.")
+    ] = UNSET
 
 
 class WaitingPage(Struct, frozen=True):
     """What waits for someone: the oldest first, and whether more follows."""
 
-    requests: list[RequestView]
-    proposals: list[ProposalView]
-    more: bool
+    requests: Annotated[list[OpenRequestView], told("What you were asked.")]
+    proposals: Annotated[list[ProposalView], told("What you may decide on.")]
+    more: Annotated[bool, told("Whether more follows.")]
 
 
 class Outcome(Struct, frozen=True):
     """What came of a decision on a proposal."""
 
-    id: str
-    state: str
-    """`fulfilled`, `rejected`, or still `open` where more must reject it."""
-    by: str
-    seq: int
-    """Of the message that decided."""
-    decision: str
-    """The id of that message: a request, or a rejection."""
-    to: str | UnsetType = UNSET
-    """Who was asked to do it."""
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-    """What was answered; neither is there while the answer is awaited."""
-    reason: str | UnsetType = UNSET
-    rejections: int | UnsetType = UNSET
+    id: Annotated[str, told("The id of the proposal.")]
+    state: Annotated[
+        ProposalState, told("Where it stands now; still `open` where more must reject it.")
+    ]
+    by: Annotated[str, told("Who decided.")]
+    seq: Annotated[int, place("The place of the message that decided.")]
+    decision: Annotated[str, told("The id of that message: a request, or a rejection.")]
+    to: Annotated[str | UnsetType, told("Who was asked to do it.")] = UNSET
+    result: Annotated[Raw | UnsetType, told("What was answered, once it was.")] = UNSET
+    error: Annotated[Raw | UnsetType, told("Why it failed, if it did.")] = UNSET
+    reason: Annotated[str | UnsetType, told("Why it was rejected.")] = UNSET
+    rejections: Annotated[int | UnsetType, told("How many rejected it.", minimum=0)] = UNSET
 
 
 class Invitation(Struct, frozen=True, omit_defaults=True):
     """What an inviter is answered: a guest's token is told here and nowhere else."""
 
-    room: str
-    handle: str | None = None
-    guest: str | None = None
-    token: str | None = None
-    expires_at: str | None = None
+    room: Annotated[str, told("The room.")]
+    handle: Annotated[str | None, told("Who may come in now.")] = None
+    guest: Annotated[str | None, told("The guest's name.")] = None
+    token: Annotated[
+        str | None,
+        told("The token with which the guest enters, once. It is shown to nobody else."),
+    ] = None
+    expires_at: Annotated[str | None, moment("Until when the token is valid.")] = None
 
     def __repr__(self) -> str:
         return f"<Invitation to {self.room} for {self.handle or self.guest}>"

@@ -44,7 +44,16 @@ from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.memory import MemoryBudget
-from folkmoot.rooms.model import Guest, Invitation, MessagePage, RoomId, RoomView, Visitor
+from folkmoot.rooms.model import (
+    MOST_READ,
+    MOST_WAIT,
+    Guest,
+    Invitation,
+    MessagePage,
+    RoomId,
+    RoomView,
+    Visitor,
+)
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
 from folkmoot.rooms.upkeep import Upkeep
@@ -58,9 +67,6 @@ JOIN: Final = "room/join"
 READ: Final = "room/read"
 CONNECTED: Final = (JOIN, READ)
 """The operations that a connection is: whoever has one is here, and hears what is said."""
-MOST_READ = 500
-MOST_WAIT = 55.0
-"""Seconds; the same as for mail."""
 
 
 class Admission(NamedTuple):

@@ -12,7 +12,7 @@ from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.wire import moment
-from folkmoot.rooms.model import ProposalView, RequestView, RoomPolicy, RoomRecord, RoomView
+from folkmoot.rooms.model import OpenRequestView, ProposalView, RoomPolicy, RoomRecord, RoomView
 from folkmoot.rooms.options import RoomOptions
 
 
@@ -93,9 +93,11 @@ def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | No
     )
 
 
-def request_view(request: OpenRequest, standing: Standing, message: bytes | None) -> RequestView:
+def request_view(
+    request: OpenRequest, standing: Standing, message: bytes | None
+) -> OpenRequestView:
     """An open request, as the one who was asked sees it."""
-    return RequestView(
+    return OpenRequestView(
         id=request.id,
         seq=request.seq,
         kind=request.kind,

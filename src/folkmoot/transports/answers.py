@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ from folkmoot.core.errors import (
     FolkmootError,
     MethodNotAllowed,
     NotFound,
+    QuotaExceeded,
     RequestError,
     TokenRefused,
 )
@@ -22,6 +24,8 @@ from folkmoot.core.errors import (
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
     from starlette.types import Scope
+
+logger = logging.getLogger("folkmoot.rest")
 
 ErrorPage: TypeAlias = Callable[[int, str, str], Response]
 """Draws a page from a status, its name and a sentence."""
@@ -54,6 +58,27 @@ def retry_after(error: FolkmootError) -> dict[str, str]:
 def challenge(error: FolkmootError) -> str:
     """The `WWW-Authenticate` header of an answer with status 401."""
     return 'Bearer error="invalid_token"' if isinstance(error, TokenRefused) else "Bearer"
+
+
+def refusal(error: FolkmootError) -> dict[str, Any]:
+    """What a stranger is told of one of our errors."""
+    if error.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(
+        error, RequestError | QuotaExceeded
+    ):
+        # Its own sentence may name files; what its kind means is enough for a stranger.
+        logger.warning("a request failed", extra={"error": error.message, "code": error.code})
+        return {"error": {"code": error.code, "message": (type(error).__doc__ or "").strip()}}
+    return error.as_http()
+
+
+def refused(error: FolkmootError) -> JsonResponse:
+    """The response for one of our errors, always JSON."""
+    told, headers = refusal(error), retry_after(error)
+    if error.http == HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = challenge(error)
+    if isinstance(error, MethodNotAllowed):
+        headers["allow"] = told["error"].pop("allow")
+    return JsonResponse(told, error.http, headers)
 
 
 class Answers:

@@ -30,6 +30,8 @@ FORWARDED: Final = frozenset(
     }
 )
 """And those that have names of their own."""
+OPERATED: Final = "folkmoot.operated"
+"""The member of a scope that the hub's own socket sets: whoever reaches it is the operator."""
 MOST_TOKEN: Final = 4_096
 LEAST_TOKEN: Final = 16
 

@@ -165,7 +165,7 @@ def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
             guest = Asker(here.port, let_in["credential"])
             assert (await guest.get("/v1/rooms/tea"))["name"] == "tea"
             for path in ("/v1/me", "/v1/messages", "/v1/people/ann"):
-                assert code(await guest.ask("GET", path)) == (401, "authentication_required")
+                assert code(await guest.ask("GET", path)) == (403, "capability_denied")
 
     run(main())
 

@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from folkmoot.core.errors import ERRORS
-from folkmoot.transports.rest.openapi import document
-from folkmoot.transports.rest.rows import COMPONENTS as SCHEMAS
-from folkmoot.transports.rest.table import OPERATIONS
+from folkmoot.operations.openapi import document
+from folkmoot.operations.routes import COMPONENTS as SCHEMAS
+from folkmoot.operations.routes import ENDPOINTS
 from tests.harness import run
 from tests.transports.rest.support import house, path_of
 
@@ -46,7 +46,7 @@ def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
         for method, it in item.items()
         if method != "parameters"
     ]
-    table = [(row.path, row.method.lower(), row.id) for row in OPERATIONS]
+    table = [(row.path, row.method.lower(), row.id) for row in ENDPOINTS]
     assert sorted(described) == sorted(table)
     assert len({id_ for *_, id_ in table}) == len(table)
 
@@ -55,7 +55,7 @@ def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
 def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
-            for operation in OPERATIONS:
+            for operation in ENDPOINTS:
                 path = path_of(operation.path)
                 answer = await here.stranger.ask(operation.method, path, b"{}")
                 if operation.id == "describe":
@@ -85,10 +85,10 @@ def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
     made = document(version="x")
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
-    for operation in OPERATIONS:
-        if operation.body is not None:
-            schema = {**SCHEMAS[operation.body.schema], "components": made["components"]}
-            Draft202012Validator(schema).validate(operation.body.example)
+    for operation in ENDPOINTS:
+        if operation.body:
+            schema = {**SCHEMAS[operation.body], "components": made["components"]}
+            Draft202012Validator(schema).validate(operation.route.example)
 
 
 def test_every_error_is_described_with_its_own_status() -> None:
@@ -107,7 +107,7 @@ def test_every_error_is_described_with_its_own_status() -> None:
 def test_what_needs_no_token_says_so_and_nothing_else_does() -> None:
     made = document(version="x")
     assert made["security"] == [{"bearer": []}]
-    public = {row.id for row in OPERATIONS if row.public}
+    public = {row.id for row in ENDPOINTS if row.public}
     assert public == {"exchangeInvitation", "describe", "createAccount", "recoverAccount"}
     for item in made["paths"].values():
         for method, operation in item.items():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.transports.rest.paging import PAGE_BYTES, make_cursor, read_cursor, within
+from folkmoot.operations.paging import PAGE_BYTES, make_cursor, read_cursor, within
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=32))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.transports.rest.table import OPERATIONS
+from folkmoot.operations.routes import ENDPOINTS
 from tests.harness import ask, read_answer, run
 from tests.transports.rest.support import ROOMS, Asker, chat, done, house, path_of, refused
 
@@ -19,10 +19,10 @@ def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token
             ada = await here.person("ada")
             await ada.create("planning")
             stranger = Asker(here.port, token)
-            for operation in OPERATIONS:
+            for operation in ENDPOINTS:
                 if operation.public:
                     continue
-                content = operation.body.example if operation.body else None
+                content = operation.route.example if operation.body else None
                 answer = await stranger.ask(operation.method, path_of(operation.path), content)
                 refused(answer, 401, "token_invalid" if token else "authentication_required")
                 assert answer.headers["www-authenticate"].startswith("Bearer")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from folkmoot.core.errors import DiskFull, RateLimited
-from folkmoot.transports.rest.resource import refused
+from folkmoot.transports.answers import refused
 from tests.harness import ask, run
 from tests.transports.rest.support import ROOMS, house
 
@@ -29,7 +29,7 @@ def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(tmp_
             await ada.create("planning", access="private")
             await ada.get(f"{ROOMS}/planning/messages")
             metrics = (await ask(here.port, "/metrics")).text
-            assert "/v1/rooms/{name}/messages" in metrics
+            assert "/v1/rooms/{room}/messages" in metrics
             assert "planning" not in metrics
 
     run(main())

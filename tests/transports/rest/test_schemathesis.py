@@ -18,7 +18,7 @@ from tests.harness import ask, run
 from tests.transports.rest.support import House, house
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
-IN_A_ROOM = '"path.name" = "planning"\n'
+IN_A_ROOM = '"path.room" = "planning"\n'
 
 STAY = ("--exclude-operation-id", "deleteAccount")
 """Without its account everything after would be refused."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table: what it does not say is not served."""
+"""The OpenAPI document, made from the rows: what it does not say is not served."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from folkmoot.core.errors import (
     TokenInvalid,
     TokensDiffer,
 )
-from folkmoot.transports.rest.model import Operation, Schema
-from folkmoot.transports.rest.rows import COMPONENTS
-from folkmoot.transports.rest.shapes import ref
-from folkmoot.transports.rest.table import OPERATIONS, path_of
+from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint, Parameter
+from folkmoot.operations.schema import Schema
+from folkmoot.rooms.model import ref
 
 VERSION: Final = "3.1.0"
 JSON: Final = "application/json"
+EVENT_STREAM: Final = "text/event-stream"
 
 ALWAYS: Final = (
     QueryInvalid,
@@ -100,9 +100,9 @@ HEADERS: Final[dict[int, tuple[str, str]]] = {
 def document(*, version: str, url: str = "") -> dict[str, Any]:
     """The whole document; `url` is what clients reach the hub at, where that is known."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
-        item = paths.setdefault(operation.path, _item(operation))
-        item[operation.method.lower()] = described(operation)
+    for each in ENDPOINTS:
+        item = paths.setdefault(each.path, _item(each))
+        item[each.method.lower()] = described(each)
     return {
         "openapi": VERSION,
         "info": {"title": "Folkmoot", "version": version, "description": INTRODUCTION},
@@ -122,57 +122,62 @@ def document(*, version: str, url: str = "") -> dict[str, Any]:
     }
 
 
-def _item(operation: Operation) -> dict[str, Any]:
-    parameters = [
-        _parameter("path", each.name, each.schema, each.description, required=True)
-        for each in path_of(operation)
-    ]
+def _item(each: Endpoint) -> dict[str, Any]:
+    parameters = [_parameter("path", it) for it in each.path_parameters]
     return {"parameters": parameters} if parameters else {}
 
 
-def described(operation: Operation) -> dict[str, Any]:
-    """One operation."""
-    told: dict[str, Any] = {"operationId": operation.id, "summary": operation.summary}
-    if operation.description:
-        told["description"] = operation.description
-    if operation.public:
+def described(each: Endpoint) -> dict[str, Any]:
+    """One endpoint."""
+    route = each.route
+    told: dict[str, Any] = {"operationId": route.id, "summary": route.summary}
+    if each.description:
+        told["description"] = each.description
+    if each.public:
         told["security"] = []
-    if operation.query:
-        told["parameters"] = [
-            _parameter("query", each.name, each.schema, each.description, required=each.required)
-            for each in operation.query
-        ]
-    if operation.body is not None:
-        content = {"schema": ref(operation.body.schema), "example": operation.body.example}
+    parameters = [_parameter("query", it) for it in each.query]
+    for header, name in route.headers.items():
+        schema = each.row.schema["properties"][name]
+        it = Parameter(header, {"type": schema["type"]}, schema["description"])
+        parameters.append(_parameter("header", it))
+    if parameters:
+        told["parameters"] = parameters
+    if each.body:
+        content = {"schema": ref(each.body), "example": route.example}
         told["requestBody"] = {"required": True, "content": {JSON: content}}
-    told["responses"] = dict(_responses(operation))
+    told["responses"] = dict(_responses(each))
     return told
 
 
-def _parameter(
-    place: str, name: str, schema: Schema, description: str, *, required: bool
-) -> dict[str, Any]:
+def _parameter(place: str, it: Parameter) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": it.name,
         "in": place,
-        "required": required,
-        "schema": schema,
-        "description": description,
+        "required": it.required,
+        "schema": it.schema,
+        "description": it.description,
     }
 
 
-def _responses(operation: Operation) -> Iterator[tuple[str, Any]]:
-    reply = operation.reply
-    good: dict[str, Any] = {"description": reply.description}
-    if reply.schema is not None:
-        good["content"] = {JSON: {"schema": ref(reply.schema)}}
-    if reply.headers:
-        good["headers"] = {
-            name: {"schema": {"type": "string"}, "required": True, "description": text}
-            for name, text in reply.headers.items()
-        }
-    yield str(reply.status), good
-    for status, errors in sorted(refusals(operation).items()):
+def _content(each: Endpoint) -> dict[str, Any]:
+    """What the answer may be: an object, or events that are one each."""
+    if each.row.events is not None:
+        return {EVENT_STREAM: {"schema": {"type": "string"}}}
+    answer = {JSON: {"schema": ref(each.reply)}}
+    return {**answer, EVENT_STREAM: {"schema": {"type": "string"}}} if each.row.progress else answer
+
+
+def _responses(each: Endpoint) -> Iterator[tuple[str, Any]]:
+    route = each.route
+    good: dict[str, Any] = {"description": route.answer}
+    if each.reply:
+        good["content"] = _content(each)
+    if route.location:
+        text = "Where it is."
+        head = {"schema": {"type": "string"}, "required": True, "description": text}
+        good["headers"] = {"Location": head}
+    yield str(route.status), good
+    for status, errors in sorted(refusals(each).items()):
         codes = [error.code for error in errors]
         phrase = PHRASES.get(status) or HTTPStatus(status).phrase
         bad: dict[str, Any] = {
@@ -190,15 +195,15 @@ def _refused(codes: list[str]) -> Schema:
     return {"allOf": [ref("Error"), one_of]}
 
 
-def refusals(operation: Operation) -> dict[int, list[type[FolkmootError]]]:
-    """The errors an operation may answer, by status."""
-    named: list[type[FolkmootError]] = [*operation.errors, *ALWAYS]
-    if operation.in_room:
+def refusals(each: Endpoint) -> dict[int, list[type[FolkmootError]]]:
+    """The errors an endpoint may answer, by status."""
+    named: list[type[FolkmootError]] = [*each.errors, *ALWAYS]
+    if each.in_room:
         named.append(RoomNotFound)
-    if not operation.public:
+    if not each.public:
         named += WITH_TOKEN
-        named += IN_ROOM if operation.in_room else ()
-    if operation.body is not None:
+        named += IN_ROOM if each.in_room else ()
+    if each.body:
         named += WITH_BODY
     found: dict[int, list[type[FolkmootError]]] = {}
     for error in _leaves(named):

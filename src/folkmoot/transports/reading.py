@@ -1,4 +1,4 @@
-"""From the bytes of a request to what its operation takes, or one clear sentence."""
+"""From the head of a request to what its operation takes, or one clear sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import ArgumentInvalid, MediaTypeUnsupported, QueryInvalid
+from folkmoot.core.errors import MediaTypeUnsupported, QueryInvalid
 from folkmoot.operations.arguments import shown
 from folkmoot.transports.credentials import read_token
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-    from folkmoot.transports.rest.model import Parameter, Schema
+    from folkmoot.operations.routes import Parameter
+    from folkmoot.operations.schema import Schema
 
 TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
 JSON: Final = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 MOST_PARAMETERS: Final = 50
 WHOLE: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+WORDS: Final = {"true": True, "false": False}
 
 
 def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str, Any]]:
@@ -44,35 +46,33 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
             continue
         if name not in parameters:
             raise QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
+        schema = parameters[name]
+        if schema["type"] == "array":
+            given.setdefault(name, []).append(read_value(name, schema["items"], text))
+            continue
         if name in given:
             raise QueryInvalid(f"The query parameter {name} occurs twice.", parameter=name)
-        schema = parameters[name]
-        value: Any = text
-        if schema["type"] == "integer" and WHOLE.fullmatch(text):
-            value = int(text)
-        if not fits(schema, value):
-            sentence = f"The query parameter {name} takes {must_be(schema)}."
-            raise QueryInvalid(sentence, parameter=name)
-        given[name] = value
+        given[name] = read_value(name, schema, text)
     defaults = {name: it["default"] for name, it in parameters.items() if "default" in it}
     return token, {**defaults, **given}
 
 
-def check_members(schema: Schema, body: dict[str, Any]) -> None:
-    """Refuse an object whose members are not those of its schema, which are simple values."""
-    properties: dict[str, Schema] = schema["properties"]
-    for name, value in body.items():
-        if name not in properties:
-            raise ArgumentInvalid(f"Unknown member: {shown(name)}.", field=shown(name))
-        if not fits(properties[name], value):
-            raise ArgumentInvalid(f"{name} must be {must_be(properties[name])}.", field=name)
-    for name in schema.get("required", ()):
-        if name not in body:
-            raise ArgumentInvalid(f"Missing member: {name}.", field=name)
+def read_value(name: str, schema: Schema, text: str) -> Any:
+    """The value of one parameter of the query."""
+    value: Any = text
+    if schema["type"] == "integer" and WHOLE.fullmatch(text):
+        value = int(text)
+    if schema["type"] == "boolean":
+        value = WORDS.get(text, text)
+    if not fits(schema, value):
+        raise QueryInvalid(f"The query parameter {name} takes {must_be(schema)}.", parameter=name)
+    return value
 
 
 def fits(schema: Schema, value: Any) -> bool:
     """Whether a simple value is what its schema says."""
+    if schema["type"] == "boolean":
+        return type(value) is bool
     if schema["type"] == "integer":
         return type(value) is int and schema["minimum"] <= value <= schema["maximum"]
     if type(value) is not str:
@@ -84,6 +84,8 @@ def fits(schema: Schema, value: Any) -> bool:
 
 def must_be(schema: Schema) -> str:
     """What a simple value must be, in words."""
+    if schema["type"] == "boolean":
+        return "true or false"
     if schema["type"] == "integer":
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
     if "enum" in schema:

@@ -1,0 +1,124 @@
+"""Answers that go on, as `text/event-stream`: events as they come, or how far a long call is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from starlette.datastructures import Headers
+
+from folkmoot.core.errors import FolkmootError
+from folkmoot.mcp.wire import EVENT_STREAM
+from folkmoot.operations.call import Event, unless
+from folkmoot.transports.answers import refusal
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from folkmoot.operations.call import Caller, ToolResult
+    from folkmoot.transports.resource import Waiting
+
+KEEP_ALIVE_SECONDS: Final = 15.0
+"""After so much silence a comment is sent, which keeps a proxy from closing the connection."""
+HEADERS: Final = [
+    (b"content-type", EVENT_STREAM.encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+COMMENT: Final = b":\n\n"
+PROGRESS: Final = "progress"
+RESULT: Final = "result"
+ERROR: Final = "error"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def wants_events(scope: Scope) -> bool:
+    """Whether a client asks for events."""
+    return EVENT_STREAM in Headers(scope=scope).get("accept", "")
+
+
+def written(event: Event) -> bytes:
+    """An event as it goes over the wire; JSON has no line breaks of its own."""
+    head = f"id: {event.id}\n" if event.id else ""
+    head += f"event: {event.name}\n" if event.name else ""
+    return head.encode() + b"data: " + _encode(event.data) + b"\n\n"
+
+
+class EventResponse:
+    """Sends events until there are no more, the client leaves, or the hub stops."""
+
+    def __init__(self, events: AsyncIterator[Event], caller: Caller, waiting: Waiting) -> None:
+        self._events = events
+        self._caller = caller
+        self._waiting = waiting
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        if scope["method"] != "HEAD":
+            async with self._waiting.watched(self._caller, receive):
+                await unless(self._caller.leaving, self._send(send))
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _send(self, send: Send) -> None:
+        coming = asyncio.ensure_future(anext(self._events, None))
+        try:
+            while True:
+                there, _ = await asyncio.wait((coming,), timeout=KEEP_ALIVE_SECONDS)
+                body = COMMENT
+                if there:
+                    event = coming.result()
+                    if event is None:
+                        return
+                    body = written(event)
+                    coming = asyncio.ensure_future(anext(self._events, None))
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+
+async def progressing(
+    work: Coroutine[Any, Any, ToolResult],
+    caller: Caller,
+    waiting: Waiting,
+) -> ASGIApp:
+    """A long call as events: `progress`, and at the end `result` or `error`.
+
+    What fails before there is any progress is raised, and gets the status of its error.
+    """
+    told: asyncio.Queue[msgspec.Struct | None] = asyncio.Queue()
+    caller.progress = told.put_nowait
+    working = asyncio.ensure_future(work)
+    working.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        first = await told.get()
+    except asyncio.CancelledError:
+        working.cancel()
+        raise
+    if first is None and (working.cancelled() or working.exception() is not None):
+        await working
+
+    async def events() -> AsyncIterator[Event]:
+        so_far = first
+        try:
+            while so_far is not None:
+                yield Event(so_far, PROGRESS)
+                so_far = await told.get()
+            yield outcome(working)
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    return EventResponse(events(), caller, waiting)
+
+
+def outcome(working: asyncio.Future[ToolResult]) -> Event:
+    """The last event of a long call."""
+    error = working.exception()
+    if isinstance(error, FolkmootError):
+        return Event(refusal(error), ERROR)
+    return Event(working.result().payload, RESULT)

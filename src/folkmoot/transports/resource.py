@@ -1,0 +1,267 @@
+"""One address of the REST interface: finds the operation, asks who it is for, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+from msgspec.structs import asdict
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from folkmoot.core import strict
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    AuthenticationRequired,
+    FolkmootError,
+    MethodNotAllowed,
+    RewriteRefused,
+    RoomNotFound,
+    TokenInvalid,
+)
+from folkmoot.core.events import about
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.strict import Limits
+from folkmoot.operations.arguments import shown, unknown_names
+from folkmoot.operations.call import Caller, EventStream
+from folkmoot.operations.routes import NAMED, NO_CONTENT
+from folkmoot.rooms.spec import ROOM_NAME as ROOM
+from folkmoot.transports.answers import JsonResponse, refused
+from folkmoot.transports.bodies import read_body
+from folkmoot.transports.connections import sign_in
+from folkmoot.transports.event_streams import EventResponse, progressing, wants_events
+from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
+from folkmoot.transports.operations import arguments_left
+from folkmoot.transports.operators import OPERATED, is_direct
+from folkmoot.transports.reading import check_media_type, read_query
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from folkmoot.core.ports import Admitted, Event
+    from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.operations.call import ToolResult
+    from folkmoot.operations.dispatch import Dispatcher
+    from folkmoot.operations.routes import Endpoint
+    from folkmoot.rooms.rooms import Rooms
+    from folkmoot.transports.guard import Hosts
+    from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.operations import Operations
+
+OPERATOR: Final = Principal("", "operator", PrincipalType.GATEWAY)
+"""Whoever asks by the hub's own socket."""
+BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
+"""How much a body may ask of us; what is said in a room has the limits of rooms instead."""
+
+
+class Waiting:
+    """The callers that wait for something to happen, so that a stopping hub can end that."""
+
+    def __init__(self) -> None:
+        self._callers: dict[int, Caller] = {}
+        self._stopping = False
+
+    def account_changed(self, event: Event) -> None:
+        """An account changed: what it waits for is answered now, and refused if it may not wait."""
+        self._end(about(event))
+
+    def credential_ended(self, event: Event) -> None:
+        """A credential ended: what its account waits for is answered now, or refused."""
+        self._end(event.data["account"])
+
+    def _end(self, account_id: str) -> None:
+        for caller in self._callers.values():
+            if caller.visitor is not None and caller.visitor.principal.account_id == account_id:
+                caller.leaving.set()
+
+    def stop(self) -> None:
+        """End all waiting, from now on too."""
+        self._stopping = True
+        for caller in self._callers.values():
+            caller.leaving.set()
+
+    @asynccontextmanager
+    async def watched(self, caller: Caller, receive: Receive) -> AsyncIterator[None]:
+        """While a call is answered, tell it when nobody waits for the answer any more."""
+        self._callers[id(caller)] = caller
+        if self._stopping:
+            caller.leaving.set()
+        watching = asyncio.ensure_future(_gone(receive, caller.leaving))
+        try:
+            yield
+        finally:
+            del self._callers[id(caller)]
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _gone(receive: Receive, leaving: asyncio.Event) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leaving.set()
+
+
+class Resource:
+    """The ASGI application of one path."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        *,
+        rooms: Rooms,
+        hub: Operations,
+        policy: HubPolicy,
+        dispatcher: Dispatcher,
+        hosts: Hosts,
+        addresses: Addresses,
+        waiting: Waiting,
+        public_url: str = "",
+    ) -> None:
+        self._public_url = public_url.rstrip("/")
+        self._may_be_direct = not public_url and not addresses.believes_proxies
+        self._endpoints = dict(endpoints)
+        if "GET" in endpoints:
+            self._endpoints["HEAD"] = endpoints["GET"]
+        self._rooms = rooms
+        self._hub = hub
+        self._policy = policy
+        self._dispatcher = dispatcher
+        self._hosts = hosts
+        self._addresses = addresses
+        self._waiting = waiting
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            response = await self._answer(scope, receive)
+        except FolkmootError as error:
+            response = refused(error)
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> ASGIApp | None:
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            allowed = ", ".join(sorted(self._endpoints))
+            raise MethodNotAllowed(f"This address answers only to {allowed}.", allow=allowed)
+        # The guard lets pages of other origins look; here a look is what was said in a room.
+        foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
+        if foreign is not None:
+            raise foreign
+        # Before anyone is authenticated: a body may take its time, and a token be void then.
+        raw = await read_body(receive)
+        if raw is None:
+            return None
+        token, query = read_query(scope, endpoint.query)
+        changes = self._rooms.changes
+        caller = await self._caller(scope, endpoint, token)
+        if endpoint.body:
+            check_media_type(scope)
+        given = read_arguments(endpoint, scope, query, raw)
+        row, dispatcher = endpoint.row, self._dispatcher
+
+        async def perform(admitted: Admitted) -> ToolResult:
+            left = given
+            if admitted.ruling is not None:
+                left = rewritten(endpoint, given, arguments_left(admitted, row.name))
+                if self._rooms.changes != changes:
+                    await self._confirm(caller, token)
+            if not row.is_waiting(left):
+                return await dispatcher.perform(row, left, caller)
+            async with self._waiting.watched(caller, receive):
+                # Again: a change of the account is noticed only from here on.
+                await self._confirm(caller, token)
+                done = await dispatcher.perform(row, left, caller)
+                await self._confirm(caller, token)
+                self._policy.check(caller.principal, row.name, left)
+            return done
+
+        if not row.judged:
+            work = dispatcher.perform(row, given, caller)
+        else:
+            work = self._hub.ask(caller.principal, row.name, given, perform)
+        if row.progress is not None and wants_events(scope):
+            return await progressing(work, caller, self._waiting)
+        done = await work
+        if isinstance(done.payload, EventStream):
+            return EventResponse(done.payload.source, caller, self._waiting)
+        return answered(endpoint, done.payload)
+
+    async def _caller(self, scope: Scope, endpoint: Endpoint, token: str) -> Caller:
+        caller = Caller(
+            address=self._addresses.of(scope),
+            base_url=self._public_url or _base_url(scope),
+            is_direct=partial(is_direct, scope) if self._may_be_direct else None,
+            operator=scope.get(OPERATED) is True,
+        )
+        if caller.operator:
+            caller.principal = OPERATOR
+        if endpoint.public or (caller.operator and not token):
+            return caller
+        if not token:
+            raise AuthenticationRequired
+        visitor = caller.visitor = await self._rooms.authenticate(token)
+        caller.account, caller.credential_id = visitor.account, visitor.credential_id
+        caller.principal = visitor.principal
+        sign_in(scope, visitor.principal.account_id)
+        return caller
+
+    async def _confirm(self, caller: Caller, token: str) -> None:
+        """Refuse someone whose token was taken from them while they waited."""
+        if caller.visitor is None:
+            return
+        now = await self._rooms.authenticate(token)
+        if now.principal.account_id != caller.visitor.principal.account_id:
+            raise TokenInvalid
+
+
+def read_arguments(
+    endpoint: Endpoint, scope: Scope, query: dict[str, Any], raw: bytes
+) -> dict[str, Any]:
+    """All that a request gives, as its operation takes it."""
+    route, given = endpoint.route, dict(query)
+    if endpoint.in_room and ROOM.fullmatch(scope["path_params"]["room"]) is None:
+        raise RoomNotFound("There is no such room.")
+    if route.body:
+        given[route.body] = Raw(raw)
+    elif raw:
+        body = strict.decode_object(raw, BODY)
+        elsewhere = endpoint.not_given | {each.name for each in endpoint.query}
+        if unknown := [name for name in body if name in elsewhere or not endpoint.body]:
+            raise ArgumentInvalid(unknown_names("", unknown), field=shown(unknown[0]))
+        given |= body
+    elif endpoint.body:
+        strict.decode_object(raw, BODY)
+    for header, name in route.headers.items():
+        if value := Headers(scope=scope).get(header):
+            given[name] = value
+    return {**given, **scope["path_params"], **route.fixed}
+
+
+def rewritten(endpoint: Endpoint, given: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that interceptors left; which room it is about they cannot change."""
+    named = NAMED.findall(endpoint.path) if endpoint.in_room else ()
+    if any(given[name] != left.get(name) for name in named):
+        raise RewriteRefused("An interceptor tried to change which room it is about.")
+    return left
+
+
+def _base_url(scope: Scope) -> str:
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    return f"{scope['scheme']}://{host.decode('latin-1')}"
+
+
+def answered(endpoint: Endpoint, content: Any) -> Response:
+    """The response of an operation that succeeded."""
+    route = endpoint.route
+    if route.status == NO_CONTENT:
+        return Response(status_code=NO_CONTENT, headers={"cache-control": "no-store"})
+    headers = {}
+    if route.location:
+        members = content if isinstance(content, dict) else asdict(content)
+        headers["location"] = route.location.format_map(members)
+    return JsonResponse(content, route.status, headers)

@@ -1,0 +1,196 @@
+"""Answers that go on, and rows for operators alone, as any row may have them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import pytest
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from folkmoot.app import Hub
+from folkmoot.core.errors import ArgumentInvalid, DiskFull
+from folkmoot.operations import Absent, Arguments, Call, Operation, Route
+from folkmoot.operations.call import Event, EventStream
+from folkmoot.operations.routes import endpoints
+from folkmoot.operations.row import says
+from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.operators import OPERATED
+from folkmoot.transports.routes import Routes
+from tests.harness import reached, run
+from tests.mcp_harness import settings
+
+EVENTS = "text/event-stream"
+
+
+class Steps(Arguments, frozen=True, kw_only=True):
+    steps: Annotated[int, says("How many.", ge=0, le=10)] = 2
+
+
+class Step(Struct, frozen=True):
+    done: int
+
+
+class Climbed(Struct, frozen=True):
+    steps: int
+
+
+async def climb(call: Call[Steps]) -> Climbed:
+    for number in range(call.arguments.steps):
+        call.progress(Step(number + 1))
+        await asyncio.sleep(0)
+    if call.arguments.steps == 9:
+        raise DiskFull("No room is left in /srv/secret.")
+    if call.arguments.steps == 0:
+        raise ArgumentInvalid("steps must be more than none.", field="steps")
+    return Climbed(call.arguments.steps)
+
+
+async def count(call: Call[Steps]) -> Any:
+    async def source() -> AsyncIterator[Event]:
+        for number in range(call.arguments.steps):
+            yield Event(Step(number), "step", str(number))
+        if call.arguments.steps == 10:
+            await asyncio.Event().wait()
+
+    return EventStream(source())
+
+
+def row(name: str, handler: Callable[[Call[Steps]], Any], **more: Any) -> Operation:
+    return Operation(
+        name=f"room/{name}",
+        description="A test.",
+        takes=Steps,
+        gives=Climbed,
+        handler=handler,
+        scope="rooms",
+        tool=Absent("A test."),
+        routes=(Route("GET", f"/v1/{name}", id=name),),
+        commands=Absent("A test."),
+        **more,
+    )
+
+
+ROWS = (
+    row("climb", climb, progress=Step),
+    row("count", count, events=Step),
+    row("operate", climb, who="operator"),
+)
+
+
+class Bench:
+    """A hub whose routes are those rows."""
+
+    def __init__(self, routes: Routes, token: str) -> None:
+        self.routes = routes
+        self.token = token
+        self.app: ASGIApp = Starlette(routes=routes.routes())
+
+    async def get(
+        self, path: str, *, accept: str = "*/*", token: str | None = None, operated: bool = False
+    ) -> httpx2.Response:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await self.app({**scope, OPERATED: operated}, receive, send)
+
+        headers = {"accept": accept}
+        if shown := self.token if token is None else token:
+            headers["authorization"] = f"Bearer {shown}"
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get(path, headers=headers)
+
+
+@asynccontextmanager
+async def bench(folder: Path) -> AsyncIterator[Bench]:
+    async with Hub(settings(folder)).running() as hub:
+        routes = Routes(
+            rooms=hub.rooms,
+            hub=hub._operations,
+            policy=hub.behind.policy,
+            dispatcher=hub._dispatcher,
+            hosts=hub._hosts,
+            addresses=Addresses(()),
+            bus=hub.bus,
+            endpoints=tuple(endpoints(ROWS)),
+        )
+        yield Bench(routes, (await hub.accounts.register("ada")).token)
+
+
+@pytest.mark.requirement("rest.progress")
+def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as here:
+            plain = await here.get("/v1/climb")
+            assert plain.json() == {"steps": 2}
+            told = await here.get("/v1/climb", accept=EVENTS)
+            assert told.headers["content-type"] == EVENTS
+            assert told.text == (
+                'event: progress\ndata: {"done":1}\n\n'
+                'event: progress\ndata: {"done":2}\n\n'
+                'event: result\ndata: {"steps":2}\n\n'
+            )
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.progress")
+def test_what_fails_before_any_progress_has_its_status_and_later_an_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as here:
+            early = await here.get("/v1/climb?steps=0", accept=EVENTS)
+            assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
+            late = await here.get("/v1/climb?steps=9", accept=EVENTS)
+            assert late.status_code == 200
+            assert late.text.count("event: progress") == 9
+            *_, error = late.text.strip().split("\n\n")
+            assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
+            assert "secret" not in error
+
+    run(main())
+
+
+def test_an_answer_that_goes_on_is_sent_event_by_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as here:
+            told = await here.get("/v1/count")
+            assert told.headers["content-type"] == EVENTS
+            assert told.text == (
+                'id: 0\nevent: step\ndata: {"done":0}\n\nid: 1\nevent: step\ndata: {"done":1}\n\n'
+            )
+
+    run(main())
+
+
+def test_an_answer_that_goes_on_ends_when_the_hub_stops(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as here:
+            asked = asyncio.ensure_future(here.get("/v1/count?steps=10"))
+            await reached(lambda: bool(here.routes._waiting._callers))
+            here.routes.stop()
+            told = await asked
+            assert told.text.count("event: step") <= 10
+
+    run(main())
+
+
+@pytest.mark.requirement("rest.operator")
+def test_what_is_for_operators_is_refused_to_everyone_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as here:
+            nobody = await here.get("/v1/operate", token="")
+            assert (nobody.status_code, nobody.json()["error"]["code"]) == (
+                401,
+                "authentication_required",
+            )
+            ada = await here.get("/v1/operate")
+            assert (ada.status_code, ada.json()["error"]["code"]) == (403, "capability_denied")
+            by_socket = await here.get("/v1/operate", token="", operated=True)
+            assert by_socket.json() == {"steps": 2}
+
+    run(main())
