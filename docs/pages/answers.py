@@ -171,6 +171,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
             {
                 "id": "c_0123456789abcdef01234567",
                 "label": "first token",
+                "scope": "*",
                 "created_at": 1767225600,
                 "used_at": None,
                 "expires_at": None,
