@@ -10,14 +10,19 @@ import signal
 import tempfile
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import settings
 
+from folkmoot.store import schema, store
+from folkmoot.store.sqlite import is_empty
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
 from tests.workers import Workers
 
 CORE = Path(__file__).parent / "core"
+SHARED_MEMORY = Path("/dev/shm")
+SPARE_BYTES = 2 << 30
 PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 
 # The everyday profile tries the same examples in every run, so that a red run can be repeated;
@@ -51,9 +56,21 @@ def pytest_configure(config: pytest.Config) -> None:
     # suite starts would ignore it too.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    keep_files_in_memory()
     leave_the_users_folders(config)
+    begin_with_a_schema()
     if config.option.workers:
         config.pluginmanager.register(Workers(config.option.workers))
+
+
+def keep_files_in_memory() -> None:
+    """Spare the disk what thousands of databases write, where the system has room in memory."""
+    if "TMPDIR" in os.environ or not os.access(SHARED_MEMORY, os.W_OK | os.X_OK):
+        return
+    place = os.statvfs(SHARED_MEMORY)
+    if place.f_bavail * place.f_frsize > SPARE_BYTES and not place.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(SHARED_MEMORY)
+        tempfile.tempdir = None
 
 
 def leave_the_users_folders(config: pytest.Config) -> None:
@@ -62,6 +79,26 @@ def leave_the_users_folders(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         os.environ[name] = str(Path(folder.name) / name.lower())
+
+
+def begin_with_a_schema() -> None:
+    """Have each new database begin as a copy of one that has every migration.
+
+    Thousands of tests open one, and to migrate it is most of what that costs. Programs that tests
+    start migrate theirs, and so does whoever calls `migrate`.
+    """
+    made: list[apsw.Connection] = []
+
+    def migrate(connection: apsw.Connection, known: list[schema.Migration]) -> int:
+        if not made:
+            made.append(apsw.Connection(":memory:"))
+            schema.migrate(made[0], known)
+        if is_empty(connection):
+            with connection.backup("main", made[0], "main") as copying:
+                copying.step()
+        return schema.migrate(connection, known)
+
+    store.migrate = migrate
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
