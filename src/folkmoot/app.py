@@ -12,11 +12,11 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import uvloop
-from msgspec import Raw
 from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
@@ -44,7 +44,7 @@ from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
-from folkmoot.operations.openapi import document
+from folkmoot.operations.openapi import encoded_document
 from folkmoot.pipeline import Pipeline
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
@@ -425,9 +425,7 @@ class Hub:
             mail=self.mail,
             rooms=self.rooms,
             limits=self._limits,
-            document=Raw(
-                msgspec.json.encode(document(version=__version__, url=settings.public_url))
-            ),
+            document=partial(encoded_document, __version__, settings.public_url),
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)

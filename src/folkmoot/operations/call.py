@@ -53,8 +53,8 @@ class Services(Struct, frozen=True, kw_only=True):
     mail: Mail
     rooms: Rooms
     limits: RateLimits
-    document: Raw = Raw(b"{}")
-    """The OpenAPI document."""
+    document: Callable[[], Raw] = Raw
+    """Makes the OpenAPI document."""
 
 
 class Caller(Struct, kw_only=True):

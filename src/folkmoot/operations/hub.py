@@ -18,7 +18,7 @@ class Document(Struct, frozen=True):
 
 async def openapi(call: Call[Nothing]) -> Any:
     """The document of all routes."""
-    return call.services.document
+    return call.services.document()
 
 
 HUB: Final = (

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
+
+import msgspec
 
 from folkmoot.core.errors import (
     ERRORS,
@@ -120,6 +123,12 @@ def document(*, version: str, url: str = "") -> dict[str, Any]:
             },
         },
     }
+
+
+@cache
+def encoded_document(version: str, url: str) -> msgspec.Raw:
+    """The document as it is sent; made when it is first asked for, since few hubs are asked."""
+    return msgspec.Raw(msgspec.json.encode(document(version=version, url=url)))
 
 
 def _item(each: Endpoint) -> dict[str, Any]:
