@@ -156,7 +156,7 @@ class Hub:
             settings.http.allowed_origins,
         )
         self._limits = RateLimits(self.clock, rate_limits(settings))
-        self._passing = Passing(settings, self.clock, interceptors)
+        self._passing = Passing(settings, self.clock, self.bus, interceptors)
         given = GatewaySpec() if loaded is None else loaded.gateway
         self.behind = Behind(settings, self.clock, gateway or given, loaded)
         self._users = 0

@@ -20,6 +20,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.events import HELD
 from folkmoot.core.message import Request, replace
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
@@ -343,7 +344,7 @@ async def while_held(
     """What is answered to a request when something was changed while a rule held it."""
     held = there.hub._passing.held
     seen = asyncio.Event()
-    end = held.subscribe(lambda *_: seen.set())
+    end = held.bus.listen(HELD, lambda _: seen.set())
     answering = asyncio.ensure_future(asking)
     await asyncio.wait_for(seen.wait(), 10)
     end()

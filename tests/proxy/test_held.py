@@ -17,20 +17,28 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
+from folkmoot.bus import MemoryBus
 from folkmoot.cli import proxy_held
 from folkmoot.control import ControlServer
 from folkmoot.control.held import held_commands
 from folkmoot.control.proxies import proxy_socket, running_proxies, runtime_folder
 from folkmoot.core.errors import CommandInvalid, DataFolderUnwritable, MessageDropped
+from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
 from folkmoot.core.verdict import CONTINUE, Block, Hold
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
+from folkmoot.relay.assemble import tell
 from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
 NASTY = {"path": "/x\x1b[2J\u202e\nend", "long": "y" * 500}
+
+
+def follow(held: HeldMessages, told: Callable[[Any, HeldView], object]) -> None:
+    """Have someone told of each change."""
+    held.bus.listen(HELD, lambda event: tell(told, event))
 
 
 class Waits:
@@ -38,9 +46,9 @@ class Waits:
 
     def __init__(self, tasks: asyncio.TaskGroup, most: int = 256) -> None:
         self.clock = Clock()
-        self.held = HeldMessages(self.clock, most=most)
+        self.held = HeldMessages(self.clock, MemoryBus(), most=most)
         self.told: list[tuple[str, int]] = []
-        self.held.subscribe(lambda change, view: self.told.append((change, view.id)))
+        follow(self.held, lambda change, view: self.told.append((change, view.id)))
         self.on_released: Callable[[Any], None] = lambda _: None
         self._tasks = tasks
 
@@ -151,15 +159,13 @@ def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> No
     )
 
     async def main() -> None:
-        held = HeldMessages(Clock())
+        held = HeldMessages(Clock(), MemoryBus())
         chain = Chain(rules.interceptors, held)
 
         async def decided(arguments: Any) -> Any:
             ruling = await chain.judge(envelope(call("delete", arguments)))
             async with asyncio.TaskGroup() as tasks:
-                held.subscribe(
-                    lambda change, view: held.release(view.id) if change == "held" else None
-                )
+                follow(held, lambda change, view: change == "held" and held.release(view.id))
                 return await tasks.create_task(chain.settle(ruling))
 
         assert (await decided({})).verdict is CONTINUE
@@ -175,7 +181,7 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
     rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
 
     async def main() -> list[HeldView]:
-        held = HeldMessages(Clock())
+        held = HeldMessages(Clock(), MemoryBus())
         chain, views = Chain(rules.interceptors, held), []
 
         def release(change: str, view: HeldView) -> None:
@@ -183,8 +189,8 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
                 views.append(view)
                 held.release(view.id)
 
-        held.subscribe(release)
-        held.subscribe(proxy_held.tell_held)
+        follow(held, release)
+        follow(held, proxy_held.tell_held)
         asked = envelope(call("delete"))
         await chain.run(asked)
         await chain.run(asked.answered_by(answer({"ok": 1}), asked.context.timing))
@@ -363,7 +369,7 @@ def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_
     rules = loaded(never("/before") + ask + never("/behind"))
 
     async def main() -> None:
-        held = HeldMessages(Clock())
+        held = HeldMessages(Clock(), MemoryBus())
         chain = Chain([*earlier.interceptors, *rules.interceptors], held)
 
         def release(change: str, view: HeldView) -> None:
@@ -372,7 +378,7 @@ def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_
                 wanted = {"name": "delete", "arguments": {"path": paths[-1]}}
                 held.release(view.id, with_changes(message, params=wanted))
 
-        held.subscribe(release)
+        follow(held, release)
         paths: list[str] = []
         for path, by in (("/x", ""), *((f"/{each}", each) for each in ("first", "before"))):
             paths.append(path)
@@ -448,7 +454,7 @@ def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
             waits = Waits(tasks)
-            waits.held.subscribe(proxy_held.tell_held)
+            follow(waits.held, proxy_held.tell_held)
             await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
             waits.held.drop(1)
             await waits.hold()

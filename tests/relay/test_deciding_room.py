@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from folkmoot.bus import MemoryBus
 from folkmoot.client import Message, RequestFailed, Room
 from folkmoot.core.errors import MessageDropped
 from folkmoot.core.verdict import Hold
@@ -27,7 +28,7 @@ class Town:
     def __init__(self, there: CuttingHub, owner: Room, tasks: asyncio.TaskGroup) -> None:
         self.hub = there
         self.owner = owner
-        self.held = HeldMessages(Clock())
+        self.held = HeldMessages(Clock(), MemoryBus())
         self._tasks = tasks
 
     def hold(self, message: Any, *way: Any, **more: Any) -> asyncio.Task[str]:
@@ -155,7 +156,7 @@ def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     async def main() -> None:
         async with hub() as there:
             await there.close()
-            held = HeldMessages(Clock())
+            held = HeldMessages(Clock(), MemoryBus())
             room = DecidingRoom(held, there.url, room="square", token="sk_proxy", backoff=SOON)
             assert "sk_proxy" not in repr(room)
             async with asyncio.TaskGroup() as tasks:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
-from folkmoot.core.events import BACKENDS, PINS, SERVERS, about, subject
+from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
 from folkmoot.gateway.asking import Checks
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.part import Part
     from folkmoot.gateway.pins import Pins
     from folkmoot.gateway.ports import Backend
-    from folkmoot.gateway.tasks import Task, Tasks
+    from folkmoot.gateway.tasks import Tasks
     from folkmoot.settings.backends import BackendSpec
     from folkmoot.settings.gateway import NewTools
 
@@ -73,18 +73,13 @@ class Gateway:
         self._repinned = asyncio.Event()
         self._bus.listen(PINS, self._pins_changed)
         self._arriving: dict[str, asyncio.Lock] = {}
-        self._task_watchers: list[Callable[[Task], None]] = []
-
-    def watch_tasks(self, changed: Callable[[Task], None]) -> None:
-        """Have it called whenever a backend says unasked that a task has changed."""
-        self._task_watchers.append(changed)
 
     def task_changed(self, namespace: str, own: str) -> None:
         """A backend says that a task has changed; of those that nobody has here it may say more."""
         task = self.tasks.of_backend(namespace, own)
         if task is not None:
-            for watcher in self._task_watchers:
-                watcher(task)
+            told = {"id": task.id, "stateless": task.ticket.stateless}
+            self._bus.emit(subject(TASKS, task.owner), told)
 
     def state_changed(self, namespace: str, state: str) -> None:
         """Publish that a backend is in another state."""

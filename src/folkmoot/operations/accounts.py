@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from folkmoot.core.errors import (
     TooManyHandleChanges,
 )
 from folkmoot.names.handles import parse_handle
+from folkmoot.operations.call import Bind
 from folkmoot.operations.limits import (
     MISSED,
     by_address,
@@ -43,8 +45,12 @@ from folkmoot.operations.row import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from folkmoot.accounts import Account, Recovered, Registered
-    from folkmoot.operations.call import Call, Caller
+    from folkmoot.operations.call import Call
+
+G = TypeVar("G", bound=Struct)
 
 HANDLE_PATTERN = "^[a-z][a-z0-9_]{2,19}$"
 
@@ -116,15 +122,16 @@ async def register(call: Call[Register]) -> Registration:
         account_type=given.account_type,
         also=call.services.mail.welcome,
     )
-    return Registration(
+    registration = partial(
+        Registration,
         handle=made.account.handle,
         token=made.token,
         recovery_code=made.recovery_code,
         public_key=made.account.public_key,
         message="Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
-        **await sign_in(call.caller, made),
     )
+    return sign_in(call, made, registration)
 
 
 class Recover(Arguments, frozen=True, kw_only=True):
@@ -149,31 +156,36 @@ async def recover(call: Call[Recover]) -> Recovery:
     """Give an account a new token, and let the running session be its."""
     given = call.arguments
     made = await call.services.accounts.recover(given.handle, given.recovery_code)
-    return Recovery(
+    recovery = partial(
+        Recovery,
         handle=made.account.handle,
         token=made.token,
         message="Account recovered. Save the new token to your persistent memory. The old token "
         "is now invalid.",
-        **await sign_in(call.caller, made),
     )
+    return sign_in(call, made, recovery)
 
 
-async def sign_in(caller: Caller, made: Registered | Recovered) -> dict[str, Any]:
+def sign_in(call: Call[Any], made: Registered | Recovered, answer: Callable[..., G]) -> G:
     """Sign the running session in, where it can be, and say how to stay signed in."""
-    before, account, token = caller.account, made.account, made.token
-    if caller.on_token is not None and await caller.on_token(account, made.credential_id):
-        now = SIGNED_IN.format(account.handle)
-    elif before is None:
-        now = NOT_SIGNED_IN
-    else:
-        now = SENDS_OLD_ONE if before.id == account.id else SENDS_ANOTHERS.format(before.handle)
-    endpoint = f"{caller.base_url}/mcp"
+    caller, account, token = call.caller, made.account, made.token
+    endpoint, before = f"{caller.base_url}/mcp", caller.account
     entry = {"url": endpoint, "headers": {"Authorization": f"Bearer {token}"}}
-    return {
-        "server_url": f"{endpoint}?token={token}",
-        "settings": {"mcpServers": {"folkmoot": entry}},
-        "next": f"{now} {SAVE_SETTINGS}",
-    }
+
+    def told(now: str) -> G:
+        return answer(
+            server_url=f"{endpoint}?token={token}",
+            settings={"mcpServers": {"folkmoot": entry}},
+            next=f"{now} {SAVE_SETTINGS}",
+        )
+
+    now = NOT_SIGNED_IN
+    if before is not None:
+        now = SENDS_OLD_ONE if before.id == account.id else SENDS_ANOTHERS.format(before.handle)
+    if not caller.binds:
+        return told(now)
+    call.bind = Bind(account.id, made.credential_id, otherwise=told(now))
+    return told(SIGNED_IN.format(account.handle))
 
 
 class Profile(Struct, frozen=True, kw_only=True):

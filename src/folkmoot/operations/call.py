@@ -77,8 +77,8 @@ class Caller(Struct, kw_only=True):
     """Of the token that authenticated the caller, or that signed the running session in."""
     confirm: Callable[[], Awaitable[bool]] | None = None
     """Whether what authenticated the caller still does; a call that waited asks again."""
-    on_token: Callable[[Account, str], Awaitable[bool]] | None = None
-    """Called with an account and the id of its new token; whether it signs the session in."""
+    binds: bool = False
+    """Whether the running session becomes an account's by registering or recovering in it."""
     signed_in: bool = False
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
@@ -87,6 +87,15 @@ class Caller(Struct, kw_only=True):
     """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
     progress: Callable[[Struct], None] | None = None
     """Told how far a long call is, where someone wants to know."""
+
+
+class Bind(Struct, frozen=True):
+    """The account that the running session becomes, while the token made in it is good."""
+
+    account_id: str
+    token_id: str
+    otherwise: Payload
+    """What is answered where the session could not be signed in."""
 
 
 class Call(Struct, Generic[A], kw_only=True):
@@ -99,6 +108,8 @@ class Call(Struct, Generic[A], kw_only=True):
     arguments: A
     delivered: Delivered | None = None
     """Set by a handler that has something to do once its answer has arrived."""
+    bind: Bind | None = None
+    """Set by a handler that signs the running session in."""
 
     @property
     def visitor(self) -> Visitor:
@@ -119,6 +130,7 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     payload: Payload
     is_error: bool = False
     delivered: Delivered | None = None
+    bind: Bind | None = None
 
     def text(self) -> str:
         """The payload as it goes over the wire."""

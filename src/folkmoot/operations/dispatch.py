@@ -109,7 +109,7 @@ class Dispatcher:
             arguments=decode(row.takes, arguments),
         )
         payload = await self._within_limits(row, call)
-        return ToolResult(payload=payload, delivered=call.delivered)
+        return ToolResult(payload=payload, delivered=call.delivered, bind=call.bind)
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:

@@ -6,17 +6,17 @@ A held message is kept in memory only. When its conversation ends it is gone, un
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import CommandInvalid, MessageDropped, MessageError
+from folkmoot.core.errors import BusClosed, CommandInvalid, MessageDropped, MessageError
+from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response, members, message_from, same_id
-from folkmoot.core.ports import Clock
+from folkmoot.core.ports import Bus, Clock, Event
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.interceptors.view import CALL, TYPES, context_of, method_of, root_of
 
@@ -49,7 +49,18 @@ class HeldView(msgspec.Struct, frozen=True):
 
 
 Change: TypeAlias = Literal["held", "released", "dropped", "gone"]
-Listener: TypeAlias = Callable[[Change, HeldView], None]
+
+
+class HeldChanged(msgspec.Struct, frozen=True):
+    """What is published of a held message: what has become of it."""
+
+    change: Change
+    view: HeldView
+
+
+def read_change(event: Event) -> HeldChanged:
+    """The change that an event tells of."""
+    return msgspec.convert(event.data, HeldChanged)
 
 
 class _Held(msgspec.Struct, eq=False):
@@ -59,14 +70,17 @@ class _Held(msgspec.Struct, eq=False):
 
 
 class HeldMessages:
-    """The messages that wait for a decision, the longest waiting first."""
+    """The messages that wait for a decision, the longest waiting first.
 
-    def __init__(self, clock: Clock, *, most: int = MOST_HELD) -> None:
+    Each change is published as `held`.
+    """
+
+    def __init__(self, clock: Clock, bus: Bus, *, most: int = MOST_HELD) -> None:
+        self.bus = bus
         self._clock = clock
         self._most = most
         self._held: dict[int, _Held] = {}
         self._last = 0
-        self._listeners: list[Listener] = []
 
     def __len__(self) -> int:
         return len(self._held)
@@ -130,16 +144,6 @@ class HeldMessages:
         self._tell("dropped", held.view)
         return held.view
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have someone told of each change; the answer ends that."""
-        self._listeners.append(listener)
-
-        def end() -> None:
-            with suppress(ValueError):
-                self._listeners.remove(listener)
-
-        return end
-
     def _find(self, held_id: int) -> _Held:
         held = self._held.get(held_id)
         if held is None:
@@ -147,8 +151,8 @@ class HeldMessages:
         return held
 
     def _tell(self, change: Change, view: HeldView) -> None:
-        for listener in tuple(self._listeners):
-            listener(change, view)
+        with suppress(BusClosed):
+            self.bus.emit(HELD, HeldChanged(change, view))
 
 
 def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> HeldView:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.bus import MemoryBus
 from folkmoot.control import ControlServer
 from folkmoot.control.held import held_commands
 from folkmoot.control.proxies import proxy_socket
+from folkmoot.core.events import HELD
 from folkmoot.core.transport import Headers
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.held import HeldMessages, Listener
+from folkmoot.proxy.held import Change, HeldMessages, HeldView, read_change
 from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.tape import Side, TapeRecorder
@@ -27,7 +30,7 @@ from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import TapeUnwritable
-    from folkmoot.core.ports import Clock, Interceptor
+    from folkmoot.core.ports import Clock, Event, Interceptor
 
 ServerTransport: TypeAlias = Literal["auto", "http", "sse"]
 
@@ -105,7 +108,7 @@ async def assembled(
     recording: Recording | None = None,
     interception: Interception | None = None,
     options: ProxyOptions | None = None,
-    on_held: Listener | None = None,
+    on_held: Callable[[Change, HeldView], object] | None = None,
 ) -> AsyncIterator[Proxy]:
     """The proxy, while entered; what was begun is ended in order.
 
@@ -114,9 +117,9 @@ async def assembled(
     recording, interception = recording or Recording(), interception or Interception()
     options = options or ProxyOptions()
     async with AsyncExitStack() as stack:
-        held = HeldMessages(clock)
+        held = HeldMessages(clock, MemoryBus())
         if on_held is not None:
-            held.subscribe(on_held)
+            held.bus.listen(HELD, partial(tell, on_held))
         interceptors = await intercepting(interception, held, clock, stack)
         failed: asyncio.Future[TapeUnwritable] = asyncio.get_running_loop().create_future()
         recorder = None
@@ -126,6 +129,12 @@ async def assembled(
         upstream = await stack.enter_async_context(server.upstream(clock, options))
         steps = Steps(Chain(interceptors, held), recorder, clock)
         yield Proxy(upstream, steps, options, failed)
+
+
+def tell(on_held: Callable[[Change, HeldView], object], event: Event) -> None:
+    """Tell someone what has become of a held message."""
+    changed = read_change(event)
+    on_held(changed.change, changed.view)
 
 
 @contextmanager

@@ -17,9 +17,11 @@ import msgspec
 
 from folkmoot.client import Backoff, Message, Outcome, Proposal, Room
 from folkmoot.core.errors import AnswerLost, CommandInvalid, FolkmootError, KindError
+from folkmoot.core.events import HELD
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request
-from folkmoot.proxy.held import Change, HeldMessages, HeldView, visible, what_of
+from folkmoot.core.ports import Event
+from folkmoot.proxy.held import HeldMessages, HeldView, read_change, visible, what_of
 
 logger = logging.getLogger("folkmoot.proxy")
 
@@ -92,7 +94,7 @@ class Desk:
         """Propose what is held, and do what is decided, for as long as the room lasts."""
         async with asyncio.TaskGroup() as tasks:
             self._spawn = tasks.create_task
-            end = self._held.subscribe(self._changed)
+            end = self._held.bus.listen(HELD, self._changed)
             try:
                 for view in self._held.list():
                     tasks.create_task(self._ask(view))
@@ -103,10 +105,12 @@ class Desk:
                 end()
             raise AnswerLost("The room ended.")
 
-    def _changed(self, change: Change, view: HeldView) -> None:
+    def _changed(self, event: Event) -> None:
         if self._spawn is None:
             return
-        if change == "held":
+        changed = read_change(event)
+        view = changed.view
+        if changed.change == "held":
             self._spawn(self._ask(view))
         elif (proposal := self._proposals.pop(view.id, None)) is not None:
             self._spawn(self._withdraw(proposal))

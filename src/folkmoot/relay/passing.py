@@ -25,7 +25,7 @@ from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.control.wire import Command
-    from folkmoot.core.ports import Clock, Interceptor
+    from folkmoot.core.ports import Bus, Clock, Interceptor
     from folkmoot.proxy.interceptors.base import Groups
     from folkmoot.settings import Settings
 
@@ -36,13 +36,17 @@ class Passing:
     """The recorder and the interceptors of one hub, as its settings have them."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, interceptors: Sequence[Interceptor] = ()
+        self,
+        settings: Settings,
+        clock: Clock,
+        bus: Bus,
+        interceptors: Sequence[Interceptor] = (),
     ) -> None:
         self._settings = settings
         self._given = interceptors
         self._clock = clock
         self._rules: Rules | None = None
-        self.held = HeldMessages(clock)
+        self.held = HeldMessages(clock, bus)
         self.interceptors = Chain()
         """Empty until they are loaded."""
         self._canonical: Callable[[str], str] = str

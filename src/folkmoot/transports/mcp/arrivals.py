@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Accounts
     from folkmoot.names import NameStyle
     from folkmoot.transports.connections import Peer
     from folkmoot.transports.guard import Hosts
@@ -97,7 +97,6 @@ class Arrivals:
         names: NameStyle,
         public_url: str,
         find: Callable[[Exchange, str, int], Awaitable[dict[str, Any]]],
-        bound: Callable[[Session], None],
         resumption: Resumption,
     ) -> None:
         self._accounts = accounts
@@ -109,7 +108,6 @@ class Arrivals:
         self._public_url = public_url.rstrip("/")
         self._may_be_direct = not public_url and not addresses.believes_proxies
         self._find = find
-        self._bound = bound
         self._resumption = resumption
 
     async def exchange(self, scope: Scope) -> Exchange:
@@ -174,9 +172,8 @@ class Arrivals:
             caller.credential_id = credential.parent_id or credential.id
         if session is not None:
             session.owner = account.id if account is not None else ""
-            if account is None or session.token_id:
-                # A session whose own token was valid until now ends with that token.
-                caller.on_token = partial(self._bind, session)
+            # A session whose own token was valid until now ends with that token.
+            caller.binds = account is None or bool(session.token_id)
         exchange = Exchange(
             caller=caller,
             scope=scope,
@@ -198,12 +195,6 @@ class Arrivals:
 
     async def _confirm(self, credential_id: str) -> bool:
         return await self._accounts.still_valid(credential_id) is not None
-
-    async def _bind(self, session: Session, made: Account, token_id: str) -> bool:
-        if not await self._resumption.bind(session, token_id, made.id):
-            return False
-        self._bound(session)
-        return True
 
     async def _find_for(
         self, whose: ReferenceType[Exchange], words: str, limit: int

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import CapabilityDenied, KindError
-from folkmoot.core.events import ACCOUNTS, CREDENTIALS
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, TASKS, about
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
@@ -28,15 +28,15 @@ from folkmoot.transports.mcp.watches import Changes, Watches
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Clock
+    from folkmoot.core.ports import Bus, Clock, Event
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
-    from folkmoot.gateway.tasks import Task
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
     from folkmoot.pipeline import Pipeline
     from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.service import SignIn
     from folkmoot.transports.mcp.sessions import Session
 
 
@@ -57,6 +57,7 @@ class Parts:
         task_calls: TaskCalls | None = None,
         rights: HubRights,
         session_changed: Callable[[Session], Awaitable[None]],
+        sign_in: SignIn,
     ) -> None:
         info = server_info(version)
         self.calls = calls = Calls(pipeline, clock, rights)
@@ -76,7 +77,7 @@ class Parts:
         if gateway is not None and task_calls is not None:
             self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls)
             self.hearers.task_notice = self._tasks.notice
-            gateway.watch_tasks(self._task_changed)
+            bus.listen(TASKS, self._task_changed)
         if gateway is not None:
             backends = Backends(gateway, rights, calls)
             self._watches = Watches(gateway, self.hearers)
@@ -103,6 +104,7 @@ class Parts:
             ),
             backends=backends,
             tasks=self._tasks,
+            sign_in=sign_in,
         )
         self._changes = Changes(bus, self.hearers, self._renew)
 
@@ -181,12 +183,12 @@ class Parts:
             self._watches.renew()
         self._resources.resubscriptions.renew()
 
-    def _task_changed(self, task: Task) -> None:
+    def _task_changed(self, event: Event) -> None:
         """Tell the owner's sessions of a task of their era."""
-        if not task.ticket.stateless:
-            for hearer in self.hearers.sessions_of(task.owner):
+        if not event.data["stateless"]:
+            for hearer in self.hearers.sessions_of(about(event)):
                 if hearer.session.version == HANDSHAKE_VERSION:
-                    self.hearers.tell(hearer, TASK + task.id)
+                    self.hearers.tell(hearer, TASK + event.data["id"])
 
     def _may_hear(self, principal: Principal, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import After
     from folkmoot.operations import Catalogue
+    from folkmoot.operations.call import Bind
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
     from folkmoot.transports.guard import Hosts
@@ -111,6 +112,7 @@ class McpEndpoint:
             task_calls=task_calls,
             rights=rights,
             session_changed=self.session_changed,
+            sign_in=self.sign_in,
         )
         self._sessions = Sessions(
             clock,
@@ -139,7 +141,6 @@ class McpEndpoint:
             names=options.names,
             public_url=public_url,
             find=self._parts.lists.find,
-            bound=self._parts.session_bound,
             resumption=self._resumption,
         )
         self._exchanges: set[Exchange] = set()
@@ -325,6 +326,13 @@ class McpEndpoint:
     async def session_changed(self, session: Session) -> None:
         """Store what a session has chosen, so that a restart does not lose it."""
         await self._resumption.keep(session)
+
+    async def sign_in(self, session: Session, bind: Bind) -> bool:
+        """Let a session become what a tool says; whether it did."""
+        if not await self._resumption.bind(session, bind.token_id, bind.account_id):
+            return False
+        self._parts.session_bound(session)
+        return True
 
     async def end_session(self, session: Session) -> None:
         """End a session that its client closes, and all that belongs to it."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from folkmoot.core.errors import (
     AuthenticationRequired,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import Asked
     from folkmoot.operations import Catalogue, Operation
+    from folkmoot.operations.call import Bind
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.deliveries import Deliveries
@@ -60,9 +62,12 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.listening import Listener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources
+    from folkmoot.transports.mcp.sessions import Session
     from folkmoot.transports.mcp.tasks import TaskRequests
 
 Handler: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
+SignIn: TypeAlias = "Callable[[Session, Bind], Awaitable[bool]]"
+"""Lets a session become an account's; whether it did."""
 
 CAPABILITIES: Final[dict[str, Any]] = {
     "logging": {},
@@ -101,6 +106,7 @@ class HubService:
         listener: Listener,
         backends: Backends | None,
         tasks: TaskRequests | None,
+        sign_in: SignIn,
     ) -> None:
         self.server_info = server_info
         self._catalogue = catalogue
@@ -110,6 +116,7 @@ class HubService:
         self._lists = lists
         self._resources = resources
         self._backends = backends
+        self._sign_in = sign_in
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(WHAT, self._list),
             CALL: self._call_tool,
@@ -201,6 +208,9 @@ class HubService:
                     return Answer(wish)
                 arguments = answered(asked, tool, arguments)
         result = await self._calls.call(asked, tool, arguments)
+        bind, session = result.bind, exchange.session
+        if bind is not None and (session is None or not await self._sign_in(session, bind)):
+            result = replace(result, payload=bind.otherwise)
         content = [{"type": "text", "text": result.text()}]
         told = {"content": content, "isError": result.is_error}
         return Answer(told, after=result.delivered)
