@@ -114,8 +114,10 @@ async def check_books(office: PostOffice) -> None:
 async def opened(
     folder: Path, *, vfs: str | None = None, synchronous: Synchronous = "full", **options: Any
 ) -> AsyncIterator[PostOffice]:
-    store = await SqliteStore.open(folder / "folkmoot.db", vfs=vfs, synchronous=synchronous)
     bus = MemoryBus()
+    store = await SqliteStore.open(
+        folder / "folkmoot.db", vfs=vfs, synchronous=synchronous, bus=bus
+    )
     try:
         vault = await Vault.load(store, KEY)
         clock = StillClock()

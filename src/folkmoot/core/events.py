@@ -22,8 +22,6 @@ BACKENDS: Final = "backend.*"
 """Lists of a backend are not what they were; `lists` names them."""
 TASKS: Final = "task.*"
 """A backend says that a task of an account's has changed; `id` names it."""
-HELD: Final = "held"
-"""A message is held, or what became of one that was: `proxy.held` says what."""
 PINS: Final = "pins.*"
 """What is pinned of a backend's tools is not what it was: by whom, and whether it was accepted."""
 SETTINGS: Final = "settings"
@@ -41,7 +39,7 @@ SAID: Final = "said.*"
 SERVERS: Final = "server.*"
 """A server behind the hub is in another `state`."""
 HELD: Final = "held"
-"""A message is held back until an operator decides, or was decided about."""
+"""A message is held back until someone decides, or was decided about: `proxy.held` says what."""
 
 
 def subject(pattern: str, id_: str) -> str:

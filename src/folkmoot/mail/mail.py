@@ -40,7 +40,7 @@ from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
 from folkmoot.mail.sending import Sender, Stored, new_letter
 from folkmoot.mail.subjects import Subjects
-from folkmoot.mail.waiting import announce, announce_change, wait_for_page
+from folkmoot.mail.waiting import publish_change, publish_message, wait_for_page
 from folkmoot.quotas import Quotas, Use, warning
 
 MAX_BODY_CHARACTERS = 100_000
@@ -141,19 +141,19 @@ class Mail:
                 return known
         self._quotas.check_disk()
 
-        async def once(tx: Tx, attempt: Attempt) -> Sent | tuple[Stored, Account]:
+        async def post(tx: Tx) -> Sent | tuple[Stored, Account]:
             # Another attempt may have been quicker than this one since it was looked for.
-            known = await self._sent_keys.find(tx, attempt)
+            known = None if attempt is None else await self._sent_keys.find(tx, attempt)
             if known is not None:
                 return known
             stored, recipient = await unit(tx)
-            await self._sent_keys.put(tx, attempt, sent_of(stored, recipient))
+            if attempt is not None:
+                await self._sent_keys.put(tx, attempt, sent_of(stored, recipient))
+            publish_message(tx, stored)
             return stored, recipient
 
         try:
-            posted = await self._store.write(
-                unit if attempt is None else lambda tx: once(tx, attempt)
-            )
+            posted = await self._store.write(post)
         except (ConstraintViolated, UserNotFound):
             # The sender's account may have gone since the request was let in.
             if await self._accounts.account(sender.id) is None:
@@ -162,7 +162,6 @@ class Mail:
         if isinstance(posted, Sent):
             return posted
         stored, recipient = posted
-        await announce(self._bus, stored)
         limits = self._quotas.limits
         self._quotas.mail_used += stored.size
         near = warning("mail_bytes_per_account", Use(stored.used, limits.mail_bytes_per_account))
@@ -223,11 +222,11 @@ class Mail:
             return
         now = self._now()
 
-        async def unit(tx: Tx) -> int:
-            return await queries.mark_copies(tx, reader.id, seqs, now)
+        async def unit(tx: Tx) -> None:
+            if await queries.mark_copies(tx, reader.id, seqs, now):
+                publish_change(tx, (reader.id,), "read")
 
-        if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,), "read")
+        await self._store.write(unit)
 
     async def threads(
         self,
@@ -287,7 +286,7 @@ class Mail:
         """Mark everything in a thread read, or these messages of it alone."""
         now = self._now()
 
-        async def unit(tx: Tx) -> int:
+        async def mark(tx: Tx) -> int:
             member = await queries.access_member(tx, reader.id, thread_id)
             if message_ids is None:
                 await queries.mark_thread(tx, reader.id, member, now)
@@ -295,8 +294,11 @@ class Mail:
             places = await queries.places_of(tx, thread_id, message_ids) if message_ids else []
             return await queries.mark_copies(tx, reader.id, places, now) if places else 0
 
-        if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,), "read", thread_id)
+        async def unit(tx: Tx) -> None:
+            if await mark(tx):
+                publish_change(tx, (reader.id,), "read", thread_id)
+
+        await self._store.write(unit)
 
     async def archive(self, reader: Account, thread_id: str, *, undo: bool = False) -> StateChange:
         """Archive a thread, until its next message; or make it active again."""
@@ -311,13 +313,13 @@ class Mail:
         return await self._set_state(reader, thread_id, "active" if undo else "muted")
 
     async def _set_state(self, reader: Account, thread_id: str, state: State) -> StateChange:
-        async def unit(tx: Tx) -> bool:
+        async def unit(tx: Tx) -> None:
             member = await queries.access_member(tx, reader.id, thread_id)
             await queries.set_state(tx, reader.id, thread_id, state)
-            return member.state != state
+            if member.state != state:
+                publish_change(tx, (reader.id,), "state", thread_id)
 
-        if await self._store.write(unit):
-            await announce_change(self._bus, (reader.id,), "state", thread_id)
+        await self._store.write(unit)
         return StateChange(thread_id, state)
 
     async def whole_id(self, reader: Account, message_id: str) -> str:
@@ -342,11 +344,11 @@ class Mail:
     async def delete_message(self, reader: Account, message_id: str) -> None:
         """Remove the reader's copy of a message; the other side keeps its own."""
 
-        async def unit(tx: Tx) -> str:
-            return await remove_message(self._remover, tx, reader, message_id)
+        async def unit(tx: Tx) -> None:
+            thread_id = await remove_message(self._remover, tx, reader, message_id)
+            publish_change(tx, (reader.id,), "removed", thread_id)
 
-        thread_id = await self._store.write(unit)
-        await announce_change(self._bus, (reader.id,), "removed", thread_id)
+        await self._store.write(unit)
 
     async def delete_thread(self, reader: Account, thread_id: str) -> None:
         """Remove a thread from the reader's mailbox; the other side keeps it.
@@ -358,24 +360,22 @@ class Mail:
         async def unit(tx: Tx) -> None:
             await queries.access_member(tx, reader.id, thread_id)
             await self._remover.remove_thread(tx, reader.id, thread_id)
+            publish_change(tx, (reader.id,), "removed", thread_id)
 
         await self._store.write(unit)
-        await announce_change(self._bus, (reader.id,), "removed", thread_id)
 
     async def delete_account(self, reader: Account, *, also: Farewell | None = None) -> None:
         """Remove the reader's account with all they sent and all they had, in one transaction.
 
         `also` removes in it what others keep.
         """
-        others: list[str] = []
 
         async def farewell(tx: Tx, account: Account) -> None:
-            others[:] = await self._remover.remove_account(tx, account)
+            publish_change(tx, await self._remover.remove_account(tx, account), "removed")
             if also is not None:
                 await also(tx, account)
 
         await self._accounts.delete(reader, also=farewell)
-        await announce_change(self._bus, others, "removed")
 
     async def expire(self, before: int, most: int = 500) -> int:
         """Remove up to `most` of the messages sent before a second, and answer how many went.
@@ -383,12 +383,12 @@ class Mail:
         For a hub that does not keep mail for ever; it calls until fewer go than it asked for.
         """
 
-        async def unit(tx: Tx) -> tuple[int, set[str]]:
-            return await self._remover.expire(tx, before, most)
+        async def unit(tx: Tx) -> int:
+            removed, owners = await self._remover.expire(tx, before, most)
+            publish_change(tx, owners, "removed")
+            return removed
 
-        removed, owners = await self._store.write(unit)
-        await announce_change(self._bus, owners, "removed")
-        return removed
+        return await self._store.write(unit)
 
     def _now(self) -> int:
         return int(self._clock.now())

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
-from folkmoot.core.errors import BusError
 from folkmoot.core.events import SENT, subject
-from folkmoot.core.ports import Bus, Missed
+from folkmoot.core.ports import Bus, Missed, Tx
 from folkmoot.mail.model import Page
 from folkmoot.mail.sending import Stored
-
-LOG = logging.getLogger(__name__)
 
 MAILBOX = "mail."
 
@@ -30,8 +26,8 @@ def subject_of_mailbox(user_id: str) -> str:
     return f"{MAILBOX}{user_id}"
 
 
-async def announce(bus: Bus, stored: Stored) -> None:
-    """Publish a message that is committed. Whoever misses the event finds it in the store."""
+def publish_message(tx: Tx, stored: Stored) -> None:
+    """Within a unit: have a message announced. Whoever misses the event finds it in the store."""
     message = stored.message
     event = {
         "seq": message.seq,
@@ -40,26 +36,17 @@ async def announce(bus: Bus, stored: Stored) -> None:
         "muted": stored.muted,
         "urgent": message.priority == "urgent",
     }
-    await publish(bus, subject_of_mailbox(message.to_id), event)
+    tx.publish(subject_of_mailbox(message.to_id), event)
     sent = {"id": message.id, "thread_id": message.thread_id}
-    await publish(bus, subject(SENT, message.from_id), sent)
+    tx.publish(subject(SENT, message.from_id), sent)
 
 
-async def announce_change(
-    bus: Bus, user_ids: Iterable[str], change: Change, thread_id: str | None = None
+def publish_change(
+    tx: Tx, user_ids: Iterable[str], change: Change, thread_id: str | None = None
 ) -> None:
-    """Publish that something in these mailboxes was read, set otherwise or removed."""
+    """Within a unit: have announced that something was read, set otherwise or removed."""
     for user_id in user_ids:
-        event = {"change": change, "thread_id": thread_id}
-        await publish(bus, subject_of_mailbox(user_id), event)
-
-
-async def publish(bus: Bus, where: str, event: dict[str, Any]) -> None:
-    """Publish an event of a mailbox; its change is committed, so a bus that fails is no error."""
-    try:
-        await bus.publish(where, event)
-    except BusError as error:
-        LOG.warning("A change of a mailbox was not announced: %s", error.message)
+        tx.publish(subject_of_mailbox(user_id), {"change": change, "thread_id": thread_id})
 
 
 async def wait_for_page(
