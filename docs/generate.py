@@ -19,6 +19,7 @@ from pathlib import Path
 from docs.pages import (
     architecture,
     capabilities,
+    client,
     commands,
     envelope,
     eras,
@@ -46,8 +47,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/operations.md": operations.page,
     "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
+    client.PATH: client.page,
 }
-"""The pages that are made whole."""
+"""The pages that are made whole, and the source of the client's methods."""
 
 BLOCKS: dict[str, Callable[[], str]] = {
     **architecture.BLOCKS,

@@ -15,6 +15,7 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.room.follow import Follower, Speaker
 from folkmoot.cli.room.typed import MAX_LINE, typed_lines
 from folkmoot.client import Message
+from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
 from folkmoot.core.errors import MessageTooLarge, RateLimited
 from tests.cli.conftest import Hub, Person
@@ -177,9 +178,13 @@ class Played:
         self.last_seq = last_seq
         self._coming = iter(coming)
 
-    def messages(self, _: str, *, after: int, limit: int) -> dict[str, Any]:
-        return {"messages": [{"seq": seq, "id": f"id-{seq}", "kind": "chat.message"}
-                             for seq in self.kept if seq > after][:limit]}  # fmt: skip
+    def read_messages(self, _: str, *, after: int, limit: int) -> MessagePage:
+        kept = [
+            {"seq": seq, "id": f"id-{seq}", "kind": "chat.message"}
+            for seq in self.kept
+            if seq > after
+        ]
+        return MessagePage(kept[:limit], first_seq=1, last_seq=self.last_seq)
 
     def __aiter__(self) -> Played:
         return self

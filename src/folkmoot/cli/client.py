@@ -1,6 +1,7 @@
-"""The hub as the command line uses it: one `tools/call` over HTTP for each command.
+"""The hub as the command line uses it: one request of a route for each thing asked.
 
-The stateless wire of MCP 2026-07-28 fits: one request, one answer, nothing to open or to close.
+What has no route is a `tools/call`, on the stateless wire of MCP 2026-07-28: one request, one
+answer, nothing to open or to close.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.cli.text import one_line
+from folkmoot.client.http import MAX_ANSWER, PATIENCE
+from folkmoot.client.methods import Hub
 from folkmoot.core.errors import (
     AccountSuspended,
-    AnswerInvalid,
-    HubUnreachable,
+    FolkmootError,
     NotSignedIn,
     ToolRefused,
 )
@@ -42,11 +44,14 @@ META = {
     CAPABILITIES_KEY: {},
 }
 REQUEST_ID = 1
-MAX_ANSWER = 64 * 1024 * 1024
 MAX_REASON = 500
-PATIENCE = 30.0
-"""Seconds without a byte after which a hub counts as unreachable."""
 NO_ACCOUNT = "Authentication required."
+UNAUTHORISED = 401
+GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
+ACCOUNT_UNKNOWN = (
+    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
+)
+SUSPENDED = "This account is suspended. Ask the operator of the hub."
 
 
 def hub_url(given: str) -> str:
@@ -67,12 +72,12 @@ def hub_url(given: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-class HubClient:
-    """Calls tools of one hub, with a token or without."""
+class HubClient(Hub):
+    """One hub, with a token or without: its routes, and tools that have none."""
 
-    def __init__(self, url: str, token: str = "") -> None:
-        self.url = url
-        self._token = token
+    def __init__(self, url: str, token: str = "", *, guest: bool = False) -> None:
+        super().__init__(url, token)
+        self._guest = guest
 
     def call(self, tool: str, arguments: dict[str, Any], *, wait: float = 0) -> dict[str, Any]:
         """The result of a tool; arguments that are None are left out.
@@ -90,44 +95,15 @@ class HubClient:
             NAME_HEADER: tool,
             "user-agent": f"folkmoot/{__version__}",
         }
-        if self._token:
-            headers["authorization"] = f"Bearer {self._token}"
+        if self.token:
+            headers["authorization"] = f"Bearer {self.token}"
         body = msgspec.json.encode(request)
         return self._result(*self.exchange("POST", "/mcp", body, headers, PATIENCE + wait))
 
-    def exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
-    ) -> tuple[int, Any]:
-        """One request: the status and the JSON of its answer, None where it has no body."""
-        # A tenth of a second to import, which help and errors need not wait for.
-        import ssl
-        from http import HTTPStatus
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
-
-        parts = urlsplit(self.url)
-        make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = make(parts.hostname or "", parts.port, timeout=seconds)
-        try:
-            connection.request(method, f"{parts.path}{path}", body, headers)
-            response = connection.getresponse()
-            kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
-            if kind == EVENT_STREAM:
-                return response.status, self._stream(response)
-            if response.status == HTTPStatus.NO_CONTENT:
-                return response.status, None
-            return response.status, self._decode(response.read(MAX_ANSWER + 1), response.status)
-        except TimeoutError:
-            raise HubUnreachable(f"{self.url}: no answer within {seconds:g} seconds.") from None
-        except ssl.SSLError as error:
-            reason = error.reason or "the connection is not secure"
-            raise HubUnreachable(f"{self.url}: {reason.lower().replace('_', ' ')}.") from None
-        except (OSError, HTTPException) as error:
-            words = getattr(error, "strerror", None)
-            if words is None:
-                raise self._broke() from None
-            raise HubUnreachable(f"{self.url}: no hub answers there ({words.lower()}).") from None
-        finally:
-            connection.close()
+    def read(self, response: Any) -> Any:
+        """What an answer holds; a hub streams when it has to keep us waiting."""
+        kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
+        return self._stream(response) if kind == EVENT_STREAM else super().read(response)
 
     def _stream(self, response: HTTPResponse) -> Any:
         """The answer among the events of a stream; a hub streams when it has to keep us waiting."""
@@ -140,24 +116,11 @@ class HubClient:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif not line.strip() and data:
-                message = self._decode(b"\n".join(data), response.status)
+                message = self.decode(b"\n".join(data), response.status)
                 if isinstance(message, dict) and message.get("id") == REQUEST_ID:
                     return message
                 data.clear()
-        raise self._broke()
-
-    def _broke(self) -> HubUnreachable:
-        return HubUnreachable(f"{self.url}: the connection broke before the answer came.")
-
-    def _decode(self, body: bytes, status: int) -> Any:
-        try:
-            if len(body) <= MAX_ANSWER:
-                return msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        raise AnswerInvalid(
-            f"{self.url}: what answers there ({status}) is not a hub. Is the address right?"
-        )
+        raise self.broke()
 
     def _result(self, status: int, answer: Any) -> dict[str, Any]:
         """What the tool returned, or its error."""
@@ -178,18 +141,29 @@ class HubClient:
             raise refusal(str(payload.get("error", "The hub refused without a reason.")))
         return payload
 
-    def not_understood(self) -> AnswerInvalid:
-        """That the hub's answer is not what such an answer is."""
-        return AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
+    def refused(self, status: int, answer: Any) -> FolkmootError:
+        """The hub's reason, made safe to show; with what is allowed where rights were missing."""
+        error = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+            return self.not_understood()
+        if error.get("code") == AccountSuspended.code:
+            return NotSignedIn(SUSPENDED)
+        if status == UNAUTHORISED and self.token:
+            return NotSignedIn(GUEST_UNKNOWN if self._guest else ACCOUNT_UNKNOWN)
+        problems = [one_line(error["message"][:MAX_REASON])]
+        if "your_capabilities" in error:
+            from folkmoot.cli.room.tellers import allowed
+
+            problems.append(
+                f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
+            )
+        return ToolRefused(problems[0], problems=problems, refused=error.get("code"))
 
 
 def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
     """The hub's reason as an error: it may be anyone's text, so it is made safe to show."""
     if reason == AccountSuspended.sentence:
-        return NotSignedIn("This account is suspended. Ask the operator of the hub.")
+        return NotSignedIn(SUSPENDED)
     if unauthorised or reason.startswith(NO_ACCOUNT):
-        return NotSignedIn(
-            "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new "
-            "one."
-        )
+        return NotSignedIn(ACCOUNT_UNKNOWN)
     return ToolRefused(one_line(reason[:MAX_REASON]))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm
-from folkmoot.cli.credentials import Login, read_keyring
+from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm, signed_in
 from folkmoot.cli.options import JsonOption, check_place, number
 from folkmoot.cli.output import aligned, say
-from folkmoot.cli.room.rest import Entrance, RestClient, listed
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
 from folkmoot.core.errors import CredentialNotFound
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
+    from folkmoot.client.methods import Credential
 
 SHORT: Final = 10
 """Characters of an id that are shown; every command takes such a beginning."""
@@ -37,40 +39,17 @@ IdArgument = Annotated[
 ]
 
 
-class TokensClient(RestClient):
-    """The tokens of one account."""
-
-    base = "/v1/me/credentials"
-
-    def list(self) -> list[dict[str, Any]]:
-        """All of them, the oldest first."""
-        return listed(self._ask("GET", "").get("credentials"))
-
-    def create(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        """Create one."""
-        return self._ask("POST", "", wanted)
-
-    def revoke(self, token_id: str) -> None:
-        """Revoke one."""
-        self._ask("DELETE", f"/{token_id}")
-
-    def find(self, beginning: str) -> dict[str, Any]:
-        """The one token whose id begins like this."""
-        found = [it for it in self.list() if str(it.get("id", "")).startswith(beginning)]
-        exact = [it for it in found if it.get("id") == beginning]
-        if len(exact or found) != 1:
-            if not found:
-                raise CredentialNotFound
-            raise CredentialNotFound(
-                f"{len(found)} of your tokens have ids that begin with {one_line(beginning)}."
-            )
-        return (exact or found)[0]
-
-
-def client(url: str | None, handle: str | None) -> tuple[TokensClient, Login]:
-    """The tokens of the account that was meant."""
-    login = read_keyring().find(url, handle)
-    return TokensClient(Entrance(login.hub, login.handle, login.token)), login
+def find(hub: HubClient, beginning: str) -> Credential:
+    """The one token whose id begins like this."""
+    found = [it for it in hub.list_credentials().credentials if it.id.startswith(beginning)]
+    exact = [it for it in found if it.id == beginning]
+    if len(exact or found) != 1:
+        if not found:
+            raise CredentialNotFound
+        raise CredentialNotFound(
+            f"{len(found)} of your tokens have ids that begin with {one_line(beginning)}."
+        )
+    return (exact or found)[0]
 
 
 app = typer.Typer(rich_markup_mode=None)
@@ -94,8 +73,8 @@ def list_tokens(
     url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
 ) -> None:
     """List the tokens that open your account, without their secrets."""
-    hub, _ = client(url, handle)
-    found = hub.list()
+    hub, _ = signed_in(url, handle)
+    found = hub.list_credentials().credentials
     if as_json:
         say_data(found)
         return
@@ -110,14 +89,14 @@ def list_tokens(
     tell_table(columns, map(row, found), "You have no tokens.")
 
 
-def row(token: dict[str, Any]) -> list[str]:
+def row(token: Credential) -> list[str]:
     """A token as a row of the table."""
-    days = (day(token.get(name)) for name in ("created_at", "used_at", "expires_at"))
-    saved = "saved here" if token.get("current") is True else ""
-    return [word(token.get("id"))[:SHORT], word(token.get("label")), *days, saved]
+    days = map(day, (token.created_at, token.used_at, token.expires_at))
+    saved = "saved here" if token.current else ""
+    return [word(token.id)[:SHORT], word(token.label), *days, saved]
 
 
-def day(seconds: Any) -> str:
+def day(seconds: int | None) -> str:
     """A day as the reader's calendar shows it; a dash where there is none."""
     return "-" if seconds is None else moment(seconds).partition(" ")[0]
 
@@ -135,25 +114,23 @@ def create(
 
     It opens your account until you revoke it, it expires, or you recover the account.
     """
-    hub, login = client(url, handle)
-    wanted: dict[str, Any] = {"label": label} if label else {}
-    if expires is not None:
-        wanted["expires_in"] = expires * DAY
-    made = hub.create(wanted)
+    hub, login = signed_in(url, handle)
+    lasts = None if expires is None else expires * DAY
+    made = hub.create_credential(label=label or None, expires_in=lasts)
     if as_json:
         say_data(made)
         return
-    until = made.get("expires_at")
+    until = made.expires_at
     rows = [
-        ("Token", word(made.get("token"))),
-        ("ID", word(made.get("id"))[:SHORT]),
+        ("Token", word(made.token)),
+        ("ID", word(made.id)[:SHORT]),
         *([] if until is None else [("Expires", moment(until))]),
     ]
     for line in aligned(rows):
         say(line)
     say()
     say(f"Anyone who has the token can act as @{login.handle}. It is not shown again.")
-    say(f"'folkmoot tokens revoke {word(made.get('id'))[:SHORT]}' revokes it.")
+    say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
 
 
 @app.command("revoke")
@@ -169,14 +146,14 @@ def revoke(
     Whatever is connected with it is disconnected at once. Asks first if it is the token that is
     saved here, unless --yes is given.
     """
-    hub, login = client(url, handle)
-    found = hub.find(token_id)
-    is_own = found.get("current") is True
+    hub, login = signed_in(url, handle)
+    found = find(hub, token_id)
+    is_own = found.current
     if is_own:
         question = f"This token is the one saved here for {login.name}. Revoke it?"
         confirm(question, yes=yes)
-    hub.revoke(str(found.get("id")))
-    label = found.get("label")
-    say(f"Revoked {word(found.get('id'))[:SHORT]}{f' ({one_line(str(label))})' if label else ''}.")
+    hub.revoke_credential(found.id)
+    label = f" ({one_line(found.label)})" if found.label else ""
+    say(f"Revoked {word(found.id)[:SHORT]}{label}.")
     if is_own:
         say(f"Next: 'folkmoot account recover {login.handle}' gets a new token.")

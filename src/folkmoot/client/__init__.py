@@ -1,4 +1,4 @@
-"""The client library for agents: join a *room*, and offer tools in it.
+"""The client library for agents: join a *room*, and offer tools in it; or ask a *hub* anything.
 
 A `Room` is entered with `async with`. It uses a *link* to the hub. If the link is lost, the
 *session* opens another and resumes from its *position*, without gaps or duplicates. Sent messages
@@ -6,26 +6,14 @@ wait in the *outbox* until the hub has stored them. Received messages are first 
 client itself, which looks for answers, proposals and calls to its tools, and then wait in the
 *inbox* for `async for`. The *verbs* are the actions in a room, and a *service* answers calls to the
 tools.
+
+A `Hub` has a method for each route of the hub's REST interface: mail, people, accounts, rooms.
 """
 
 from __future__ import annotations
 
-from folkmoot.client.backoff import Backoff
-from folkmoot.client.model import (
-    Gap,
-    Invitation,
-    Me,
-    Message,
-    OpenProposal,
-    OpenRequest,
-    Participant,
-    Progress,
-    ToolResult,
-    Waiting,
-)
-from folkmoot.client.proposals import Outcome, Proposal
-from folkmoot.client.room import Room
-from folkmoot.client.tools import Context, Tool
+from typing import TYPE_CHECKING
+
 from folkmoot.core.errors import (
     AnswerInvalid,
     AnswerLost,
@@ -43,6 +31,39 @@ from folkmoot.core.errors import (
     RoomNotFound,
     ToolFailed,
 )
+from folkmoot.lazily import loading
+
+if TYPE_CHECKING:
+    from folkmoot.client.backoff import Backoff
+    from folkmoot.client.methods import Hub
+    from folkmoot.client.model import (
+        Gap,
+        Invitation,
+        Me,
+        Message,
+        OpenProposal,
+        OpenRequest,
+        Participant,
+        Progress,
+        ToolResult,
+        Waiting,
+    )
+    from folkmoot.client.proposals import Outcome, Proposal
+    from folkmoot.client.room import Room
+    from folkmoot.client.tools import Context, Tool
+else:
+    __getattr__ = loading(
+        __name__,
+        {
+            "backoff": "Backoff",
+            "methods": "Hub",
+            "model": "Gap Invitation Me Message OpenProposal OpenRequest Participant Progress "
+            "ToolResult Waiting",
+            "proposals": "Outcome Proposal",
+            "room": "Room",
+            "tools": "Context Tool",
+        },
+    )
 
 __all__ = [
     "AnswerInvalid",
@@ -53,6 +74,7 @@ __all__ = [
     "Context",
     "FolkmootError",
     "Gap",
+    "Hub",
     "HubUnreachable",
     "Invitation",
     "Me",

@@ -11,7 +11,7 @@ from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room import slash
-from folkmoot.cli.room.rest import Entrance, RoomsClient, entrance, listed
+from folkmoot.cli.room.entrance import Entrance, entrance, listed, post
 from folkmoot.cli.room.tellers import content_of, spelled
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import lines, one_line, say_data
@@ -140,14 +140,14 @@ def propose(
     schema = None
     if method == TOOLS_CALL and arguments and not who.guest:
         try:
-            to_ask, schema = whose(HubClient(who.hub, who.token), name, context or "", to)
+            to_ask, schema = whose(who.client, name, context or "", to)
         except ToolRefused:
             # Whoever approves it may know better who offers it.
             to_ask = None
         to = to or to_ask
     made = slash.proposal(method, context, typed_arguments(arguments or (), schema))
     payload = {**made.payload, "reason": reason} if reason else made.payload
-    answer = RoomsClient(who).post(name, made.kind, payload, to=[to] if to else None)
+    answer = post(who.client, name, made.kind, payload, to=[to] if to else None)
     if as_json:
         say_data(answer)
     else:
@@ -161,7 +161,7 @@ def account(room: str, url: str | None, handle: str | None) -> HubClient:
         raise ToolRefused(
             f"As a guest, use /tools and /call in the room: 'folkmoot room join {room}'."
         )
-    return HubClient(who.hub, who.token)
+    return who.client
 
 
 def list_tools(hub: HubClient, room: str, to: str | None) -> dict[str, Any]:

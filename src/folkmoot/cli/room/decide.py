@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from folkmoot.cli.asking import AsOption, UrlOption, checked_handle
@@ -12,13 +13,16 @@ from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room.calls import CALL_SECONDS, tell_answer
+from folkmoot.cli.room.entrance import hub_of, post, proposed
 from folkmoot.cli.room.look import look
-from folkmoot.cli.room.manage import rooms_of
-from folkmoot.cli.room.rest import RoomsClient
 from folkmoot.cli.room.tellers import allowed
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import one_line, say_data
 from folkmoot.core.errors import ToolRefused
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
+    from folkmoot.client.methods import Proposal
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ReasonArgument = Annotated[
@@ -44,7 +48,7 @@ def grant(
     is away, owners use 'change --grant'.
     """
     payload = {"recipient": who, "capabilities": [given.capability(text) for text in patterns]}
-    answer = rooms_of(name, url, handle).post(name, "capability.grant", payload)
+    answer = post(hub_of(name, url, handle), name, "capability.grant", payload)
     if as_json:
         say_data(answer)
     else:
@@ -67,7 +71,7 @@ def revoke(
     )
     if patterns:
         payload["capabilities"] = [given.capability(text) for text in patterns]
-    answer = rooms_of(name, url, handle).post(name, "capability.revoke", payload)
+    answer = post(hub_of(name, url, handle), name, "capability.revoke", payload)
     if as_json:
         say_data(answer)
     else:
@@ -83,7 +87,7 @@ def proposals(
     as_json: JsonOption = False,
 ) -> None:
     """List proposals, the latest first."""
-    found = rooms_of(name, url, handle).proposals(name, state)
+    found = proposed(hub_of(name, url, handle), name, state)
     if as_json:
         say_data({"proposals": found})
         return
@@ -94,16 +98,15 @@ def proposals(
     tell_table(columns, map(row, found), "No proposals.")
 
 
-def row(proposal: dict[str, Any]) -> tuple[str, ...]:
+def row(proposal: Proposal) -> tuple[str, ...]:
     """One proposal in a line."""
-    message = proposal.get("message")
-    seen = look(message if isinstance(message, dict) else proposal)
+    seen = look(proposal.message or msgspec.to_builtins(proposal))
     what = f"{seen.what} {'; '.join(seen.text)}".strip()
     return (
-        word(proposal.get("seq")),
-        word(proposal.get("state")),
-        word(proposal.get("proposer")),
-        word(" ".join(map(str, proposal.get("to") or []))),
+        word(proposal.seq),
+        word(proposal.state),
+        word(proposal.proposer),
+        word(" ".join(proposal.to)),
         one_line(what),
     )
 
@@ -123,21 +126,22 @@ def approve(
     Its request is made in your name. The answer also comes into the room, to you and to the
     proposer.
     """
-    client = rooms_of(name, url, handle)
+    client = hub_of(name, url, handle)
     proposal = found(client, name, which)
-    if to is None and len(proposal.get("to") or ()) != 1:
+    if to is None and len(proposal.to) != 1:
         raise typer.BadParameter("--to is needed: the proposal does not name a participant")
-    outcome = client.approve(name, str(proposal.get("id")), to=to, wait=wait)
+    outcome = client.approve_proposal(name, proposal.id, to=to, wait=wait)
     if as_json:
         say_data(outcome)
         return
-    by, number = word(outcome.get("to")), word(proposal.get("seq"))
-    if "result" not in outcome and "error" not in outcome:
+    by, number = word(outcome.to), word(proposal.seq)
+    if outcome.result is None and outcome.error is None:
         say(f"Approved #{number}. {by} has not answered yet; 'folkmoot room history' shows the "
             "answer when it comes.", err=True)  # fmt: skip
         return
     say(f"Approved #{number}.", err=True)
-    tell_answer({**outcome, "state": "failed" if "error" in outcome else "answered"}, "")
+    state = "answered" if outcome.error is None else "failed"
+    tell_answer({**msgspec.to_builtins(outcome), "state": state}, "")
 
 
 def reject(
@@ -150,9 +154,9 @@ def reject(
     as_json: JsonOption = False,
 ) -> None:
     """Reject a proposal, with a reason."""
-    client = rooms_of(name, url, handle)
+    client = hub_of(name, url, handle)
     about = proposal_id(client, name, which)
-    answer = client.post(name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
+    answer = post(client, name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
     if as_json:
         say_data(answer)
     else:
@@ -168,24 +172,24 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Withdraw a proposal of yours."""
-    client = rooms_of(name, url, handle)
+    client = hub_of(name, url, handle)
     about = proposal_id(client, name, which)
-    answer = client.post(name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
+    answer = post(client, name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
     if as_json:
         say_data(answer)
     else:
         say(f"Withdrawn, as message {word(answer.get('seq'))}.")
 
 
-def proposal_id(client: RoomsClient, name: str, which: str) -> str:
+def proposal_id(client: HubClient, name: str, which: str) -> str:
     """The id of the proposal with a number or an id."""
-    return which if UUID.fullmatch(which) else str(found(client, name, which).get("id"))
+    return which if UUID.fullmatch(which) else found(client, name, which).id
 
 
-def found(client: RoomsClient, name: str, which: str) -> dict[str, Any]:
+def found(client: HubClient, name: str, which: str) -> Proposal:
     """The proposal with a number or an id."""
     wanted = which.removeprefix("#")
-    for proposal in client.proposals(name):
-        if wanted in (str(proposal.get("seq")), proposal.get("id")):
+    for proposal in proposed(client, name):
+        if wanted in (str(proposal.seq), proposal.id):
             return proposal
     raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")

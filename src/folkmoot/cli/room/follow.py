@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.cli.client import HubClient
 from folkmoot.cli.output import complain, say
+from folkmoot.cli.room.entrance import Entrance
 from folkmoot.cli.room.lines import plain, verbatim
 from folkmoot.cli.room.look import Looks
 from folkmoot.cli.room.mentions import mentioned
-from folkmoot.cli.room.rest import Entrance, RoomsClient
 from folkmoot.cli.room.stay import Company, before, envelope_of, inside, missing
 from folkmoot.cli.room.tellers import may_instead
 from folkmoot.cli.room.typed import typed_lines
@@ -47,7 +48,7 @@ class Follower:
             if self._until is not None and self.shown >= self._until:
                 return
 
-    async def catch_up(self, rest: RoomsClient, room: Room, after: int) -> None:
+    async def catch_up(self, rest: HubClient, room: Room, after: int) -> None:
         """Print what was said after a number, before we came."""
         expected = after + 1
         async for envelope in before(rest, room.name, after, room.last_seq):
@@ -88,7 +89,7 @@ async def tail(name: str, who: Entrance, after: int | None, *, as_json: bool) ->
     async with inside(name, who) as room:
         follower = Follower(as_json=as_json)
         if after is not None:
-            await follower.catch_up(RoomsClient(who), room, after)
+            await follower.catch_up(who.client, room, after)
         await Company().until_one_ends(follower.follow(room), reader_gone())
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
 from folkmoot.cli.asking import AsOption, UrlOption
@@ -14,10 +15,13 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, duration, say
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.rest import RoomsClient, entrance, listed
+from folkmoot.cli.room.entrance import entrance, hub_of, present
 from folkmoot.cli.room.tellers import allowed
 from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
 from folkmoot.cli.text import moment, say_data
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import Room
 
 COLUMNS = (
     Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", named=True),
@@ -25,39 +29,31 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def rooms_of(room: str | None, url: str | None, name: str | None) -> RoomsClient:
-    """The hub's rooms, as the one who was meant."""
-    return RoomsClient(entrance(room, url, name))
-
-
 def list_rooms(
     url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
 ) -> None:
     """List the rooms you can see."""
-    client = rooms_of(None, url, handle)
-    found: list[dict[str, Any]] = []
-    cursor = None
-    while True:
-        answer = client.page(cursor)
-        found += listed(answer.get("rooms"))
-        cursor = answer.get("next_cursor")
-        if not cursor:
-            break
+    hub = hub_of(None, url, handle)
+    page = hub.list_rooms()
+    found = page.rooms
+    while page.next_cursor:
+        page = hub.list_rooms(cursor=page.next_cursor)
+        found += page.rooms
     if as_json:
         say_data({"rooms": found})
     else:
         tell_table(COLUMNS, map(row, found), "No rooms. 'folkmoot room create NAME' makes one.")
 
 
-def row(room: dict[str, Any]) -> tuple[str, ...]:
+def row(room: Room) -> tuple[str, ...]:
     """One room in a line."""
     return (
-        word(room.get("name")),
-        word(room.get("access")),
-        word(room.get("role")),
-        word(room.get("participants")),
-        word(room.get("last_seq")),
-        " ".join(map(at, room.get("owners") or [])),
+        word(room.name),
+        word(room.access),
+        word(room.role),
+        word(room.participants),
+        word(room.last_seq),
+        " ".join(map(at, room.owners)),
     )
 
 
@@ -94,12 +90,12 @@ def create(
             keep_messages=keep_messages, keep_days=keep_days,
         ),
     )  # fmt: skip
-    made = rooms_of(None, url, handle).create(spec)
+    made = hub_of(None, url, handle).create_room(**spec)
     if as_json:
         say_data(made)
         return
-    say(f"Created the room {word(made.get('name'))}, {OPENNESS.get(made.get('access'), '')}.")
-    say(f"To enter it: folkmoot room join {word(made.get('name'))}")
+    say(f"Created the room {word(made.name)}, {OPENNESS.get(made.access, '')}.")
+    say(f"To enter it: folkmoot room join {word(made.name)}")
 
 
 OPENNESS: dict[Any, str] = {
@@ -117,16 +113,16 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a room, and who is in it now."""
-    client = rooms_of(name, url, handle)
-    room = client.get(name)
-    present = client.participants(name)
+    hub = hub_of(name, url, handle)
+    room = hub.get_room(name)
+    here = present(hub, name)
     if as_json:
-        say_data({**room, "present": present})
+        say_data({**msgspec.to_builtins(room), "present": here})
         return
     tell_room(room)
-    if present:
+    if here:
         say()
-        rows = [(word(it.get("id")), word(it.get("type")), word(it.get("role"))) for it in present]
+        rows = [(word(it.id), word(it.type), word(it.role)) for it in here]
         tell_table((Column("Here now", "bold"), Column("Type"), Column("Role")), rows, "")
 
 
@@ -153,11 +149,9 @@ POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
 """The members of a policy, and how each is told."""
 
 
-def span(first: Any, last: Any) -> str:
+def span(first: int, last: int) -> str:
     """Which messages there are, by their numbers."""
-    if not isinstance(first, int) or not isinstance(last, int) or last < first:
-        return "none"
-    return f"{first} to {last}"
+    return "none" if last < first else f"{first} to {last}"
 
 
 def made_at(ts: Any) -> str:
@@ -168,23 +162,21 @@ def made_at(ts: Any) -> str:
         return word(ts)
 
 
-def tell_room(room: dict[str, Any]) -> None:
+def tell_room(room: Room) -> None:
     """How a room is set."""
-    policy = room.get("policy") or {}
-    held = room.get("grants") or {}
     tell_fields(
         [
-            ("Room", room.get("name")),
-            ("Access", room.get("access")),
-            ("History", "kept" if room.get("durable") else "in memory only"),
-            ("Messages", span(room.get("first_seq"), room.get("last_seq"))),
-            ("Owners", " ".join(map(at, room.get("owners") or []))),
-            ("You are", room.get("role") or "not in it"),
-            ("Created", made_at(room.get("created_at"))),
-            ("Backends", " ".join(map(word, room.get("backends") or []))),
-            ("Members may", allowed(room.get("capabilities"))),
-            *((at(who), allowed(patterns)) for who, patterns in held.items()),
-            *((heading, tell(policy.get(name))) for name, (heading, tell) in POLICY.items()),
+            ("Room", room.name),
+            ("Access", room.access),
+            ("History", "kept" if room.durable else "in memory only"),
+            ("Messages", span(room.first_seq, room.last_seq)),
+            ("Owners", " ".join(map(at, room.owners))),
+            ("You are", room.role or "not in it"),
+            ("Created", made_at(room.created_at)),
+            ("Backends", " ".join(map(word, room.backends or []))),
+            ("Members may", allowed(room.capabilities)),
+            *((at(who), allowed(patterns)) for who, patterns in (room.grants or {}).items()),
+            *((head, tell(getattr(room.policy, name))) for name, (head, tell) in POLICY.items()),
         ]
     )
 
@@ -234,14 +226,14 @@ def change(
     changed_grants = given.changed_grants(grant, ungrant)
     if not (patch or changed_grants):
         raise typer.BadParameter("give at least one setting to change")
-    client = rooms_of(name, url, handle)
+    hub = hub_of(name, url, handle)
     if changed_grants is not None:
-        patch["grants"] = changed_grants(client.get(name).get("grants"))
-    room = client.change(name, patch)
+        patch["grants"] = changed_grants(hub.get_room(name).grants)
+    room = hub.change_room(name, **patch)
     if as_json:
         say_data(room)
     else:
-        say(f"Changed the room {word(room.get('name'))}.")
+        say(f"Changed the room {word(room.name)}.")
 
 
 def delete(
@@ -255,10 +247,10 @@ def delete(
 
     Asks for the room's name first, unless --yes is given.
     """
-    client = rooms_of(name, url, handle)
+    hub = hub_of(name, url, handle)
     if not yes:
         confirm(name)
-    client.delete(name)
+    hub.delete_room(name)
     say(f"Deleted the room {name}.")
 
 
@@ -295,13 +287,13 @@ def invite(
     if grant:
         asked["capabilities"] = [given.capability(text) for text in grant]
     inviter = entrance(name, url, handle)
-    answer = RoomsClient(inviter).invite(name, **asked)
+    answer = inviter.client.invite(name, **asked)
     if as_json:
         say_data(answer)
     elif who is not None:
-        say(f"Invited {at(answer.get('handle') or who)} to {name}.")
+        say(f"Invited {at(answer.handle or who)} to {name}.")
     else:
-        say(word(answer.get("token")))
-        until = f", until {word(answer.get('expires_at'))}" if answer.get("expires_at") else ""
-        say(f"With this token, {word(answer.get('guest'))} can enter {name} once{until}:", err=True)
+        say(word(answer.token))
+        until = f", until {word(answer.expires_at)}" if answer.expires_at else ""
+        say(f"With this token, {word(answer.guest)} can enter {name} once{until}:", err=True)
         say(f"  folkmoot room join {name} --invitation --url {inviter.hub}", err=True)

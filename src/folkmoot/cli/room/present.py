@@ -7,17 +7,17 @@ import os
 import sys
 from typing import Final
 
-import msgspec
 import typer
 
 from folkmoot.cli.asking import AsOption, HubOption, UrlOption, hub_for
+from folkmoot.cli.client import HubClient
 from folkmoot.cli.credentials import GuestPass, changing
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.rest import Entrance, RoomsClient, entrance
+from folkmoot.cli.room.entrance import Entrance, entrance
 from folkmoot.cli.text import one_line
-from folkmoot.core.errors import AnswerInvalid, CredentialsUnusable
+from folkmoot.core.errors import CredentialsUnusable
 
 VARIABLE: Final = "FOLKMOOT_INVITATION"
 LONGEST_TOKEN: Final = 256
@@ -83,8 +83,8 @@ def come_in(room: str, url: str | None) -> Entrance:
     try:
         with changing() as keyring:
             hub = hub_for(keyring, url)
-            answer = RoomsClient(Entrance(hub, "", "")).come_in(room, token)
-            guest = guest_from(hub, room, answer)
+            answer = HubClient(hub).exchange_invitation(room, token)
+            guest = GuestPass(hub, room, answer.guest, answer.credential)
             keyring.put_guest(guest)
     except CredentialsUnusable as error:
         if guest is None:
@@ -92,15 +92,6 @@ def come_in(room: str, url: str | None) -> Entrance:
         # The invitation is used up, so this one visit is all there will be.
         complain(f"{error.message} You will need another invitation to come back.", kind="warning")
     return Entrance(guest.hub, guest.name, guest.credential, guest=True)
-
-
-def guest_from(hub: str, room: str, answer: dict[str, object]) -> GuestPass:
-    """The guest from the hub's answer."""
-    told = {"hub": hub, "room": room, "name": answer.get("guest"), **answer}
-    try:
-        return msgspec.convert({**told, "room": room}, GuestPass)
-    except msgspec.ValidationError:
-        raise AnswerInvalid(f"{hub}: the hub's answer cannot be understood.") from None
 
 
 def ask_invitation() -> str:

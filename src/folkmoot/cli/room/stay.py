@@ -9,7 +9,8 @@ from functools import partial
 from threading import Thread
 from typing import Any, Final, TypeVar, cast
 
-from folkmoot.cli.room.rest import ACCOUNT_UNKNOWN, GUEST_UNKNOWN, Entrance, RoomsClient, listed
+from folkmoot.cli.client import ACCOUNT_UNKNOWN, GUEST_UNKNOWN, HubClient
+from folkmoot.cli.room.entrance import Entrance
 from folkmoot.client import Gap, Message, Room
 from folkmoot.core.errors import AuthenticationRequired, NotSignedIn
 
@@ -57,15 +58,14 @@ def missing(gap: Gap) -> str:
 
 
 async def before(
-    rest: RoomsClient, room: str, after: int, through: int
+    rest: HubClient, room: str, after: int, through: int
 ) -> AsyncIterator[dict[str, Any]]:
     """What was said after a number and up to another, page by page."""
     while after < through:
-        page = await aside(partial(rest.messages, room, after=after, limit=PAGE))
-        messages = listed(page.get("messages"))
-        if not messages:
+        page = await aside(partial(rest.read_messages, room, after=after, limit=PAGE))
+        if not page.messages:
             return
-        for message in messages:
+        for message in page.messages:
             seq = message.get("seq")
             if not isinstance(seq, int) or seq > through:
                 return

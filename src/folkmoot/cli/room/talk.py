@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import typer
 
 from folkmoot.cli.asking import AsOption, TextArgument, UrlOption, text_of
+from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import console, on_terminal, say
 from folkmoot.cli.room import options as given
+from folkmoot.cli.room.entrance import Entrance, entrance, hub_of, post, present
 from folkmoot.cli.room.lines import plain
 from folkmoot.cli.room.look import Looks
 from folkmoot.cli.room.mentions import mentioned
-from folkmoot.cli.room.rest import Entrance, RoomsClient, entrance, listed
 from folkmoot.cli.show import word
 from folkmoot.cli.text import say_data
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import MessagePage
 
 PAGE: Final = 100
 DEFAULT: Final = 50
@@ -36,19 +41,14 @@ def say_in(
     if not said.strip():
         raise typer.BadParameter("the text is empty")
     payload: dict[str, Any] = {"text": said, "format": "markdown" if markdown else "plain"}
-    client = RoomsClient(entrance(name, url, handle))
-    if "@" in said and (whom := mentioned(said, present(client, name))):
+    hub = hub_of(name, url, handle)
+    if "@" in said and (whom := mentioned(said, {it.id for it in present(hub, name)})):
         payload["mentions"] = whom
-    answer = client.post(name, "chat.message", payload, to=to)
+    answer = post(hub, name, "chat.message", payload, to=to)
     if as_json:
         say_data(answer)
     else:
         say(f"Sent to {name}, as message {word(answer.get('seq'))}.")
-
-
-def present(client: RoomsClient, name: str) -> set[str]:
-    """The names of those who are in a room."""
-    return {str(it.get("id")) for it in client.participants(name)}
 
 
 def history(
@@ -66,7 +66,7 @@ def history(
     if after is not None and before is not None:
         raise typer.BadParameter("--after and --before cannot be combined")
     who = entrance(name, url, handle)
-    found = read(RoomsClient(who), name, limit, after, before)
+    found = read(who.client, name, limit, after, before)
     if as_json:
         say_data(found)
     else:
@@ -74,19 +74,18 @@ def history(
 
 
 def read(
-    client: RoomsClient, name: str, limit: int, after: int | None, before: int | None
-) -> dict[str, Any]:
+    hub: HubClient, name: str, limit: int, after: int | None, before: int | None
+) -> MessagePage:
     """As many messages as were asked for, page by page; a page may end early."""
     messages: list[dict[str, Any]] = []
     forward = after is not None
     while True:
-        page = client.messages(
-            name, limit=min(PAGE, limit - len(messages)), after=after, before=before
-        )
-        new = listed(page.get("messages"))
+        most = min(PAGE, limit - len(messages))
+        page = hub.read_messages(name, limit=most, after=after, before=before)
+        new = page.messages
         messages = [*messages, *new] if forward else [*new, *messages]
         if not new or len(messages) >= limit:
-            return {**page, "messages": messages}
+            return msgspec.structs.replace(page, messages=messages)
         if forward:
             after = number(new[-1])
         else:
@@ -99,15 +98,10 @@ def number(message: dict[str, Any]) -> int:
     return seq if isinstance(seq, int) else 0
 
 
-def oldest(found: dict[str, Any]) -> int:
-    """The number of the oldest message that is kept."""
-    return number({"seq": found.get("oldest_seq", found.get("first_seq"))})
-
-
-def tell(found: dict[str, Any], who: Entrance, *, forward: bool, raw: bool = False) -> None:
+def tell(found: MessagePage, who: Entrance, *, forward: bool, raw: bool = False) -> None:
     """Messages, and how to see those before or after them."""
     looks = Looks()
-    messages = found["messages"]
+    messages = found.messages
     if on_terminal():
         from folkmoot.cli.room.draw import draw
 
@@ -119,7 +113,7 @@ def tell(found: dict[str, Any], who: Entrance, *, forward: bool, raw: bool = Fal
             say(plain(looks.look(message)))
     if not messages:
         say("No messages.", err=True)
-    elif forward and number(messages[-1]) < number({"seq": found.get("last_seq")}):
+    elif forward and number(messages[-1]) < found.last_seq:
         say(f"More: --after {number(messages[-1])}", err=True)
-    elif not forward and number(messages[0]) > oldest(found):
+    elif not forward and number(messages[0]) > (found.oldest_seq or found.first_seq):
         say(f"More: --before {number(messages[0])}", err=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from folkmoot.cli.client import HubClient
 from folkmoot.cli.room.completing import Names
 from folkmoot.cli.room.deciding import Deciding
 from folkmoot.cli.room.doing import Doing
+from folkmoot.cli.room.entrance import Entrance, proposed
 from folkmoot.cli.room.look import Looks
-from folkmoot.cli.room.rest import Entrance, RoomsClient, listed
 from folkmoot.cli.room.rights import Holder
 from folkmoot.cli.room.screen import Screen
 from folkmoot.cli.room.status import Situation, card, status_line
@@ -32,13 +33,13 @@ ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 async def live(name: str, who: Entrance) -> None:
     """Be in a room at a terminal, until one leaves."""
     async with inside(name, who) as room:
-        await View(room, RoomsClient(who)).run()
+        await View(room, who.client).run()
 
 
 class View:
     """One person in one room, at one terminal."""
 
-    def __init__(self, room: Room, rest: RoomsClient) -> None:
+    def __init__(self, room: Room, rest: HubClient) -> None:
         self._room = room
         self._rest = rest
         self._looks = Looks()
@@ -72,9 +73,9 @@ class View:
         """Show what was said lately, and find what waits for a decision."""
         room, name = self._room, self._room.name
         page = await aside(
-            lambda: self._rest.messages(name, before=room.last_seq + 1, limit=BACKLOG)
+            lambda: self._rest.read_messages(name, before=room.last_seq + 1, limit=BACKLOG)
         )
-        for envelope in listed(page.get("messages")):
+        for envelope in page.messages:
             seen = self._looks.look(envelope)
             self._doing.show(seen)
             self._shown = seen.seq or self._shown
@@ -82,12 +83,14 @@ class View:
         self._doing.note(f"You are {room.me.id} in {name}. /help lists what you can type.")
 
     async def _find_waiting(self) -> None:
-        found = await aside(lambda: self._rest.proposals(self._room.name, "open"))
-        room = await aside(lambda: self._rest.get(self._room.name))
-        self._doing.deciding = deciding = Deciding(self._room.me.id, quorum_of(room), self._holder)
+        found = await aside(lambda: proposed(self._rest, self._room.name, "open"))
+        room = await aside(lambda: self._rest.get_room(self._room.name))
+        self._doing.deciding = deciding = Deciding(
+            self._room.me.id, room.policy.quorum, self._holder
+        )
         for proposal in reversed(found):
-            if isinstance(message := proposal.get("message"), dict):
-                deciding.see(message)
+            if proposal.message is not None:
+                deciding.see(proposal.message)
 
     async def _follow(self) -> None:
         async for message in self._room:
@@ -154,10 +157,3 @@ class View:
     def escape(self) -> bool:
         """Out of a question, or away from a proposal."""
         return self._doing.escape()
-
-
-def quorum_of(room: dict[str, Any]) -> int:
-    """How many rejections close a proposal of a room."""
-    policy = room.get("policy")
-    quorum = policy.get("quorum") if isinstance(policy, dict) else None
-    return quorum if isinstance(quorum, int) else 1

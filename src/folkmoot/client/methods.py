@@ -1,0 +1,1049 @@
+"""What a hub can be asked, a method for each route, and what it answers.
+
+Made by `make docs` from the table of operations: what is changed here is written over.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from urllib.parse import quote
+
+from msgspec import UNSET, Struct, UnsetType
+
+from folkmoot.client.http import Http
+
+
+class Registration(Struct, frozen=True, omit_defaults=True):
+    """An account that was made."""
+
+    handle: str
+    token: str
+    recovery_code: str
+    public_key: str
+    message: str
+    server_url: str
+    settings: dict[str, Any]
+    next: str
+
+
+class Recovery(Struct, frozen=True, omit_defaults=True):
+    """An account that its owner has again."""
+
+    handle: str
+    token: str
+    message: str
+    server_url: str
+    settings: dict[str, Any]
+    next: str
+
+
+class OwnAccount(Struct, frozen=True, omit_defaults=True):
+    """One's own account, and how much of its quotas is used."""
+
+    handle: str
+    display_name: str
+    bio: str
+    privacy: str
+    status: str
+    account_type: str
+    public_key: str
+    client_public_key: str | None
+    payload_formats: list[str]
+    created_at: int
+    quotas: dict[str, dict[str, int]]
+
+
+class ProfileChange(Struct, frozen=True, omit_defaults=True):
+    """A profile that was changed."""
+
+    handle: str
+    display_name: str
+    bio: str
+    privacy: str
+    status: str
+    account_type: str
+    public_key: str
+    client_public_key: str | None
+    payload_formats: list[str]
+    message: str
+
+
+class HandleChanged(Struct, frozen=True, omit_defaults=True):
+    """An account under another handle."""
+
+    old_handle: str
+    new_handle: str
+    redirects_until: int
+    message: str
+
+
+class AccountDeleted(Struct, frozen=True, omit_defaults=True):
+    """An account that is gone."""
+
+    handle: str
+    message: str
+    backups: str
+
+
+class Sent(Struct, frozen=True, omit_defaults=True):
+    """A message that was stored; `to` is the recipient's present handle."""
+
+    message_id: str
+    thread_id: str
+    to: str
+    encryption_mode: str
+    created_at: int
+    quota_warning: str | None = None
+
+
+class EncryptedPayload(Struct, frozen=True, omit_defaults=True):
+    """What a client encrypted by itself: kept and returned exactly as it was given."""
+
+    ciphertext: str
+    nonce: str
+    sender_public_key: str
+
+
+class MailMessage(Struct, frozen=True, omit_defaults=True):
+    """A message as one of its two sides reads it."""
+
+    id: str
+    thread_id: str
+    from_handle: str
+    to_handle: str
+    body: str | None
+    priority: str
+    encryption_mode: str
+    reply_to: str | None
+    created_at: int
+    unread: bool
+    encrypted_payload: EncryptedPayload | None = None
+    error: str | None = None
+
+
+class Messages(Struct, frozen=True, omit_defaults=True):
+    """A page of messages, newest first."""
+
+    messages: list[MailMessage]
+    next_cursor: str | None
+
+
+class MessageDeleted(Struct, frozen=True, omit_defaults=True):
+    """A message that is gone for the one who deleted it."""
+
+    message_id: str
+    message: str
+
+
+class Thread(Struct, frozen=True, omit_defaults=True):
+    """A thread as one of its members sees it."""
+
+    id: str
+    subject: str
+    other_handle: str
+    other_display_name: str
+    last_message_body: str | None
+    last_message_at: int
+    unread_count: int
+    member_state: str
+    last_read_at: int
+    created_at: int
+    updated_at: int
+
+
+class ThreadPage(Struct, frozen=True, omit_defaults=True):
+    """Threads, the one with the newest message first, and the cursor of the next ones if any."""
+
+    threads: list[Thread]
+    next_cursor: str | None
+
+
+class ThreadMessages(Struct, frozen=True, omit_defaults=True):
+    """A thread with a page of its messages, newest first."""
+
+    thread: Thread
+    messages: list[MailMessage]
+    next_cursor: str | None
+
+
+class Digest(Struct, frozen=True, omit_defaults=True):
+    """What is unread: how much, in how many threads, from whom (newest first) and how urgent."""
+
+    total_unread: int
+    threads_with_unread: int
+    recent_senders: list[str]
+    urgent_count: int
+    more_senders: int | None = None
+
+
+class ThreadDone(Struct, frozen=True, omit_defaults=True):
+    """A thread, and what was done with it."""
+
+    thread_id: str
+    message: str
+
+
+class ThreadState(Struct, frozen=True, omit_defaults=True):
+    """A thread, and the state it is in now."""
+
+    thread_id: str
+    state: str
+    message: str
+
+
+class Contact(Struct, frozen=True, omit_defaults=True):
+    """Someone in a list of contacts."""
+
+    handle: str
+    display_name: str
+    nickname: str
+    added_at: int
+
+
+class ContactPage(Struct, frozen=True, omit_defaults=True):
+    """Some contacts by handle, and the cursor of the next ones if there are more."""
+
+    contacts: list[Contact]
+    next_cursor: str | None
+
+
+class ContactAdded(Struct, frozen=True, omit_defaults=True):
+    """Someone who is among the contacts now."""
+
+    contact: str
+    nickname: str
+    message: str
+
+
+class ContactRemoved(Struct, frozen=True, omit_defaults=True):
+    """Someone who is no longer among the contacts."""
+
+    contact: str
+    message: str
+
+
+class PublicProfile(Struct, frozen=True, omit_defaults=True):
+    """A profile as others see it."""
+
+    handle: str
+    display_name: str
+    bio: str
+    status: str
+    account_type: str
+    public_key: str
+    client_public_key: str | None
+    payload_formats: list[str]
+
+
+class FoundUser(Struct, frozen=True, omit_defaults=True):
+    """Someone whom a search found; of one who is `contacts_only` the names alone."""
+
+    handle: str
+    display_name: str
+    bio: str | None = None
+    account_type: str | None = None
+
+
+class FoundUsers(Struct, frozen=True, omit_defaults=True):
+    """Those whom a search found."""
+
+    results: list[FoundUser]
+
+
+class Blocked(Struct, frozen=True, omit_defaults=True):
+    """Someone who is blocked now, or no longer."""
+
+    handle: str
+    action: str
+    message: str
+
+
+class BlockedPage(Struct, frozen=True, omit_defaults=True):
+    """Some handles of people who are blocked, and the cursor of the next ones if there are
+    more.
+    """
+
+    blocked: list[str]
+    next_cursor: str | None
+
+
+class InviteMade(Struct, frozen=True, omit_defaults=True):
+    """An invite, and where it leads."""
+
+    invite_code: str
+    invite_url: str
+    message: str
+
+
+class RoomPolicy(Struct, frozen=True, omit_defaults=True):
+    """What a room decides for itself; where a time or an amount is 0, the hub decides."""
+
+    quorum: int
+    """How many different participants must reject a proposal to close it."""
+    proposal_seconds: float
+    """How long a proposal is open, in seconds."""
+    request_seconds: float
+    """How long an answer may take, in seconds."""
+    keep_messages: int
+    """How many messages are kept."""
+    keep_days: int
+    """For how many days messages are kept; 0 is forever."""
+    progress_seconds: float
+    """How long an answer may take while progress is told, in seconds."""
+    loop_guard: int
+    """How often agents may answer each other without a person before they are held; 0 for as
+    often as they like."""
+
+
+class Room(Struct, frozen=True, omit_defaults=True):
+    """A room as someone who may know of it sees it."""
+
+    name: str
+    """The room's name."""
+    access: str
+    """Who may enter."""
+    durable: bool
+    """Whether its history is kept on the disk."""
+    epoch: str
+    """Changes when the numbering of messages restarts."""
+    role: str | None
+    """Your role in the room; null when you are not in it."""
+    owners: list[str]
+    """The handles of the owners."""
+    capabilities: list[Any]
+    """The capabilities of members."""
+    policy: RoomPolicy
+    """The room's own policy, including the hub's defaults."""
+    participants: int
+    """How many are here now, not counting backends."""
+    first_seq: int
+    """The `seq` from which its history is complete."""
+    last_seq: int
+    """The `seq` of the last message."""
+    created_at: str
+    """When it was made."""
+    oldest_seq: int | None = None
+    """The `seq` of the oldest message that is kept. Present where some messages before
+    `first_seq` are kept, but not all of them."""
+    grants: dict[str, list[Any]] | None = None
+    """Additional capabilities of single people, by handle; shown to owners only."""
+    backends: list[str] | None = None
+    """The namespaces of the backends that take part; shown to members only."""
+
+
+class RoomPage(Struct, frozen=True, omit_defaults=True):
+    """Some rooms, by name, and the cursor of the next ones if there are more."""
+
+    rooms: list[Room]
+    """By name."""
+    next_cursor: str | None
+    """The `cursor` of the next page; null when nothing follows."""
+
+
+class MessagePage(Struct, frozen=True, omit_defaults=True):
+    """Some messages, in their order, and which of them the room has."""
+
+    messages: list[dict[str, Any]]
+    """In order, and without a gap from `first_seq` on."""
+    first_seq: int
+    """The `seq` from which the room's history is complete."""
+    last_seq: int
+    """The `seq` of the last message."""
+    oldest_seq: int | None = None
+    """The `seq` of the oldest message that is kept. Present where some messages before
+    `first_seq` are kept, but not all of them."""
+
+
+class Proposal(Struct, frozen=True, omit_defaults=True):
+    """A proposal and what has come of it so far."""
+
+    id: str
+    """The id of its message: what a decision correlates."""
+    seq: int
+    """Its place in the history of the room."""
+    kind: str
+    """What is proposed."""
+    proposer: str
+    """Who proposed it."""
+    to: list[str]
+    """Who should do it; empty is anyone."""
+    state: str
+    """Its state."""
+    created_at: str
+    """When it was made."""
+    expires_at: str
+    """Until when it is open."""
+    rejections: int
+    """How many rejected it."""
+    closed_by: str | None
+    """Who decided, if anyone did."""
+    closed_at: str | None
+    """When it was closed."""
+    message: dict[str, Any] | None = None
+    """The proposal itself, as long as the history has it."""
+
+
+class ProposalPage(Struct, frozen=True, omit_defaults=True):
+    """Some proposals."""
+
+    proposals: list[Proposal]
+    """The latest first."""
+    next_cursor: str | None
+    """The `cursor` of the next page; null when nothing follows."""
+
+
+class OpenRequest(Struct, frozen=True, omit_defaults=True):
+    """An open request to the one who asks, and how far it has come."""
+
+    id: str
+    """The id of its message: what an answer correlates."""
+    seq: int
+    """Its place in the history of the room."""
+    kind: str
+    """What is asked."""
+    requester: str
+    """Who asks."""
+    state: str
+    """`waiting`: nobody has begun it. `running`: a connection of yours has. `interrupted`: one
+    had, and did not come back."""
+    expires_at: str
+    """Until when it is open."""
+    proposer: str | None = None
+    """Whose proposal it fulfils, if any."""
+    message: dict[str, Any] | None = None
+    """The request itself, as long as the history has it."""
+
+
+class WaitingPage(Struct, frozen=True, omit_defaults=True):
+    """What waits for someone: the oldest first, and whether more follows."""
+
+    requests: list[OpenRequest]
+    """What you were asked."""
+    proposals: list[Proposal]
+    """What you may decide on."""
+    more: bool
+    """Whether more follows."""
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """What came of a decision on a proposal."""
+
+    id: str
+    """The id of the proposal."""
+    state: str
+    """Where it stands now; still `open` where more must reject it."""
+    by: str
+    """Who decided."""
+    seq: int
+    """The place of the message that decided."""
+    decision: str
+    """The id of that message: a request, or a rejection."""
+    to: str | None = None
+    """Who was asked to do it."""
+    result: dict[str, Any] | None = None
+    """What was answered, once it was."""
+    error: dict[str, Any] | None = None
+    """Why it failed, if it did."""
+    reason: str | None = None
+    """Why it was rejected."""
+    rejections: int | None = None
+    """How many rejected it."""
+
+
+class Invitation(Struct, frozen=True, omit_defaults=True):
+    """What an inviter is answered: a guest's token is told here and nowhere else."""
+
+    room: str
+    """The room."""
+    handle: str | None = None
+    """Who may come in now."""
+    guest: str | None = None
+    """The guest's name."""
+    token: str | None = None
+    """The token with which the guest enters, once. It is shown to nobody else."""
+    expires_at: str | None = None
+    """Until when the token is valid."""
+
+
+class Participant(Struct, frozen=True, omit_defaults=True):
+    """Someone who is here."""
+
+    id: str
+    """The handle, a guest's name, or a backend's namespace."""
+    type: str
+    """Who acts."""
+    role: str
+    """As what."""
+    offers_tools: bool | None
+    """Whether a connection of it joined with `serve=1`, or it is a backend; null for one that
+    takes part through tools, and may answer by hand."""
+
+
+class ParticipantPage(Struct, frozen=True, omit_defaults=True):
+    """Some of those who are here."""
+
+    participants: list[Participant]
+    """By id."""
+    next_cursor: str | None
+    """The `cursor` of the next page; null when nothing follows."""
+
+
+class Guest(Struct, frozen=True, omit_defaults=True):
+    """A guest who may enter."""
+
+    credential: str
+    """The guest's token from now on, for this room only."""
+    guest: str
+    """The guest's name."""
+    room: str
+    """The room."""
+
+
+class Credential(Struct, frozen=True, omit_defaults=True):
+    """A token as its owner sees it."""
+
+    id: str
+    """What it is revoked by."""
+    label: str
+    """What it is for."""
+    scope: str
+    """What it may do: `*`, or scopes such as `mail.read rooms:square`."""
+    created_at: int
+    """When it was created, in seconds since 1970."""
+    used_at: int | None
+    """When it was last used; at most minutes behind."""
+    expires_at: int | None
+    """When it expires; null is never."""
+    current: bool
+    """Whether this request was made with it."""
+
+
+class Credentials(Struct, frozen=True, omit_defaults=True):
+    """The tokens of an account."""
+
+    credentials: list[Credential]
+    """The oldest first."""
+
+
+class CreatedCredential(Struct, frozen=True, omit_defaults=True):
+    """A token that was made."""
+
+    id: str
+    """What it is revoked by."""
+    label: str
+    """What it is for."""
+    scope: str
+    """What it may do: `*`, or scopes such as `mail.read rooms:square`."""
+    created_at: int
+    """When it was created, in seconds since 1970."""
+    used_at: int | None
+    """When it was last used; at most minutes behind."""
+    expires_at: int | None
+    """When it expires; null is never."""
+    current: bool
+    """Whether this request was made with it."""
+    token: str
+    """The token itself. It is not shown again."""
+
+
+class Hub(Http):
+    """A hub, asked over HTTP: a method for each route.
+
+    Methods wait for their answer; in asyncio, call them with `asyncio.to_thread`.
+    """
+
+    def create_account(
+        self,
+        handle: str,
+        *,
+        client_public_key: str | None = None,
+        invite_code: str | None = None,
+        account_type: Literal["person", "agent"] | None = None,
+    ) -> Registration:
+        """Register an account.
+
+        Keep the recovery code: it is the only way back if the token is lost.
+        """
+        return self.ask(
+            "POST",
+            "/v1/accounts",
+            Registration,
+            body={
+                "handle": handle,
+                "client_public_key": client_public_key,
+                "invite_code": invite_code,
+                "account_type": account_type,
+            },
+        )
+
+    def recover_account(self, handle: str, recovery_code: str) -> Recovery:
+        """Get an account back."""
+        return self.ask(
+            "POST",
+            "/v1/accounts/recover",
+            Recovery,
+            body={"handle": handle, "recovery_code": recovery_code},
+        )
+
+    def get_account(self) -> OwnAccount:
+        """Read your own account."""
+        return self.ask("GET", "/v1/me", OwnAccount)
+
+    def change_profile(
+        self,
+        *,
+        display_name: str | None = None,
+        bio: str | None = None,
+        privacy: Literal["public", "contacts_only", "private"] | None = None,
+        status: str | None = None,
+        client_public_key: str | None = None,
+        payload_formats: list[str] | None = None,
+    ) -> ProfileChange:
+        """Change your profile."""
+        return self.ask(
+            "PATCH",
+            "/v1/me",
+            ProfileChange,
+            body={
+                "display_name": display_name,
+                "bio": bio,
+                "privacy": privacy,
+                "status": status,
+                "client_public_key": client_public_key,
+                "payload_formats": payload_formats,
+            },
+        )
+
+    def change_handle(self, new_handle: str) -> HandleChanged:
+        """Change your handle."""
+        return self.ask("PUT", "/v1/me/handle", HandleChanged, body={"new_handle": new_handle})
+
+    def delete_account(self, confirm: str) -> AccountDeleted:
+        """Delete your account."""
+        return self.ask("DELETE", "/v1/me", AccountDeleted, query={"confirm": confirm})
+
+    def send_message(
+        self,
+        to: str,
+        *,
+        body: str | None = None,
+        encrypted_payload: dict[str, Any] | None = None,
+        priority: Literal["urgent", "normal", "low", "fyi"] | None = None,
+        reply_to: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sent:
+        """Send a message."""
+        return self.ask(
+            "POST",
+            "/v1/messages",
+            Sent,
+            body={
+                "to": to,
+                "body": body,
+                "encrypted_payload": encrypted_payload,
+                "priority": priority,
+                "reply_to": reply_to,
+                "idempotency_key": idempotency_key,
+            },
+        )
+
+    def list_messages(
+        self,
+        *,
+        thread_id: str | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        cursor: str | None = None,
+        wait: int | None = None,
+    ) -> Messages:
+        """Read your messages."""
+        return self.ask(
+            "GET",
+            "/v1/messages",
+            Messages,
+            query={
+                "thread_id": thread_id,
+                "limit": limit,
+                "before": before,
+                "cursor": cursor,
+                "wait": wait,
+            },
+            wait=wait or 0,
+        )
+
+    def reply_to_message(
+        self,
+        message_id: str,
+        *,
+        body: str | None = None,
+        encrypted_payload: dict[str, Any] | None = None,
+        priority: Literal["urgent", "normal", "low", "fyi"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sent:
+        """Reply to a message."""
+        return self.ask(
+            "POST",
+            f"/v1/messages/{quote(message_id, safe='')}/replies",
+            Sent,
+            body={
+                "body": body,
+                "encrypted_payload": encrypted_payload,
+                "priority": priority,
+                "idempotency_key": idempotency_key,
+            },
+        )
+
+    def delete_message(self, message_id: str) -> MessageDeleted:
+        """Delete your copy of a message."""
+        return self.ask("DELETE", f"/v1/messages/{quote(message_id, safe='')}", MessageDeleted)
+
+    def list_threads(
+        self,
+        *,
+        state: Literal["active", "archived", "muted", "starred"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ThreadPage:
+        """List your threads."""
+        return self.ask(
+            "GET",
+            "/v1/threads",
+            ThreadPage,
+            query={"state": state, "limit": limit, "cursor": cursor},
+        )
+
+    def read_thread(
+        self, thread_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> ThreadMessages:
+        """Read a thread.
+
+        The messages of both sides, newest first. They stay unread.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/threads/{quote(thread_id, safe='')}",
+            ThreadMessages,
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    def get_digest(self) -> Digest:
+        """Read what is unread, in short."""
+        return self.ask("GET", "/v1/digest", Digest)
+
+    def delete_thread(self, thread_id: str) -> ThreadDone:
+        """Delete a thread from your mailbox."""
+        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}", ThreadDone)
+
+    def mark_read(self, thread_id: str, *, message_ids: list[str] | None = None) -> ThreadDone:
+        """Mark a thread as read."""
+        return self.ask(
+            "PUT",
+            f"/v1/threads/{quote(thread_id, safe='')}/read",
+            ThreadDone,
+            body={"message_ids": message_ids},
+        )
+
+    def archive_thread(self, thread_id: str) -> ThreadState:
+        """Archive a thread."""
+        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/archive", ThreadState)
+
+    def unarchive_thread(self, thread_id: str) -> ThreadState:
+        """Unarchive a thread."""
+        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/archive", ThreadState)
+
+    def star_thread(self, thread_id: str) -> ThreadState:
+        """Star a thread."""
+        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/star", ThreadState)
+
+    def unstar_thread(self, thread_id: str) -> ThreadState:
+        """Unstar a thread."""
+        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/star", ThreadState)
+
+    def mute_thread(self, thread_id: str) -> ThreadState:
+        """Mute a thread."""
+        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/mute", ThreadState)
+
+    def unmute_thread(self, thread_id: str) -> ThreadState:
+        """Unmute a thread."""
+        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/mute", ThreadState)
+
+    def list_contacts(self, *, limit: int | None = None, cursor: str | None = None) -> ContactPage:
+        """List your contacts."""
+        return self.ask(
+            "GET", "/v1/contacts", ContactPage, query={"limit": limit, "cursor": cursor}
+        )
+
+    def add_contact(self, handle: str, *, nickname: str | None = None) -> ContactAdded:
+        """Add a contact."""
+        return self.ask(
+            "PUT",
+            f"/v1/contacts/{quote(handle, safe='')}",
+            ContactAdded,
+            body={"nickname": nickname},
+        )
+
+    def remove_contact(self, handle: str) -> ContactRemoved:
+        """Remove a contact."""
+        return self.ask("DELETE", f"/v1/contacts/{quote(handle, safe='')}", ContactRemoved)
+
+    def look_up(self, handle: str) -> PublicProfile:
+        """Look someone up."""
+        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}", PublicProfile)
+
+    def search_people(self, query: str) -> FoundUsers:
+        """Search for people."""
+        return self.ask("GET", "/v1/people", FoundUsers, query={"query": query})
+
+    def block(self, handle: str) -> Blocked:
+        """Block someone."""
+        return self.ask("PUT", f"/v1/blocks/{quote(handle, safe='')}", Blocked)
+
+    def unblock(self, handle: str) -> Blocked:
+        """Unblock someone."""
+        return self.ask("DELETE", f"/v1/blocks/{quote(handle, safe='')}", Blocked)
+
+    def list_blocks(self, *, limit: int | None = None, cursor: str | None = None) -> BlockedPage:
+        """List whom you block."""
+        return self.ask("GET", "/v1/blocks", BlockedPage, query={"limit": limit, "cursor": cursor})
+
+    def create_invite(self, *, message: str | None = None) -> InviteMade:
+        """Invite someone to register."""
+        return self.ask("POST", "/v1/invites", InviteMade, body={"message": message})
+
+    def list_rooms(self, *, limit: int | None = None, cursor: str | None = None) -> RoomPage:
+        """List the rooms you can see.
+
+        Open rooms, invite-only rooms, and private ones you are in.
+        """
+        return self.ask("GET", "/v1/rooms", RoomPage, query={"limit": limit, "cursor": cursor})
+
+    def create_room(
+        self,
+        name: str,
+        *,
+        access: Literal["open", "invite", "private"] | None = None,
+        capabilities: list[Any] | UnsetType | None = UNSET,
+        grants: dict[str, list[Any]] | None = None,
+        policy: dict[str, Any] | None = None,
+        backends: list[str] | UnsetType | None = UNSET,
+        durable: bool | None = None,
+    ) -> Room:
+        """Create a room.
+
+        You own it, and have the capability `*` there.
+        """
+        return self.ask(
+            "POST",
+            "/v1/rooms",
+            Room,
+            body={
+                "name": name,
+                "access": access,
+                "capabilities": capabilities,
+                "grants": grants,
+                "policy": policy,
+                "backends": backends,
+                "durable": durable,
+            },
+            nulls=("capabilities", "backends"),
+        )
+
+    def read_messages(
+        self,
+        room: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        wait: int | None = None,
+    ) -> MessagePage:
+        """Read messages.
+
+        In order: with `after` the first messages that follow it, otherwise the last ones. A page
+        ends early when it comes to more than 1 MiB; one message is always shown.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/rooms/{quote(room, safe='')}/messages",
+            MessagePage,
+            query={"after": after, "before": before, "limit": limit, "wait": wait},
+            wait=wait or 0,
+        )
+
+    def post_message(self, room: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Say something."""
+        return self.ask(
+            "POST", f"/v1/rooms/{quote(room, safe='')}/messages", dict[str, Any], body=message
+        )
+
+    def list_proposals(
+        self,
+        room: str,
+        *,
+        state: Literal["open", "fulfilled", "rejected", "withdrawn", "expired"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ProposalPage:
+        """List proposals and their outcomes.
+
+        The latest first.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/rooms/{quote(room, safe='')}/proposals",
+            ProposalPage,
+            query={"state": state, "limit": limit, "cursor": cursor},
+        )
+
+    def get_proposal(self, room: str, proposal: str) -> Proposal:
+        """Read one proposal and what came of it.
+
+        With its message, as long as the history has it.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/rooms/{quote(room, safe='')}/proposals/{quote(proposal, safe='')}",
+            Proposal,
+        )
+
+    def list_waiting(
+        self, room: str, *, after: int | None = None, limit: int | None = None
+    ) -> WaitingPage:
+        """List what waits for you.
+
+        Open requests to you, and open proposals that you may decide on, the oldest first. A page
+        ends early when it comes to more than 1 MiB; where `more` is true, go on with `after` the
+        greatest `seq` of it.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/rooms/{quote(room, safe='')}/waiting",
+            WaitingPage,
+            query={"after": after, "limit": limit},
+        )
+
+    def approve_proposal(
+        self, room: str, proposal: str, *, to: str | None = None, wait: int | None = None
+    ) -> Outcome:
+        """Approve a proposal.
+
+        The request that was proposed is made in your name and by your right to it, and the answer
+        says what came of it. It needs no body. Where the one who is asked takes longer than
+        `wait`, the answer has neither `result` nor `error`.
+        """
+        return self.ask(
+            "POST",
+            f"/v1/rooms/{quote(room, safe='')}/proposals/{quote(proposal, safe='')}/approve",
+            Outcome,
+            query={"to": to, "wait": wait},
+        )
+
+    def reject_proposal(self, room: str, proposal: str, reason: str) -> Outcome:
+        """Reject a proposal.
+
+        Everyone in the room reads the reason.
+        """
+        return self.ask(
+            "POST",
+            f"/v1/rooms/{quote(room, safe='')}/proposals/{quote(proposal, safe='')}/reject",
+            Outcome,
+            body={"reason": reason},
+        )
+
+    def invite(
+        self,
+        room: str,
+        *,
+        handle: str | None = None,
+        guest: str | None = None,
+        capabilities: list[Any] | None = None,
+    ) -> Invitation:
+        """Invite someone.
+
+        By handle, or someone without an account as a guest. It appears in the room as
+        `room.invite`, and needs that capability; the guest's token is shown to you alone.
+        """
+        return self.ask(
+            "POST",
+            f"/v1/rooms/{quote(room, safe='')}/invites",
+            Invitation,
+            body={"handle": handle, "guest": guest, "capabilities": capabilities},
+        )
+
+    def get_room(self, room: str) -> Room:
+        """Read a room's settings."""
+        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}", Room)
+
+    def change_room(
+        self,
+        room: str,
+        *,
+        access: Literal["open", "invite", "private"] | None = None,
+        capabilities: list[Any] | UnsetType | None = UNSET,
+        grants: dict[str, list[Any]] | None = None,
+        policy: dict[str, Any] | None = None,
+        backends: list[str] | UnsetType | None = UNSET,
+        owners: list[str] | None = None,
+    ) -> Room:
+        """Change a room's settings."""
+        return self.ask(
+            "PATCH",
+            f"/v1/rooms/{quote(room, safe='')}",
+            Room,
+            body={
+                "access": access,
+                "capabilities": capabilities,
+                "grants": grants,
+                "policy": policy,
+                "backends": backends,
+                "owners": owners,
+            },
+            nulls=("capabilities", "backends"),
+        )
+
+    def delete_room(self, room: str) -> None:
+        """Delete a room and its history."""
+        self.ask("DELETE", f"/v1/rooms/{quote(room, safe='')}", None)
+
+    def list_participants(
+        self, room: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> ParticipantPage:
+        """List who is here now."""
+        return self.ask(
+            "GET",
+            f"/v1/rooms/{quote(room, safe='')}/participants",
+            ParticipantPage,
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    def exchange_invitation(self, room: str, token: str) -> Guest:
+        """Enter as a guest."""
+        return self.ask(
+            "POST", f"/v1/rooms/{quote(room, safe='')}/guests", Guest, body={"token": token}
+        )
+
+    def list_credentials(self) -> Credentials:
+        """List your tokens.
+
+        Without their secrets.
+        """
+        return self.ask("GET", "/v1/me/credentials", Credentials)
+
+    def create_credential(
+        self, *, label: str | None = None, expires_in: int | None = None, scope: str | None = None
+    ) -> CreatedCredential:
+        """Create a token."""
+        return self.ask(
+            "POST",
+            "/v1/me/credentials",
+            CreatedCredential,
+            body={"label": label, "expires_in": expires_in, "scope": scope},
+        )
+
+    def revoke_credential(self, credential: str) -> None:
+        """Revoke a token."""
+        self.ask("DELETE", f"/v1/me/credentials/{quote(credential, safe='')}", None)
+
+    def describe(self) -> dict[str, Any]:
+        """Read this document."""
+        return self.ask("GET", "/v1/openapi.json", dict[str, Any])
