@@ -403,7 +403,7 @@ class Hub:
             epoch=self.store.identity.epoch,
             crowd=lambda: RoomCrowd(tally),
             options=room_options(self.settings),
-            pipeline=self._operations.enter if shown else None,
+            pipeline=self._operations.enter if shown.interceptors else None,
             backends=RoomBackends(
                 self.behind.gateway,
                 self.behind.rights,

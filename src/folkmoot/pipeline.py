@@ -97,7 +97,7 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
         `ruling` is the interceptors' last word about one that has waited.
         """
         chain = self.interceptors
-        if chain and ruling is None:
+        if chain is not None and chain.interceptors and ruling is None:
             ruling = await (chain.run if aside is None else chain.judge)(envelope)
             if aside is not None and ruling.waits:
                 full = aside(partial(self._go_on, envelope, principal, rights, ruling))
@@ -117,7 +117,8 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
         self, envelope: MessageEnvelope[Any], principal: Principal, rights: Rights, ruling: Ruling
     ) -> Any:
         """The rest of the way of a message that waits."""
-        last = await self.interceptors.settle(ruling) if self.interceptors else ruling
+        assert self.interceptors is not None  # noqa: S101 - one of them has it wait
+        last = await self.interceptors.settle(ruling)
         return await self.run(envelope, principal, rights, None, last)
 
     def judge(

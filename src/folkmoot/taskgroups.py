@@ -7,21 +7,25 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
+from msgspec import Struct
+
 
 class Aside:
     """The tasks of one `aside`."""
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
-        self._started: list[asyncio.Task[None]] = []
+        self._started: set[asyncio.Task[None]] = set()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Begin one."""
-        self._started.append(self._tasks.create_task(work))
+        task = self._tasks.create_task(work)
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
 
     def end(self) -> None:
         """End all of them."""
-        for task in self._started:
+        for task in tuple(self._started):
             task.cancel()
 
 
@@ -49,18 +53,15 @@ async def aside() -> AsyncIterator[Aside]:
             running.end()
 
 
-class Interruptible:
+class Interruptible(Struct, eq=False, kw_only=True):
     """What the current task does while this is entered. `stop` ends it, and its reason is raised.
 
     Whoever else cancels the task still means the task, as with a timeout.
     """
 
-    __slots__ = ("_cancelling", "_task", "_why")
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self._why: Exception | None = None
+    _task: asyncio.Task[Any] | None = None
+    _cancelling: int = 0
+    _why: Exception | None = None
 
     def __enter__(self) -> Self:
         self._task = task = asyncio.current_task()

@@ -91,11 +91,8 @@ class Chain:
     def __init__(
         self, interceptors: Sequence[Interceptor] = (), holding: Holding | None = None
     ) -> None:
-        self._interceptors = tuple(interceptors)
+        self.interceptors = tuple(interceptors)
         self._holding = holding
-
-    def __bool__(self) -> bool:
-        return bool(self._interceptors)
 
     async def run(self, envelope: MessageEnvelope[Any]) -> Ruling:
         """The last word about a message, once there is one."""
@@ -140,8 +137,8 @@ class Chain:
 
     async def _go_on(self, ruling: Ruling) -> Ruling:
         envelope, by, changed, rest = ruling.envelope, ruling.by, ruling.changed, ruling.rest
-        for place in range(ruling.place, len(self._interceptors)):
-            said = await ruled(self._interceptors[place], envelope, rest)
+        for place in range(ruling.place, len(self.interceptors)):
+            said = await ruled(self.interceptors[place], envelope, rest)
             rest = None
             if said.changed:
                 envelope, by, changed = said.envelope, said.by, True
@@ -151,11 +148,11 @@ class Chain:
             if not isinstance(said.verdict, Continue):
                 after = place if said.rest else place + 1
                 return Ruling(envelope, said.verdict, said.by, changed, after, said.rest)
-        return Ruling(envelope, CONTINUE, by, changed, len(self._interceptors))
+        return Ruling(envelope, CONTINUE, by, changed, len(self.interceptors))
 
     async def _shown_again(self, envelope: MessageEnvelope[Any], before: int) -> Ruling | None:
         """Have the guards that saw the message as it was look at what it is now."""
-        for guard in self._interceptors[:before]:
+        for guard in self.interceptors[:before]:
             if guard.guards:
                 said = await shown_again(guard, envelope)
                 if said is not None:

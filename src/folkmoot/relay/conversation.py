@@ -7,11 +7,19 @@ knows them all.
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import MessageId, Request, Response
-from folkmoot.core.session import Era, ProtocolVersion, SessionContext, SessionId, SessionState
+from folkmoot.core.session import (
+    ANONYMOUS,
+    Era,
+    ProtocolVersion,
+    SessionContext,
+    SessionId,
+    SessionState,
+)
 from folkmoot.core.timing import TimingContext
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.proxy.sessions import Session, SessionManager
@@ -188,6 +196,17 @@ class Talk:
         )
 
 
+@lru_cache(16)
+def alone(version: str) -> SessionContext:
+    """The session of an exchange that names a version and no session; the stateless era has none
+    that would have to be opened.
+    """
+    spoken = ProtocolVersion(version)
+    stateless = spoken.era is Era.STATELESS
+    state = SessionState.ACTIVE if stateless else SessionState.UNINITIALIZED
+    return SessionContext(None, spoken, None, state)
+
+
 class Talks:
     """The conversations of every session; the session manager says which of them go."""
 
@@ -204,7 +223,7 @@ class Talks:
         """The conversation a request belongs to; a new one, for now, where there is none yet."""
         version = headers.get(VERSION_HEADER)
         key = headers.get(SESSION_HEADER)
-        if version is not None and ProtocolVersion(version).era is Era.STATELESS:
+        if key is not None and version is not None and alone(version).era is Era.STATELESS:
             # That era has no sessions, so nobody is to appear as one by naming it.
             key = None
         known = None if key is None else self._talks.get(key)
@@ -225,16 +244,14 @@ class Talks:
 
     def _new(self, key: str | None, version: str | None) -> Talk:
         now = self._clock.monotonic()
-        context = SessionContext(SessionId(key) if key is not None else None)
-        if version is not None or key is not None:
-            context = context.with_version(ProtocolVersion(version or ASSUMED_VERSION))
-        session = Session(key or "", context, now, now)
         if key is not None:
             # It was opened before, whatever was said in it then.
-            session.activate()
-            return Talk(session, self._clock)
+            spoken = ProtocolVersion(version or ASSUMED_VERSION)
+            opened = SessionContext(SessionId(key), spoken, None, SessionState.ACTIVE)
+            return Talk(Session(key, opened, now, now), self._clock)
         self._alone += 1
-        return Talk(session, self._clock, f"{self._alone}/")
+        context = ANONYMOUS if version is None else alone(version)
+        return Talk(Session("", context, now, now), self._clock, f"{self._alone}/")
 
     def _keep(self, talk: Talk, key: str) -> None:
         session = self._sessions.open(key, end=lambda: self._forget(key))

@@ -86,7 +86,7 @@ class Passing:
             if recording.wanted:
                 recorder = recording.begin(self._clock, Side("http"), Side("hub"))
                 stack.callback(recorder.close)
-            if recorder is not None or self.interceptors:
+            if recorder is not None or self.interceptors.interceptors:
                 sessions = SessionManager(self._clock, self._session_limits())
                 beside.run(sessions.run())
                 steps = Steps(self.interceptors, recorder, self._clock)

@@ -57,6 +57,9 @@ class Steps(msgspec.Struct, frozen=True):
         Of one that waits and is left to `aside`, nothing goes on yet.
         """
         envelope = conversation.enter(envelope)
+        if not self.chain.interceptors:
+            # A pipeline with neither interceptors nor policy is its service.
+            return self.pass_on(envelope, conversation)
 
         async def perform(admitted: Admitted) -> Passed:
             return self.pass_on(envelope, conversation, admitted.ruling)

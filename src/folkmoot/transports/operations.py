@@ -38,7 +38,7 @@ class Operations:
     """Takes operations and rooms' messages through the pipeline; a refusal is raised."""
 
     def __init__(self, interceptors: Chain, policy: HubPolicy, audit: Audit, clock: Clock) -> None:
-        self._interceptors = interceptors or None
+        self._interceptors = interceptors if interceptors.interceptors else None
         self._policy = policy
         self._audit = audit
         self._clock = clock

@@ -166,7 +166,7 @@ def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
         assert len(streams) == 1
         assert reading.reader is not None
         reading.reader.leave()
-        assert (len(streams), len(budget.whole), budget.whole.used) == (0, 0, 0)
+        assert (len(streams), len(budget.whole.streams), budget.whole.used) == (0, 0, 0)
 
     run(main())
 
@@ -189,7 +189,7 @@ def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -> None
         assert len(given_up) == 80 - 22
         for session in sessions:
             session.close()
-        assert (budget.whole.used, len(budget.whole), budget._of_account) == (0, 0, {})
+        assert (budget.whole.used, len(budget.whole.streams), budget._of_account) == (0, 0, {})
 
     run(main())
 
@@ -267,6 +267,6 @@ def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, 
         for session in sessions:
             for stream in tuple(session._named.values()):
                 stream.discard()
-        assert (budget.whole.used, len(budget.whole)) == (0, 0)
+        assert (budget.whole.used, len(budget.whole.streams)) == (0, 0)
 
     run(main())

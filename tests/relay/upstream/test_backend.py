@@ -360,6 +360,27 @@ def test_a_watched_resource_is_watched_again_after_the_server_came_back(era: str
     run(test())
 
 
+def test_a_server_is_asked_once_for_what_several_watch() -> None:
+    async def test() -> None:
+        async with running(spec("demo", "stateless")) as there:
+            told, also = Told(), Told()
+            stop = await there.backend.watch("note://1", lambda: told(1))
+            end = await there.backend.watch("note://1", lambda: also(1))
+            assert there.backend._watching is not None
+            assert len(there.backend._watching._watches) == 1
+            await there.backend.request(call("touch", uri="note://1"))
+            await told.until(bool)
+            await also.until(bool)
+            stop()
+            also.things.clear()
+            await there.backend.request(call("touch", uri="note://1"))
+            await also.until(bool)
+            end()
+            assert there.backend._watching._watches == {}
+
+    run(test())
+
+
 def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
     async def test() -> None:
         async with running(spec("demo", "handshake", "deaf")) as there:

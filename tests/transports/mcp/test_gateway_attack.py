@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import Wanted
-from folkmoot.transports.mcp.backends import Backends
+from folkmoot.transports.mcp.resources import Resources
 from tests.harness import run
 from tests.transports.mcp.gateway_support import (
     PLAIN_TOOL,
@@ -126,13 +126,13 @@ def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
-    settled = Backends.settle
+    watch = Resources.watch
 
-    def counted(self: Backends, *asked: Any) -> Any:
+    def counted(self: Resources, *asked: Any) -> Any:
         looked.append(asked)
-        return settled(self, *asked)
+        return watch(self, *asked)
 
-    monkeypatch.setattr(Backends, "settle", counted)
+    monkeypatch.setattr(Resources, "watch", counted)
 
     async def main() -> None:
         async with fronted(tmp_path, "stateless", Demo()) as there:

@@ -22,7 +22,6 @@ from folkmoot.mcp.client.weblink import (
     LISTENS,
     OK,
     SAYS,
-    as_headers,
     read_whole,
 )
 from folkmoot.mcp.framing import EventReader
@@ -76,7 +75,7 @@ async def detect(target: HttpTarget) -> Kind:
     A server that answers a handshake, or refuses it in the words of JSON-RPC, speaks Streamable
     HTTP; one that does not take it but opens a stream that begins with an endpoint, the old one.
     """
-    async with target.ask("POST", as_headers(SAYS), PROBE) as answer:
+    async with target.ask("POST", SAYS, PROBE) as answer:
         status = answer.status
         if await _names_endpoint(answer):
             # It takes everything for the wish to have its stream.
@@ -85,7 +84,7 @@ async def detect(target: HttpTarget) -> Kind:
             await end_session(target, answer)
             return "streamable"
     try:
-        async with target.ask("GET", as_headers(LISTENS)) as answer:
+        async with target.ask("GET", LISTENS) as answer:
             if await _names_endpoint(answer):
                 return "oldsse"
     except CarryError:

@@ -33,7 +33,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.client.target import may_recover, refusal_of
-from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, as_headers, read_whole
+from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, read_whole
 from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
 
@@ -98,9 +98,7 @@ class Exchange:
     async def _post(self) -> CarryError | None:
         link, request = self._link, self.request
         patience = None if request.method == LISTEN else link.target.answer_seconds
-        asking = link.target.ask(
-            "POST", as_headers(self._headers), encode_message(request), patience=patience
-        )
+        asking = link.target.ask("POST", self._headers, encode_message(request), patience=patience)
         try:
             async with asking as answer:
                 self._transport = link.answer_context("POST", answer)
@@ -129,7 +127,7 @@ class Exchange:
         await asyncio.sleep(stream.wait)
         headers = link.in_session(self._sender | LISTENS | stream.resuming)
         try:
-            async with link.target.ask("GET", as_headers(headers)) as answer:
+            async with link.target.ask("GET", headers) as answer:
                 if answer.status in OK and answer.content_type == EVENTS:
                     await self._read(answer)
                     return None
@@ -240,7 +238,7 @@ class Listening:
         """Take what comes over one connection; whether another is worth the attempt."""
         stream = self._stream
         last = stream.resuming
-        headers = as_headers(self._link.in_session(self._sender | LISTENS | last))
+        headers = self._link.in_session(self._sender | LISTENS | last)
         try:
             async with self._link.target.ask("GET", headers) as answer:
                 self.begun.set()

@@ -31,7 +31,7 @@ from folkmoot.mcp.client.exchange import Exchange, Listening
 from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.client.weblink import OK, SAYS, WebLink, as_headers
+from folkmoot.mcp.client.weblink import OK, SAYS, WebLink
 from folkmoot.mcp.wire import (
     CANCELLED,
     INITIALIZE,
@@ -285,7 +285,7 @@ class HttpLink(WebLink):
         await super().close()
         if self.server_session is None:
             return
-        headers = as_headers(self.in_session(dict(self._opener)))
+        headers = self.in_session(dict(self._opener))
         try:
             async with (
                 asyncio.timeout(GOODBYE_SECONDS),

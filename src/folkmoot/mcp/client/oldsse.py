@@ -31,7 +31,6 @@ from folkmoot.mcp.client.weblink import (
     SAYS,
     WebLink,
     as_carry_error,
-    as_headers,
 )
 from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
 
@@ -71,7 +70,7 @@ class OldSseLink(WebLink):
     async def _listen(self) -> None:
         stream = _OldStream(self)
         try:
-            headers = as_headers(dict(self._own) | LISTENS)
+            headers = dict(self._own) | LISTENS
             async with self.target.ask("GET", headers) as answer:
                 if answer.status not in OK:
                     raise as_carry_error(refusal_of(answer.status))

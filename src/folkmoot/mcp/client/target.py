@@ -11,7 +11,7 @@ import os
 import ssl
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -38,7 +38,10 @@ KEEP_ALIVE_SECONDS: Final = 4.0
 MOST_REDIRECTS: Final = 5
 MOST_IN_ONE_PIECE: Final = 2**20
 KEEP_METHOD: Final = frozenset({307, 308})
-BECOME_GET: Final = frozenset({301, 302, 303})
+REDIRECTS: Final = KEEP_METHOD | {301, 302, 303}
+
+Said: TypeAlias = Headers | dict[str, str]
+"""The headers of a request, their names in lower case."""
 
 DEFAULTS: Final = (("user-agent", f"folkmoot/{__version__}"),)
 
@@ -99,7 +102,7 @@ class HttpTarget:
     def ask(
         self,
         method: str,
-        headers: Headers,
+        headers: Said,
         body: bytes | None = None,
         *,
         url: URL | None = None,
@@ -125,14 +128,14 @@ class HttpTarget:
         )
 
     async def send(
-        self, method: str, headers: Headers, body: bytes | None, url: URL, patience: float | None
+        self, method: str, headers: Said, body: bytes | None, url: URL, patience: float | None
     ) -> Answer:
         """The head of an answer, after the redirects within this origin."""
         if self._session is None:
             raise ServerUnreachable("The connections to the server are closed.")
-        own = dict(headers.pairs)
+        own = headers if isinstance(headers, dict) else dict(headers.pairs)
         told: Any = self._defaults | own
-        if len(own) < len(headers.pairs):
+        if len(own) < len(headers):
             # One stands there twice.
             told = [*(pair for pair in self._defaults.items() if pair[0] not in own), *headers]
         timeout = self._patient
@@ -151,8 +154,8 @@ class HttpTarget:
                 timeout=timeout,
                 allow_redirects=False,
             )
-            place = answer.headers.get("location")
-            if place is None or answer.status not in KEEP_METHOD | BECOME_GET:
+            place = answer.headers.get("location") if answer.status in REDIRECTS else None
+            if place is None:
                 found: Answer = answer
                 return found
             answer.release()
@@ -180,7 +183,7 @@ class Asking:
         self,
         target: HttpTarget,
         method: str,
-        headers: Headers,
+        headers: Said,
         body: bytes | None,
         url: URL,
         patience: float | None,

@@ -140,7 +140,7 @@ class WebLink(Link):
         try:
             async with (
                 asyncio.timeout(TELL_SECONDS),
-                self.target.ask("POST", as_headers(headers), body, url=url) as answer,
+                self.target.ask("POST", headers, body, url=url) as answer,
             ):
                 if answer.status not in OK:
                     error = refusal_of(answer.status, in_session=SESSION_HEADER in headers)
@@ -149,11 +149,6 @@ class WebLink(Link):
             raise ServerTimeout(
                 f"The server at {self.target.shown} did not accept a message in time."
             ) from None
-
-
-def as_headers(headers: dict[str, str]) -> Headers:
-    """Headers from their names in lower case and their values."""
-    return Headers(tuple(headers.items()))
 
 
 def as_carry_error(error: Exception) -> CarryError:

@@ -60,6 +60,7 @@ from folkmoot.taskgroups import group
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from folkmoot.core.message import MessageId, Response
     from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.resumable import StreamBudget
     from folkmoot.mcp.server.service import After, Service
@@ -178,13 +179,38 @@ class DirectServer:
 
     async def serve(self, visit: Visit, body: bytes | None, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, whose body, if it has one, was read."""
+        message_id: MessageId | None = None
         try:
             if body is None:
                 await self._without_body(visit, receive, send)
+                return
+            head = visit.head
+            if head.first.get(b"content-type") != JSON_TYPE:
+                check_json(head)
+            if head.first.get(b"accept") not in EITHER:
+                check_answerable(head, both=True)
+            call = strict.decode_whole(body, self._limits, _usual)
+            try:
+                message = (
+                    decode_message(body, self._limits)
+                    if call is None
+                    else Request(id=call.id, method=call.method, params=call.params)
+                )
+            except MessageError as error:
+                await refuse(send, error, readable_id(body))
+                return
+            if type(message) is not Request:
+                await self._take(visit, message, send)
+                return
+            message_id = message.id
+            if visit.handshake:
+                await self._sessions.ask(visit, message, receive, send)
             else:
-                await self._post(visit, body, receive, send)
+                await self._ask(visit, message, receive, send)
         except FolkmootError as error:
-            await refuse(send, error)
+            # In the handshake era the status speaks of sessions, and not of messages.
+            of_message = message_id is not None and isinstance(error, ParamsInvalid)
+            await refuse(send, error, message_id, OK if visit.handshake and of_message else None)
 
     async def _without_body(self, visit: Visit, receive: Receive, send: Send) -> None:
         method = visit.scope["method"]
@@ -198,42 +224,16 @@ class DirectServer:
             allow = "GET, POST, DELETE"
             raise MethodNotAllowed(f"This address takes {allow}.", allow=allow)
 
-    async def _post(self, visit: Visit, body: bytes, receive: Receive, send: Send) -> None:
-        head = visit.head
-        if head.first.get(b"content-type") != JSON_TYPE:
-            check_json(head)
-        if head.first.get(b"accept") not in EITHER:
-            check_answerable(head, both=True)
-        call = strict.decode_whole(body, self._limits, _usual)
-        try:
-            message = (
-                decode_message(body, self._limits)
-                if call is None
-                else Request(id=call.id, method=call.method, params=call.params)
-            )
-        except MessageError as error:
-            await refuse(send, error, readable_id(body))
-            return
-        if type(message) is Request:
-            try:
-                if visit.handshake:
-                    await self._sessions.ask(visit, message, receive, send)
-                else:
-                    await self._ask(visit, message, receive, send)
-            except ParamsInvalid as error:
-                # In the handshake era the status speaks of sessions, and not of messages.
-                status = OK if visit.handshake else error.http
-                await refuse(send, error, message.id, status)
-            except FolkmootError as error:
-                await refuse(send, error, message.id)
-        elif visit.handshake:
+    async def _take(self, visit: Visit, message: Notification | Response, send: Send) -> None:
+        """A message that wants no answer."""
+        if visit.handshake:
             if visit.session is None:
                 raise SessionRequired("The request names no session; initialize opens one.")
             self._sessions.take(visit.session, message)
             await say(send, ACCEPTED, headers=visit.session.headers)
         elif type(message) is Notification:
             # Whoever cancels closes the request; an id alone may be anybody's.
-            check_version(head.text(VERSION_BYTES))
+            check_version(visit.head.text(VERSION_BYTES))
             await say(send, ACCEPTED)
         else:
             raise InvalidResponse("Clients of the stateless era are asked nothing.")

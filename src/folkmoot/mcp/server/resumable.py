@@ -50,53 +50,27 @@ UNKNOWN: Final = (
 class Share:
     """A part of the memory, and the streams that it is for, the oldest first."""
 
-    __slots__ = ("_bytes", "_most", "_streams")
+    __slots__ = ("_most", "streams", "used")
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._bytes = 0
-        self._streams: OrderedDict[Stream, ResumableStreams] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._streams)
-
-    def streams(self) -> list[tuple[Stream, ResumableStreams]]:
-        """The streams, and the sessions that they belong to."""
-        return list(self._streams.items())
-
-    @property
-    def used(self) -> int:
+        self.used = 0
         """The bytes that are in use."""
-        return self._bytes
-
-    def add(self, stream: Stream, session: ResumableStreams) -> None:
-        """Keep one more stream."""
-        self._streams[stream] = session
-
-    def remove(self, stream: Stream) -> None:
-        """Keep a stream no longer."""
-        del self._streams[stream]
-
-    def expose(self, stream: Stream) -> None:
-        """Have a stream give way before all others."""
-        self._streams.move_to_end(stream, last=False)
-
-    def resize(self, change: int) -> None:
-        """Use so many bytes more, or less."""
-        self._bytes += change
+        self.streams: OrderedDict[Stream, ResumableStreams] = OrderedDict()
+        """And the sessions that they belong to."""
 
     def make_room(self, wanting: Stream) -> None:
         """Have the oldest streams give way until there is room, and at last the one that wants."""
         for _ in range(LOOKED_AT):
-            if self._bytes <= self._most or not self._streams:
+            if self.used <= self._most or not self.streams:
                 return
-            oldest, session = next(iter(self._streams.items()))
+            oldest, session = next(iter(self.streams.items()))
             if oldest.give_way():
-                self._streams.move_to_end(oldest)
+                self.streams.move_to_end(oldest)
             else:
                 session.forget(oldest)
-        if self._bytes > self._most and wanting in self._streams and not wanting.give_way():
-            self._streams[wanting].forget(wanting)
+        if self.used > self._most and wanting in self.streams and not wanting.give_way():
+            self.streams[wanting].forget(wanting)
 
 
 class StreamBudget:
@@ -119,7 +93,7 @@ class StreamBudget:
 
     def abandon(self) -> None:
         """Forget every call that goes on while nobody reads: the server stops."""
-        for stream, session in self.whole.streams():
+        for stream, session in tuple(self.whole.streams.items()):
             if stream.reader is None and not stream.done and not stream.listening:
                 session.forget(stream)
 
@@ -133,7 +107,7 @@ class StreamBudget:
     def tidy(self, account_id: str) -> None:
         """Forget the share of an account that has no stream."""
         share = self._of_account.get(account_id)
-        if share is not None and not share:
+        if share is not None and not share.streams:
             del self._of_account[account_id]
 
 
@@ -182,8 +156,8 @@ class ResumableStreams:
         stop_timer(place)
         del self._named[stream.name], self._places[stream]
         for share in place.shares:
-            share.resize(-STREAM_BYTES - stream.size)
-            share.remove(stream)
+            share.used -= STREAM_BYTES + stream.size
+            del share.streams[stream]
         self._budget.tidy(place.account_id)
         stream.close()
 
@@ -202,7 +176,7 @@ class ResumableStreams:
         self._named[stream.name] = stream
         self._places[stream] = Place(self.account_id, shares)
         for share in shares:
-            share.add(stream, self)
+            share.streams[stream] = self
         self.resized(stream, STREAM_BYTES)
         self.attended(stream)
 
@@ -212,7 +186,7 @@ class ResumableStreams:
         if place is None:
             return
         for share in place.shares:
-            share.resize(change)
+            share.used += change
         if change > 0:
             for share in place.shares:
                 share.make_room(stream)
@@ -236,7 +210,7 @@ class ResumableStreams:
         if unread and stream.arrived:
             # Hardly anyone comes back to it.
             for share in place.shares:
-                share.expose(stream)
+                share.streams.move_to_end(stream, last=False)
         alone = unread and not stream.done and not stream.listening
         self._count(stream, place, alone=alone)
 

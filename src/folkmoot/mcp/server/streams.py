@@ -12,10 +12,13 @@ import re
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.framing import encode_event
+
+if TYPE_CHECKING:
+    from folkmoot.mcp.server.resumable import ResumableStreams
 
 MOST_EVENTS: Final = 256
 MOST_BYTES: Final = 1024 * 1024
@@ -66,22 +69,6 @@ class Plain(NamedTuple):
     body: bytes
 
 
-class Keeper(Protocol):
-    """Whoever keeps streams for clients that come back."""
-
-    def enter(self, stream: Stream) -> None:
-        """Keep a stream from now on, under a name that its events' ids begin with."""
-
-    def resized(self, stream: Stream, change: int) -> None:
-        """A stream holds so many bytes more, or less."""
-
-    def attended(self, stream: Stream) -> None:
-        """A stream has a reader, or has lost it, or is done."""
-
-    def forget(self, stream: Stream) -> None:
-        """Keep a stream no longer, and close it."""
-
-
 class Stream:
     """One stream. A `keeper` keeps it, once something is said in it, and gives its events ids.
 
@@ -97,7 +84,7 @@ class Stream:
         events: bool = True,
         lossy: bool = False,
         listening: bool = False,
-        keeper: Keeper | None = None,
+        keeper: ResumableStreams | None = None,
     ) -> None:
         self.name = ""
         self.listening = listening

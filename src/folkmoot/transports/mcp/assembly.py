@@ -99,9 +99,7 @@ class Parts:
             policy=policy,
             lists=self.lists,
             resources=resources,
-            listener=Listener(
-                policy, self.hearers, self._notices, backends, self._watches, self._tasks
-            ),
+            listener=Listener(policy, self.hearers, self._notices, resources, self._tasks),
             backends=backends,
             tasks=self._tasks,
             sign_in=sign_in,
@@ -145,8 +143,8 @@ class Parts:
         self._notices.unsubscribe(session)
         self._resources.resubscriptions.forget(session)
         hearer = self.hearers.part(session)
-        if hearer is not None and self._watches is not None:
-            self._watches.remove_all(hearer)
+        if hearer is not None:
+            self._resources.unwatch(hearer)
 
     def subscribed(self, session: Session) -> tuple[str, ...]:
         """What a session has subscribed to."""

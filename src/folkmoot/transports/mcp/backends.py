@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
@@ -16,7 +16,7 @@ from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ, CallExtras
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import Answer
-from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION, SUBSCRIBE
+from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION
 from folkmoot.operations.arguments import shown
 from folkmoot.transports.mcp.lists import may_call
 
@@ -38,36 +38,34 @@ class Backends:
         self._rights = rights
         self._calls = calls
         self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
-            CALL: self._tool,
             GET: self._prompt,
             READ: self._resource,
-            SUBSCRIBE: self._resource,
             COMPLETE: self._completion,
         }
+        """Canonical names in the params; None where they name nothing of a backend's."""
 
     def rights_of(self, exchange: Exchange) -> Rights:
         """What whoever asks may do."""
         return self._rights.of_principal(exchange.caller.principal)
 
-    def settle(
-        self, method: str, params: dict[str, Any], exchange: Exchange
-    ) -> dict[str, Any] | None:
-        """The params with canonical names; None if they name nothing of a backend's.
-
-        Raises the refusal of a name that would be a backend's, and is not or may not be known.
-        """
-        return self._settle[method](params, exchange)
-
     async def carry(self, asked: Asked, params: dict[str, Any]) -> Answer | None:
         """What a backend answers to a request; None if it is about nothing of a backend's."""
+        settled = self._settle[asked.request.method](params, asked.caller)
+        return None if settled is None else await self._ask(asked, settled)
+
+    def call(self, asked: Asked, params: dict[str, Any]) -> Awaitable[Answer]:
+        """What a tool of a backend's answers; raises the refusal of a name that no tool has."""
         exchange: Exchange = asked.caller
-        settled = self._settle[asked.request.method](params, exchange)
-        if settled is None:
-            return None
-        if asked.head is not None and asked.request.method == CALL:
-            entry = self.gateway.catalogue.tools.get(settled["name"])
-            if entry is not None and entry.mirrored:
-                self._check_repeated(asked, settled, entry)
+        name = params["name"]
+        entry = self.gateway.catalogue.tool(name)
+        if entry is None:
+            raise self._unknown(name, exchange)
+        settled = {**params, "name": entry.canonical}
+        if asked.head is not None and entry.mirrored:
+            self._check_repeated(asked, settled, entry)
+        return self._ask(asked, settled)
+
+    async def _ask(self, asked: Asked, settled: dict[str, Any]) -> Answer:
         if asked.meta:
             settled["_meta"] = asked.meta
         if asked.version != HANDSHAKE_VERSION:
@@ -109,26 +107,19 @@ class Backends:
                 raise AuthenticationRequired from None
             raise
 
-    def unknown_tool(self, name: str, exchange: Exchange) -> UnknownTool:
+    def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
         """The refusal of a name that no tool has; what is like it is told if one may call it."""
-        nearest = self.gateway.catalogue.nearest(name, self.rights_of(exchange))
+        catalogue = self.gateway.catalogue
+        namespace = catalogue.namespace_of(name)
+        if namespace is not None:
+            # Whoever may not call a tool is not told whether there is one.
+            self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
+            catalogue.check_there(namespace)
+        nearest = catalogue.nearest(name, self.rights_of(exchange))
         if nearest is None:
             return UnknownTool(f"Unknown tool: {shown(name)}.")
-        spelled = self.gateway.catalogue.names.spell(nearest, exchange.names)
+        spelled = catalogue.names.spell(nearest, exchange.names)
         return UnknownTool(f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled)
-
-    def _tool(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
-        name = params["name"]
-        entry = self.gateway.catalogue.tool(name)
-        if entry is not None:
-            return {**params, "name": entry.canonical}
-        namespace = self.gateway.catalogue.namespace_of(name)
-        if namespace is None:
-            return None
-        # Whoever may not call a tool is not told whether there is one.
-        self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
-        self.gateway.catalogue.check_there(namespace)
-        raise self.unknown_tool(name, exchange)
 
     def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
         return {**params, "name": self._prompt_name(params["name"], exchange)}

@@ -28,6 +28,8 @@ from folkmoot.taskgroups import Interruptible
 from folkmoot.telemetry.records import AUDIT_TRAIL
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from folkmoot.core.kinds import Kind
     from folkmoot.core.ports import Clock, Event
     from folkmoot.gateway.asking import CallExtras
@@ -43,16 +45,12 @@ MOST_OF_ACCOUNT: Final = 256
 STATELESS: Final = SessionContext(protocol_version=ProtocolVersion(STATELESS_VERSION))
 
 
-class OpenCall(Interruptible):
+class OpenCall(Interruptible, eq=False):
     """One call, open while it is entered by the task that waits for the answer."""
 
-    __slots__ = ("_asked", "_calls", "_owner")
-
-    def __init__(self, calls: dict[str, set[OpenCall]], asked: Asked, owner: str) -> None:
-        super().__init__()
-        self._calls = calls
-        self._asked = asked
-        self._owner = owner
+    _calls: dict[str, set[OpenCall]]
+    _asked: Asked
+    _owner: str
 
     def __enter__(self) -> Self:
         self._calls.setdefault(self._owner, set()).add(self)
@@ -181,12 +179,14 @@ class Calls:
         for call in tuple(chain.from_iterable(self._open.values())):
             call.stop(why)
 
-    async def _run(self, request: Request, exchange: Exchange, extensions: dict[str, Any]) -> Any:
-        """Put a request into its envelope, and take it through."""
+    def _run(
+        self, request: Request, exchange: Exchange, extensions: dict[str, Any]
+    ) -> Awaitable[Any]:
+        """Put a request into its envelope; awaited, it is taken through."""
         principal = exchange.caller.principal
         rights = self._rights.of_principal(principal)
         session = STATELESS if exchange.session is None else exchange.session.context
         envelope = enveloped(
             self._clock, request, principal, session=session, extensions=extensions
         )
-        return await self._pipeline.run(envelope, principal, rights)
+        return self._pipeline.run(envelope, principal, rights)

@@ -24,7 +24,7 @@ from folkmoot.mcp.wire import (
     UPDATED,
 )
 from folkmoot.operations.call import unless
-from folkmoot.taskgroups import group
+from folkmoot.taskgroups import Aside, aside
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
@@ -177,19 +177,13 @@ class Hearers:
         """What is said of a task now; set where there are tasks."""
         self._sessions: dict[str, SessionHearer] = {}
         self._streams: set[StreamHearer] = set()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._tasks: Aside | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own the tasks that tell sessions; on leaving, end them."""
-        async with group() as tasks:
-            self._tasks = tasks
-            try:
-                yield
-            finally:
-                for task in tuple(self._telling):
-                    task.cancel()
+        async with aside() as self._tasks:
+            yield
 
     def meet(self, session: Session, principal: Principal) -> None:
         """Tell a session from now on, while it has a stream to hear it on."""
@@ -227,9 +221,7 @@ class Hearers:
         """Tell a session what it has not heard yet, if it listens."""
         if self._tasks is not None and hearer.session.listens and not hearer.telling:
             hearer.telling = True
-            task = self._tasks.create_task(self._tell(hearer))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._tasks.run(self._tell(hearer))
 
     def tell_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
         """Have everyone who has an account, or only these, told that something has changed."""

@@ -29,12 +29,11 @@ from folkmoot.transports.mcp.watches import MOST_WATCHED
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import Asked
-    from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
+    from folkmoot.transports.mcp.resources import Resources
     from folkmoot.transports.mcp.tasks import TaskRequests
-    from folkmoot.transports.mcp.watches import Watches
 
 
 class Listener:
@@ -45,15 +44,13 @@ class Listener:
         policy: HubPolicy,
         hearers: Hearers,
         notices: Notices,
-        backends: Backends | None,
-        watches: Watches | None,
+        resources: Resources,
         tasks: TaskRequests | None,
     ) -> None:
         self._policy = policy
         self._hearers = hearers
         self._notices = notices
-        self._backends = backends
-        self._watches = watches
+        self._resources = resources
         self._tasks = tasks
 
     async def listen(self, asked: Asked) -> Answer:
@@ -85,8 +82,7 @@ class Listener:
                         await self._tell(asked, hearer, what, meta)
         finally:
             self._hearers.leave(hearer)
-            if self._watches is not None:
-                self._watches.remove_all(hearer)
+            self._resources.unwatch(hearer)
         return Answer({"_meta": meta})
 
     async def _tell(
@@ -154,14 +150,9 @@ class Listener:
 
     async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> bool:
         """Whether the stream is told of a resource from now on."""
-        settled = None
-        if self._backends is not None and exchange.caller.account is not None:
-            settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
-        if settled is None or self._backends is None or self._watches is None:
+        if exchange.caller.account is None:
             return False
-        self._backends.check(SUBSCRIBE, settled, exchange)
-        await self._watches.add(hearer, settled["uri"], uri)
-        return True
+        return await self._resources.watch(exchange, hearer, uri)
 
 
 def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:

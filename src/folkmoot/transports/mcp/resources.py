@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.backends import Backends
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.exchange import Exchange
-    from folkmoot.transports.mcp.hearers import Hearers
+    from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
     from folkmoot.transports.mcp.sessions import Session
     from folkmoot.transports.mcp.watches import Watches
@@ -89,8 +89,15 @@ class Resources:
 
     async def _subscribe(self, exchange: Exchange, uri: str) -> Answer:
         session = exchange.session
-        if uri != INBOX or session is None:
-            return await self._watch(exchange, uri)
+        hearer = None if session is None else self._hearers.of(session)
+        if session is None or hearer is None:
+            return self.unknown(uri)
+        if uri != INBOX:
+            if not await self.watch(exchange, hearer, uri):
+                return self.unknown(uri)
+            if session.ended:
+                self.unwatch(hearer)
+            return Answer({})
         self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
 
@@ -112,7 +119,7 @@ class Resources:
         uri = text_in(asked.params, "uri")
         before = self.subscribed(session)
         self.resubscriptions.discard(session, uri)
-        answer = self._unsubscribe(exchange, session, uri)
+        answer = self._unsubscribe(session, uri)
         if self.subscribed(session) != before:
             await self._session_changed(session)
         return answer
@@ -125,11 +132,11 @@ class Resources:
             uris += self._watches.shown(hearer)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
-    def _unsubscribe(self, exchange: Exchange, session: Session, uri: str) -> Answer:
+    def _unsubscribe(self, session: Session, uri: str) -> Answer:
         if uri == INBOX:
             self._notices.unsubscribe(session)
             return Answer({})
-        canonical = self._canonical(exchange, uri)
+        canonical = self._canonical(uri)
         if canonical is None:
             return self.unknown(uri)
         hearer = self._hearers.of(session)
@@ -141,22 +148,23 @@ class Resources:
         """The refusal of a resource that is not here."""
         return Answer(error=ErrorObject(INVALID_PARAMS, "Resource not found", {"uri": uri}))
 
-    async def _watch(self, exchange: Exchange, uri: str) -> Answer:
-        canonical = self._canonical(exchange, uri)
-        hearer = self._hearers.of(exchange.session) if exchange.session is not None else None
-        if canonical is None or self._backends is None or self._watches is None or hearer is None:
-            return self.unknown(uri)
+    async def watch(self, exchange: Exchange, hearer: Hearer, uri: str) -> bool:
+        """Tell someone of a backend's resource from now on; False if there can be none such."""
+        canonical = self._canonical(uri)
+        if canonical is None or self._backends is None or self._watches is None:
+            return False
         self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
         await self._watches.add(hearer, canonical, uri)
-        if hearer.session.ended:
-            self._watches.remove_all(hearer)
-        return Answer({})
+        return True
 
-    def _canonical(self, exchange: Exchange, uri: str) -> str | None:
-        if self._backends is None:
-            return None
-        settled = self._backends.settle(SUBSCRIBE, {"uri": uri}, exchange)
-        return None if settled is None else settled["uri"]
+    def unwatch(self, hearer: Hearer) -> None:
+        """Tell someone of no backend's resource any more."""
+        if self._watches is not None:
+            self._watches.remove_all(hearer)
+
+    def _canonical(self, uri: str) -> str | None:
+        catalogue = None if self._backends is None else self._backends.gateway.catalogue
+        return None if catalogue is None else catalogue.canonical_uri(uri)
 
 
 def account_of(exchange: Exchange) -> Account:

@@ -186,15 +186,9 @@ class HubService:
             object_in(params, "inputResponses")
         if arguments is None:
             params.pop("arguments", None)
-        return self._call_backend(asked, name, params)
-
-    async def _call_backend(self, asked: Asked, name: str, params: dict[str, Any]) -> Answer:
-        answer = None
-        if self._backends is not None:
-            answer = await self._backends.carry(asked, params)
-        if answer is None:
-            raise self._unknown(name, asked.caller)
-        return answer
+        if self._backends is None:
+            raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        return self._backends.call(asked, params)
 
     async def _call_own(self, asked: Asked, tool: Operation, arguments: Any) -> Answer:
         exchange: Exchange = asked.caller
@@ -270,8 +264,3 @@ class HubService:
         """Refuse a request that is denied, also where nothing has what it names."""
         principal = asked.caller.caller.principal
         self._policy.check_request(principal, asked.request.method, asked.params)
-
-    def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
-        if self._backends is None:
-            return UnknownTool(f"Unknown tool: {shown(name)}.")
-        return self._backends.unknown_tool(name, exchange)
