@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from docs.pages.markdown import document, table
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent
+from folkmoot.operations.scopes import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from folkmoot.operations import Operation
+    from folkmoot.operations.scopes import ScopeRow
 
 INTRODUCTION = """\
 An operation is something that can be asked of the hub. It has one name, whichever way it is asked,
@@ -19,6 +21,11 @@ and one right: policy judges it as `mcp.request.tools/call:` and its name, so a
 cannot be reached on one of the ways, the table gives the reason.
 
 [Tools](tools.md), [REST](rest.md) and [commands](commands.md) describe each of them."""
+
+ABOUT_SCOPES = """\
+A [token](../operations/security.md#tokens) has a scope: `*`, or some of these. It may do what its
+account may do and its scope names. `*` is every scope but `operate`."""
+EXAMPLES = {"room": "square", "server": "github"}
 
 WHO = {
     "anyone": "anyone",
@@ -32,7 +39,21 @@ TOOLS = {"app": ", for apps", "finder": ", in search mode"}
 def page() -> str:
     """The whole page."""
     heads = ["Operation", "For", "Scope", "Effect", "Tool", "REST", "Command"]
-    return document("# Operations", INTRODUCTION, table(heads, map(row, OPERATIONS)), *reasons())
+    return document(
+        "# Operations",
+        INTRODUCTION,
+        table(heads, map(row, OPERATIONS)),
+        "## Scopes",
+        ABOUT_SCOPES,
+        table(["Scope", "What it is for", "For one alone"], map(scope_row, SCOPES)),
+        *reasons(),
+    )
+
+
+def scope_row(scope: ScopeRow) -> list[str]:
+    """One scope."""
+    example = f"`{scope.name}:{EXAMPLES[scope.about]}`" if scope.about else ""
+    return [f"`{scope.name}`", scope.description, example]
 
 
 def row(operation: Operation) -> list[str]:

@@ -24,11 +24,13 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
     mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "ada.json")}
     folkmoot("register", "ada", "--url", hub.url, **mine)
 
-    made = folkmoot("tokens", "create", "--for", "the tides", "--expires", "7", **mine)
+    wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
+    made = folkmoot("tokens", "create", *wanted, **mine)
     assert (made.code, made.err) == (0, "")
     found = re.fullmatch(
-        r"Token    (sk_[0-9a-f]{64})\nID       (c_[0-9a-f]{8})\nExpires  [-0-9: ]{16}\n\n"
-        r"Anyone who has the token can act as @ada\. It is not shown again\.\n"
+        r"Token    (sk_[0-9a-f]{64})\nID       (c_[0-9a-f]{8})\n"
+        r"Scope    mail\.read rooms:square\nExpires  [-0-9: ]{16}\n\n"
+        r"Anyone who has the token can act as @ada within its scope\. It is not shown again\.\n"
         r"'folkmoot tokens revoke \2' revokes it\.\n",
         made.out,
     )
@@ -40,8 +42,12 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
     }
     assert "sk_" not in json.dumps(listed)
     table = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal("tokens", **mine))
-    assert re.search(r"ID +For +Created +Used +Expires", table)
-    assert re.search(r"first token +[-0-9]{10} .* saved here", table)
+    assert "mail.read rooms:square" in table
+    assert re.search(r"first token", table)
+
+    ran = folkmoot("tokens", "create", "--scope", "mail", **mine)
+    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
+    assert "There is no scope 'mail'. Scopes: mail.read, " in ran.err
 
     for wrong, words in (("c_", "2 of your tokens have ids that begin with c_."),
                          ("nothing", "You have no token with this id.")):  # fmt: skip

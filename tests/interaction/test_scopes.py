@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from folkmoot.core.capability import Rights
+from folkmoot.core.errors import UserNotFound
 from folkmoot.core.kinds import parse
 from folkmoot.core.scopes import Need, scope
 from folkmoot.gateway.scoped import Scoped
-from folkmoot.operations import OPERATIONS
+from folkmoot.operations import OPERATIONS, Caller
 from folkmoot.operations.scopes import NAMES
 from folkmoot.operations.table import NEEDS
 from tests.harness import run
@@ -259,3 +260,36 @@ def test_an_operation_that_nobody_knows_needs_everything() -> None:
     assert narrow.missing(kind, {"params": {}}) == "*"
     assert not narrow.allows(kind, {})
     assert Scoped(Rights(["*"]), scope("*"), NEEDS).allows(kind, {})
+
+
+@pytest.mark.requirement("credentials.operate", "credentials.scope-child")
+def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            there = ada.there
+            await there.hub.accounts.register("tides", account_type="agent")
+            path = "/v1/people/tides/credentials"
+            row = next(row for row in OPERATIONS if row.name == "folkmoot/create_token_for")
+
+            async def operate(**wanted: Any) -> Any:
+                performed = await there.hub._dispatcher.perform(row, wanted, Caller(operator=True))
+                return performed.payload
+
+            asked = {"scope": "rooms:square"}
+            refused(await ada.asker.ask("POST", path, asked), 403, MISSING)
+            made = await operate(handle="tides", scope="rooms:square", expires_in=60)
+            assert made.scope == "rooms:square"
+            seen = await there.hub.accounts.authenticate(made.token)
+            assert seen is not None
+            assert seen.handle == "tides"
+            with pytest.raises(UserNotFound):
+                await operate(handle="nobody")
+            running = await operate(handle="ada", scope="operate *")
+            operator = Asker(there.port, running.token)
+            # To run the hub from afar is one thing, to be anyone another.
+            refused(await operator.ask("POST", path, asked), 403, "capability_denied")
+            for wanted in ("operate", "* operate"):
+                refused(await operator.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
+            assert done(await operator.ask("POST", ME, {}), 201)["scope"] == "*"
+
+    run(main())

@@ -193,6 +193,10 @@ class Accounts:
         """The account with this id."""
         return await self._store.read(lambda tx: queries.by_id(tx, user_id))
 
+    async def named(self, handle: str) -> Account:
+        """The account that a handle leads to, or `UserNotFound`."""
+        return await self._store.read(lambda tx: self.resolve(tx, handle))
+
     async def count(self) -> int:
         """How many accounts there are; it is kept, never counted."""
         return await self._store.read(queries.count_users)

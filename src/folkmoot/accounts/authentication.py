@@ -18,7 +18,7 @@ from folkmoot.accounts.model import (
     NewToken,
 )
 from folkmoot.accounts.queries import by_id as account_by_id
-from folkmoot.audit import audit_logger
+from folkmoot.audit import OPERATOR, audit_logger
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CredentialNotFound,
@@ -26,7 +26,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
 )
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
-from folkmoot.core.scopes import ALL, WHOLE
+from folkmoot.core.scopes import ALL, OPERATE, WHOLE
 from folkmoot.core.scopes import scope as scope_of
 from folkmoot.telemetry.records import REQUEST, request_fields
 
@@ -109,11 +109,13 @@ class Authentication:
         expires_in: int | None = None,
         scope: str = "",
         by: str = "",
+        operated: bool = False,
     ) -> NewToken:
         """Make one more token for an account; its secret is told this once.
 
         One that is made with another, whose id is `by`, may do no more and must expire no later;
-        without a `scope` it may do the same. Which scopes there are is not checked here.
+        without a `scope` it may do the same. Which scopes there are is not checked here. One that
+        is `operated` is made by the operator; only such a one may run the hub.
         """
         if len(label) > LONGEST_LABEL or not label.isprintable():
             raise ArgumentInvalid(
@@ -135,8 +137,8 @@ class Authentication:
             if by and asking is None:
                 raise TokenInvalid
             held = WHOLE if asking is None else scope_of(asking[1].credential.scope)
-            wanted = scope_of(scope) if scope else held
-            if asking is not None and not held.covers(wanted):
+            wanted = scope_of(scope or " ".join(held.words - {OPERATE}))
+            if not operated and (not held.covers(wanted) or wanted.has(OPERATE)):
                 raise ArgumentInvalid(
                     "A token that you create can have no scope that the token you use has not: "
                     f"{held.text}.",
@@ -158,7 +160,7 @@ class Authentication:
             return made
 
         made = await self._store.write(unit)
-        note("token.created", account, made.id)
+        note("token.created", account, made.id, OPERATOR if operated else account.handle)
         return NewToken(made, token)
 
     async def revoke(self, account: Account, credential_id: str) -> None:
@@ -169,7 +171,7 @@ class Authentication:
                 raise CredentialNotFound
 
         await self._store.write(unit)
-        note("token.revoked", account, credential_id)
+        note("token.revoked", account, credential_id, account.handle)
 
     async def end(self, account_id: str, credential_id: str) -> None:
         """End the credential of a session that is over; one that is gone is no error."""
@@ -226,9 +228,9 @@ class Authentication:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
 
-def note(action: str, account: Account, credential_id: str) -> None:
-    """Have in the audit log what someone did to a credential of theirs."""
-    extra = {"by": account.handle, "account": account.id, "about": credential_id}
+def note(action: str, account: Account, credential_id: str, by: str) -> None:
+    """Have in the audit log what someone did to a credential of an account."""
+    extra = {"by": by, "account": account.id, "about": credential_id}
     extra |= request_fields(account.id)
     audit_logger.info(action, extra=extra)
 

@@ -12,6 +12,7 @@ from folkmoot.cli.output import aligned, say
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
 from folkmoot.core.errors import CredentialNotFound
+from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -25,7 +26,15 @@ MOST_DAYS: Final = 3650
 LabelOption = Annotated[
     str,
     typer.Option(
-        "--for", metavar="LABEL", help="What the token is for, such as the program that gets it.",
+        "--label", metavar="TEXT", help="What the token is for, such as the program that gets it.",
+        show_default=False,
+    ),
+]  # fmt: skip
+ScopeOption = Annotated[
+    str,
+    typer.Option(
+        "--scope", metavar="SCOPES",
+        help="What it may do, such as 'mail.read rooms:square'.  [default: all that you may]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -80,7 +89,8 @@ def list_tokens(
         return
     columns = (
         Column("ID", "bold"),
-        Column("For", wide=True),
+        Column("Label", wide=True),
+        Column("Scope", wide=True),
         Column("Created", named=True),
         Column("Used", named=True),
         Column("Expires", named=True),
@@ -93,7 +103,7 @@ def row(token: Credential) -> list[str]:
     """A token as a row of the table."""
     days = map(day, (token.created_at, token.used_at, token.expires_at))
     saved = "saved here" if token.current else ""
-    return [word(token.id)[:SHORT], word(token.label), *days, saved]
+    return [word(token.id)[:SHORT], word(token.label), word(token.scope), *days, saved]
 
 
 def day(seconds: int | None) -> str:
@@ -103,6 +113,7 @@ def day(seconds: int | None) -> str:
 
 @app.command("create")
 def create(
+    scope: ScopeOption = "",
     label: LabelOption = "",
     expires: ExpiresOption = None,
     url: UrlOption = None,
@@ -112,11 +123,15 @@ def create(
 ) -> None:
     """Create a token, and show it this once.
 
-    It opens your account until you revoke it, it expires, or you recover the account.
+    It opens your account until you revoke it, it expires, or you recover the account. Give a
+    program no more than it needs:
+
+    mail.read, mail.send, mail.delete, contacts, account.read, account, rooms, rooms.manage, decide,
+    tools. For one room or one server alone: rooms:square, decide:square, tools:github.
     """
     hub, login = signed_in(url, handle)
     lasts = None if expires is None else expires * DAY
-    made = hub.create_credential(label=label or None, expires_in=lasts)
+    made = hub.create_credential(label=label or None, expires_in=lasts, scope=scope or None)
     if as_json:
         say_data(made)
         return
@@ -124,12 +139,14 @@ def create(
     rows = [
         ("Token", word(made.token)),
         ("ID", word(made.id)[:SHORT]),
+        ("Scope", word(made.scope)),
         *([] if until is None else [("Expires", moment(until))]),
     ]
     for line in aligned(rows):
         say(line)
     say()
-    say(f"Anyone who has the token can act as @{login.handle}. It is not shown again.")
+    limits = "" if made.scope == ALL else " within its scope"
+    say(f"Anyone who has the token can act as @{login.handle}{limits}. It is not shown again.")
     say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
 
 

@@ -1040,6 +1040,22 @@ class Hub(Http):
             body={"label": label, "expires_in": expires_in, "scope": scope},
         )
 
+    def create_credential_for(
+        self,
+        handle: str,
+        *,
+        label: str | None = None,
+        expires_in: int | None = None,
+        scope: str | None = None,
+    ) -> CreatedCredential:
+        """Create a token for someone."""
+        return self.ask(
+            "POST",
+            f"/v1/people/{quote(handle, safe='')}/credentials",
+            CreatedCredential,
+            body={"label": label, "expires_in": expires_in, "scope": scope},
+        )
+
     def revoke_credential(self, credential: str) -> None:
         """Revoke a token."""
         self.ask("DELETE", f"/v1/me/credentials/{quote(credential, safe='')}", None)

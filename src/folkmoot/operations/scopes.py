@@ -28,8 +28,7 @@ class ScopeRow(Struct, frozen=True):
     name: str
     description: str
     about: str = ""
-    """The argument that its operations are about: a scope can be for one room alone."""
-    example: str = ""
+    """What it can be for alone: one room, or one server."""
 
 
 SCOPES: Final = (
@@ -39,10 +38,10 @@ SCOPES: Final = (
     ScopeRow("contacts", "Contacts, blocked people and invites; find people."),
     ScopeRow("account.read", "See your profile and your tokens."),
     ScopeRow("account", "Change or delete your account; create and revoke tokens."),
-    ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM, "rooms:square"),
+    ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM),
     ScopeRow("rooms.manage", "Manage rooms: settings, invitations, rights.", ROOM),
-    ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM, "decide:square"),
-    ScopeRow("tools", "Use the servers behind the hub.", "server", "tools:github"),
+    ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM),
+    ScopeRow("tools", "Use the servers behind the hub.", "server"),
     ScopeRow(OPERATE, "Run the hub. Only an operator can create such a token."),
 )
 NAMES: Final = {row.name: row for row in SCOPES}

@@ -10,7 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from folkmoot.accounts.model import LONGEST_LABEL, LONGEST_LIFE
-from folkmoot.core.errors import CredentialNotFound, QuotaExceeded
+from folkmoot.core.errors import (
+    CapabilityDenied,
+    CredentialNotFound,
+    QuotaExceeded,
+    UserNotFound,
+)
+from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.row import Absent, Arguments, Done, Nothing, Operation, Route, says
 from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
 from folkmoot.rooms.model import told
@@ -118,6 +124,30 @@ async def create_token(call: Call[NewCredential]) -> CreatedCredential:
     return CreatedCredential(**asdict(told), token=made.token)
 
 
+class CredentialFor(NewCredential, frozen=True, kw_only=True):
+    """A token that the operator makes for someone."""
+
+    handle: Annotated[str, says("Whose account it opens, such as an agent's.")]
+
+
+async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
+    """A token of any account, of any scope; asked for on the hub's own machine alone."""
+    given, accounts = call.arguments, call.services.accounts
+    if not call.caller.operator:
+        raise CapabilityDenied(
+            "A token for someone else is created on the hub's own machine alone.",
+            attempted_kind="mcp.request.tools/call:folkmoot/create_token_for",
+        )
+    made = await accounts.authentication.create(
+        await accounts.named(given.handle),
+        given.label or "",
+        expires_in=given.expires_in or None,
+        scope=check_scope(given.scope) if given.scope else ALL,
+        operated=True,
+    )
+    return CreatedCredential(**asdict(shown(made.credential, "")), token=made.token)
+
+
 class OneCredential(Arguments, frozen=True, kw_only=True):
     """One token."""
 
@@ -177,6 +207,31 @@ TOKENS = (
                 location=PATH + "/{id}",
                 example={"label": "laptop", "expires_in": 2_592_000},
                 takes=NewCredential,
+            ),
+        ),
+        commands=("tokens create",),
+    ),
+    Operation(
+        name="folkmoot/create_token_for",
+        description="For the operator, on the hub's own machine: a token of any account, such as "
+        "an agent's, and the only one that can have the scope `operate`.",
+        takes=CredentialFor,
+        gives=CreatedCredential,
+        handler=create_token_for,
+        scope=OPERATE,
+        who="operator",
+        effect="adds",
+        errors=(UserNotFound, QuotaExceeded),
+        tool=SECRET,
+        routes=(
+            Route(
+                "POST",
+                "/v1/people/{handle}/credentials",
+                id="createCredentialFor",
+                summary="Create a token for someone",
+                status=201,
+                answer="The token.",
+                example={"scope": "rooms:square"},
             ),
         ),
         commands=("tokens create",),
