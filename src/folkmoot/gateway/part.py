@@ -34,13 +34,8 @@ from folkmoot.gateway.model import (
 )
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.results import map_meta
-from folkmoot.mcp.wire import (
-    PROMPTS_GET,
-    RESOURCES_READ,
-    TASKS_EXTENSION,
-    TOOLS_CALL,
-    members_of,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import members_of
 from folkmoot.names import WireNames
 
 NAME_KEY: Final = "folkmoot/name"
@@ -58,10 +53,10 @@ TASK_CALLS: Final = ("requests", "tools", "call")
 """Where a handshake server's capability `tasks` says that calls of tools can be tasks."""
 
 METHODS: Final[dict[What, str]] = {
-    "tools": TOOLS_CALL,
-    "prompts": PROMPTS_GET,
-    "resources": RESOURCES_READ,
-    "templates": RESOURCES_READ,
+    "tools": wire.TOOLS_CALL,
+    "prompts": wire.PROMPTS_GET,
+    "resources": wire.RESOURCES_READ,
+    "templates": wire.RESOURCES_READ,
 }
 """The request that one must be allowed to make for an entry to be listed."""
 
@@ -355,7 +350,7 @@ def _excess(key: str, definition: Definition, faults: list[str]) -> bool:
 def offers_tasks(inventory: Inventory) -> bool:
     """Whether a server says that its tools can be called as tasks, in its era's words."""
     told: Any = inventory.capabilities
-    path = ("extensions", TASKS_EXTENSION) if inventory.stateless else ("tasks", *TASK_CALLS)
+    path = ("extensions", wire.TASKS_EXTENSION) if inventory.stateless else ("tasks", *TASK_CALLS)
     for name in path:
         told = told.get(name) if isinstance(told, dict) else None
     return isinstance(told, dict)

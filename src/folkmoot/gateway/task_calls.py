@@ -29,21 +29,9 @@ from folkmoot.gateway.asking import CallExtras, TaskAction
 from folkmoot.gateway.ports import Wanted
 from folkmoot.gateway.results import fault_of, is_task, map_result
 from folkmoot.gateway.tasks import MOST_OPEN, has_status
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import without_tasks
-from folkmoot.mcp.wire import (
-    AS_TASK,
-    CAPABILITY_MISSING,
-    INPUT_REQUIRED,
-    INVALID_PARAMS,
-    RELATED_TASK_KEY,
-    TASKS_CANCEL,
-    TASKS_EXTENSION,
-    TASKS_GET,
-    TASKS_RESULT,
-    TASKS_UPDATE,
-    TOOLS_CALL,
-    members_of,
-)
+from folkmoot.mcp.wire import members_of
 
 if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
@@ -51,7 +39,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.tasks import Task
 
-DECLARED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
+DECLARED: Final[Mapping[str, Any]] = {"extensions": {wire.TASKS_EXTENSION: {}}}
 """What a client declares that can be answered with a task."""
 TASK_ID: Final = "taskId"
 ROUND: Final = ("inputResponses", "requestState")
@@ -86,7 +74,7 @@ class Plan(Struct, frozen=True):
 
     def check(self, error: ErrorObject) -> None:
         """Tell a caller who has too many tasks why there is not one more."""
-        if self.limited and error.code == CAPABILITY_MISSING:
+        if self.limited and error.code == wire.CAPABILITY_MISSING:
             raise too_many()
 
 
@@ -112,14 +100,14 @@ class TaskCalls:
         era: Era | None,
     ) -> Plan:
         """What a call of a tool may become; raises where it cannot be what it must be."""
-        if era is Era.HANDSHAKE and AS_TASK in params:
-            wish = params[AS_TASK]
+        if era is Era.HANDSHAKE and wire.AS_TASK in params:
+            wish = params[wire.AS_TASK]
             check_wish(wish)
             if not tool.task_support:
                 raise TaskUnsupported(f"{tool.canonical} cannot be run as a task.")
             if not await self._has_room(person):
                 raise too_many()
-            return Plan(wished=True, params={AS_TASK: wish})
+            return Plan(wished=True, params={wire.AS_TASK: wish})
         if tool.task_support == "required":
             self._check_required(tool, era)
         if era is not Era.STATELESS or not declares_tasks(extras.capabilities):
@@ -140,9 +128,9 @@ class TaskCalls:
         None for one that wants input first, or is none and was to be none.
         """
         going_on = is_task(result)
-        if result.get("resultType") == INPUT_REQUIRED or not (going_on or plan.wished):
+        if result.get("resultType") == wire.INPUT_REQUIRED or not (going_on or plan.wished):
             return None
-        wrapped = AS_TASK in result
+        wrapped = wire.AS_TASK in result
         if not going_on or wrapped is not plan.wished or not (plan.wished or plan.possible):
             raise BackendFailed(
                 f"The backend {tool.namespace} answered {tool.canonical} in a form that was not "
@@ -153,11 +141,13 @@ class TaskCalls:
             tool.namespace,
             tool.canonical,
             params.get("arguments"),
-            result[AS_TASK] if wrapped else result,
+            result[wire.AS_TASK] if wrapped else result,
             stateless=not wrapped,
         )
         shown = renamed(result, task.ticket.own, task.id)
-        return {**shown, AS_TASK: {**shown[AS_TASK], TASK_ID: task.id}} if wrapped else shown
+        return (
+            {**shown, wire.AS_TASK: {**shown[wire.AS_TASK], TASK_ID: task.id}} if wrapped else shown
+        )
 
     async def perform(
         self, message_id: MessageId, action: TaskAction, extras: CallExtras, era: Era | None
@@ -167,7 +157,7 @@ class TaskCalls:
         if task.ticket.stateless is not (era is Era.STATELESS):
             made_in = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
             raise TaskUnsupported(OTHER_ERA.format(made_in.value))
-        if not task.checked and method != TASKS_GET:
+        if not task.checked and method != wire.TASKS_GET:
             await self._look(task)
         asks: dict[str, Any] = {
             name: action.params[name] for name in ROUND if name in action.params
@@ -179,7 +169,7 @@ class TaskCalls:
             method,
             self._inputs.taken(asks, task.owner, task.id),
             extras,
-            seconds=RESULT_SECONDS if method == TASKS_RESULT else None,
+            seconds=RESULT_SECONDS if method == wire.TASKS_RESULT else None,
         )
         if isinstance(response.error, ErrorObject):
             error = self._refused(task, method, response.error)
@@ -202,7 +192,7 @@ class TaskCalls:
     async def current(self, task: Task, extras: CallExtras) -> dict[str, Any]:
         """What `tasks/get` tells of a task now."""
         era = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
-        response = await self.perform(0, TaskAction(TASKS_GET, task, {}), extras, era)
+        response = await self.perform(0, TaskAction(wire.TASKS_GET, task, {}), extras, era)
         if isinstance(response.error, ErrorObject):
             raise TaskUnknown
         told: dict[str, Any] = response.result
@@ -210,13 +200,13 @@ class TaskCalls:
 
     async def _look(self, task: Task) -> None:
         """Have a backend say how a task is; `TaskUnknown` if it is no more, or another's."""
-        response = await self._ask(task, TASKS_GET, {}, CallExtras(), seconds=LOOK_SECONDS)
+        response = await self._ask(task, wire.TASKS_GET, {}, CallExtras(), seconds=LOOK_SECONDS)
         if isinstance(response.error, ErrorObject):
-            error = self._refused(task, TASKS_GET, response.error)
+            error = self._refused(task, wire.TASKS_GET, response.error)
             raise BackendFailed(
                 f"The backend {task.ticket.namespace} does not tell of the task: {error.message}"
             )
-        self._told(task, TASKS_GET, response.result)
+        self._told(task, wire.TASKS_GET, response.result)
 
     async def _ask(
         self,
@@ -251,7 +241,7 @@ class TaskCalls:
 
     def _refused(self, task: Task, method: str, error: ErrorObject) -> ErrorObject:
         """An error of a backend's about a task, without the id that only it knows."""
-        if method == TASKS_GET and error.code == INVALID_PARAMS:
+        if method == wire.TASKS_GET and error.code == wire.INVALID_PARAMS:
             self._tasks.forget(task)
             raise TaskUnknown
         own = task.ticket.own
@@ -272,15 +262,15 @@ class TaskCalls:
             self._tasks.confirmed(task, result)
         shown = renamed(result, own, task.id)
         if "inputRequests" in shown:
-            asked = {"resultType": INPUT_REQUIRED, "inputRequests": shown["inputRequests"]}
-            asked = map_result(TOOLS_CALL, asked, namespace)["inputRequests"]
+            asked = {"resultType": wire.INPUT_REQUIRED, "inputRequests": shown["inputRequests"]}
+            asked = map_result(wire.TOOLS_CALL, asked, namespace)["inputRequests"]
             shown = {**shown, "inputRequests": each_renamed(asked, own, task.id)}
-        if method == TASKS_RESULT:
+        if method == wire.TASKS_RESULT:
             shown = self._inputs.told(shown, task.owner, task.id)
-            return map_result(TOOLS_CALL, shown, namespace)
+            return map_result(wire.TOOLS_CALL, shown, namespace)
         if isinstance(shown.get("result"), dict):
             ended = renamed(shown["result"], own, task.id)
-            shown = {**shown, "result": map_result(TOOLS_CALL, ended, namespace)}
+            shown = {**shown, "result": map_result(wire.TOOLS_CALL, ended, namespace)}
         return shown
 
     def _check_required(self, tool: ToolEntry, era: Era | None) -> None:
@@ -317,7 +307,7 @@ def too_many() -> TooManyTasks:
 
 def declares_tasks(capabilities: dict[str, Any]) -> bool:
     """Whether a client of the stateless era can be answered with a task."""
-    return TASKS_EXTENSION in members_of(capabilities.get("extensions"))
+    return wire.TASKS_EXTENSION in members_of(capabilities.get("extensions"))
 
 
 def check_wish(wish: Any) -> None:
@@ -331,14 +321,14 @@ def task_fault(method: str, result: Any, own: str, *, stateless: bool) -> str:
     """Why something is no answer to a request about a task; empty for one that is."""
     if type(result) is not dict:
         return "it must be an object"
-    if method == TASKS_RESULT:
-        return fault_of(TOOLS_CALL, result) or ""
-    if method == TASKS_UPDATE or (method == TASKS_CANCEL and stateless):
+    if method == wire.TASKS_RESULT:
+        return fault_of(wire.TOOLS_CALL, result) or ""
+    if method == wire.TASKS_UPDATE or (method == wire.TASKS_CANCEL and stateless):
         return ""
     if result.get(TASK_ID) != own or not has_status(result) or "createdAt" not in result:
         return "`taskId`, `status` and `createdAt` must be those of the task"
     if result["status"] == "completed" and stateless:
-        return fault_of(TOOLS_CALL, result.get("result")) or ""
+        return fault_of(wire.TOOLS_CALL, result.get("result")) or ""
     return ""
 
 
@@ -347,9 +337,9 @@ def renamed(value: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     if value.get(TASK_ID) == old:
         value = {**value, TASK_ID: new}
     meta = members_of(value.get("_meta"))
-    related = members_of(meta.get(RELATED_TASK_KEY))
+    related = members_of(meta.get(wire.RELATED_TASK_KEY))
     if related.get(TASK_ID) == old:
-        value = {**value, "_meta": {**meta, RELATED_TASK_KEY: {**related, TASK_ID: new}}}
+        value = {**value, "_meta": {**meta, wire.RELATED_TASK_KEY: {**related, TASK_ID: new}}}
     return value
 
 

@@ -19,20 +19,9 @@ from msgspec import Struct, field
 
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import MessageId, Notification, ProtocolMessage, Request, Response
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import offers
-from folkmoot.mcp.wire import (
-    ACKNOWLEDGED,
-    ASKING,
-    LEVELS,
-    LISTEN,
-    LOGGED,
-    NEEDED,
-    PROGRESS,
-    SET_LEVEL,
-    SUBSCRIPTION_KEY,
-    meta_of,
-    params_of,
-)
+from folkmoot.mcp.wire import meta_of, params_of
 
 MOST_OPEN: Final = 1024
 """Requests that may be unanswered at once; one more is refused."""
@@ -266,14 +255,14 @@ class Peer:
         return Ask(message, self._asked(message, tag))
 
     def _notified(self, notice: Notification, tag: Tag, now: float) -> Effect:
-        if notice.method == PROGRESS:
+        if notice.method == wire.PROGRESS:
             token: Any = params_of(notice).get("progressToken")
             call = self._tokens.get(token) if type(token) in (int, str) else None
             return self._told(notice, call, now, Dropped.UNASKED)
-        if notice.method != LOGGED:
+        if notice.method != wire.LOGGED:
             return self._changed(notice, now)
         place = level_of(params_of(notice).get("level"))
-        place = len(LEVELS) - 1 if place is None else place
+        place = len(wire.LEVELS) - 1 if place is None else place
         call = self._logged(tag, place)
         if call is not None and call.state is CallState.OPEN and not call.wants(place):
             return self._drop(notice, Dropped.UNWANTED)
@@ -302,10 +291,10 @@ class Peer:
         return Tell(call, notice)
 
     def _changed(self, notice: Notification, now: float) -> Effect:
-        call = self.get(meta_of(notice).get(SUBSCRIPTION_KEY))
-        if call is None or call.method != LISTEN:
+        call = self.get(meta_of(notice).get(wire.SUBSCRIPTION_KEY))
+        if call is None or call.method != wire.LISTEN:
             return Pass(notice)
-        if call.state is CallState.OPEN and notice.method == ACKNOWLEDGED:
+        if call.state is CallState.OPEN and notice.method == wire.ACKNOWLEDGED:
             call.state = CallState.LISTENING
         if call.state is not CallState.LISTENING:
             return self._drop(notice, Dropped.CANCELLED)
@@ -321,7 +310,7 @@ class Peer:
             return next((each for each in calls if each.wants(place)), None)
         only: Call | None = None
         for call in self._calls.values():
-            if call.state in WORKING and call.method != SET_LEVEL:
+            if call.state in WORKING and call.method != wire.SET_LEVEL:
                 if only is not None:
                     return None
                 only = call
@@ -329,13 +318,13 @@ class Peer:
 
     def _asked(self, question: Request, tag: Tag) -> Call | None:
         """The call that a question belongs to: by its tag, or since all are of one owner."""
-        if question.method not in NEEDED:
+        if question.method not in wire.NEEDED:
             return None
         if tag is not None:
             call = self._calls.get(tag)
             return call if call is not None and call.state in WORKING else None
         working = [call for call in self._calls.values() if call.state in WORKING]
-        asking = [call for call in reversed(working) if call.method in ASKING]
+        asking = [call for call in reversed(working) if call.method in wire.ASKING]
         if not asking:
             return None
         owner = asking[0].owner
@@ -345,7 +334,7 @@ class Peer:
             owners |= {call.owner for call in working if call.owner}
             if len(owners) > 1 or (not owner and len(asking) > 1):
                 return None
-            if self._others_cancelled(owner, ASKING):
+            if self._others_cancelled(owner, wire.ASKING):
                 return None
         return max(
             asking,
@@ -383,4 +372,4 @@ WORKING: Final = frozenset((CallState.OPEN, CallState.PARKED))
 
 def level_of(level: Any) -> int | None:
     """The place of a log level among all of them."""
-    return LEVELS.index(level) if level in LEVELS else None
+    return wire.LEVELS.index(level) if level in wire.LEVELS else None

@@ -16,22 +16,10 @@ from folkmoot import __version__
 from folkmoot.core.errors import ServerRefused, ServerTimeout, ServerUnreachable, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Request, Response, same_id
 from folkmoot.core.session import Era
+from folkmoot.mcp import wire
 from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
-from folkmoot.mcp.wire import (
-    DISCOVER,
-    HANDSHAKE_VERSION,
-    INITIALIZE,
-    INITIALIZED,
-    METHOD_NOT_FOUND,
-    PING,
-    SERVER_KEY,
-    STATELESS_VERSION,
-    TOKEN_KEY,
-    error_answer,
-    members_of,
-    request_meta,
-)
+from folkmoot.mcp.wire import error_answer, members_of, request_meta
 
 Wish: TypeAlias = Literal["auto", "handshake", "stateless"]
 """Which era is to be spoken; `auto` is the newest that the server knows."""
@@ -64,11 +52,11 @@ class Caller:
         """Agree on a version; raises what keeps the two from it."""
         if wish != "handshake" and await self._discover(only=wish == "stateless"):
             return
-        params = {"protocolVersion": HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": INFO}
-        found = await self.result(INITIALIZE, params)
+        params = {"protocolVersion": wire.HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": INFO}
+        found = await self.result(wire.INITIALIZE, params)
         self.version = str(found.get("protocolVersion", ""))
         self._know(found, found.get("serverInfo"))
-        await self._say(Notification(method=INITIALIZED))
+        await self._say(Notification(method=wire.INITIALIZED))
 
     async def result(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """The result of a request; `ServerRefused` is the server's own error."""
@@ -126,17 +114,17 @@ class Caller:
 
     async def _discover(self, *, only: bool) -> bool:
         """Whether the server speaks the stateless era; it must, where that is the only one."""
-        self.era, self.version = Era.STATELESS, STATELESS_VERSION
+        self.era, self.version = Era.STATELESS, wire.STATELESS_VERSION
         seconds = self._seconds if only else min(PROBE_SECONDS, self._seconds)
         try:
-            answer = await self.ask(DISCOVER, {}, seconds)
+            answer = await self.ask(wire.DISCOVER, {}, seconds)
         except ServerTimeout:
             if only:
                 raise
-            answer = error_answer(None, METHOD_NOT_FOUND, "The server does not answer.")
+            answer = error_answer(None, wire.METHOD_NOT_FOUND, "The server does not answer.")
         if answer_to_discover(answer) is Evidence.STATELESS and type(answer.result) is dict:
             meta = members_of(answer.result.get("_meta"))
-            self._know(answer.result, meta.get(SERVER_KEY))
+            self._know(answer.result, meta.get(wire.SERVER_KEY))
             return True
         if only and isinstance(answer.error, ErrorObject):
             raise refused(answer.error)
@@ -154,10 +142,10 @@ class Caller:
     def _dressed(self, request: Request) -> Request:
         """A request with what its era wants it to say of itself."""
         meta: dict[str, Any] = {}
-        if request.method not in (INITIALIZE, DISCOVER):
-            meta[TOKEN_KEY] = request.id
+        if request.method not in (wire.INITIALIZE, wire.DISCOVER):
+            meta[wire.TOKEN_KEY] = request.id
         if self.era is Era.STATELESS:
-            meta |= request_meta(INFO, {}, None if request.method == DISCOVER else "info")
+            meta |= request_meta(INFO, {}, None if request.method == wire.DISCOVER else "info")
         params = {**members_of(request.params), **({"_meta": meta} if meta else {})}
         return Request(id=request.id, method=request.method, params=params)
 
@@ -185,6 +173,6 @@ def refused(error: ErrorObject) -> ServerRefused:
 
 def unoffered(request: Request) -> Response:
     """The answer to what a server asks of a client that offers nothing."""
-    if request.method == PING:
+    if request.method == wire.PING:
         return Response(id=request.id, result={})
-    return error_answer(request.id, METHOD_NOT_FOUND, "This client answers no questions.")
+    return error_answer(request.id, wire.METHOD_NOT_FOUND, "This client answers no questions.")

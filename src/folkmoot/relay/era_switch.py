@@ -16,21 +16,13 @@ from folkmoot.core.errors import CarryError, MessageError
 from folkmoot.core.message import Request, Response, decode_message, encode_message
 from folkmoot.core.session import FIRST_STATELESS, Era
 from folkmoot.core.transport import Headers
+from folkmoot.mcp import wire
 from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
 from folkmoot.mcp.client.connect import end_session
 from folkmoot.mcp.client.weblink import EVENTS, SAYS
 from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
-from folkmoot.mcp.wire import (
-    ACCEPT_BOTH,
-    DISCOVER,
-    INITIALIZE,
-    METHOD_HEADER,
-    SESSION_HEADER,
-    VERSION_HEADER,
-    request_meta,
-    speaks_stateless,
-)
+from folkmoot.mcp.wire import request_meta, speaks_stateless
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -42,13 +34,15 @@ OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""
 SERVER_TROUBLE: Final = 500
 PROBE: Final = (
-    ("accept", ACCEPT_BOTH),
+    ("accept", wire.ACCEPT_BOTH),
     ("content-type", "application/json"),
-    (VERSION_HEADER, FIRST_STATELESS),
-    (METHOD_HEADER, DISCOVER),
+    (wire.VERSION_HEADER, FIRST_STATELESS),
+    (wire.METHOD_HEADER, wire.DISCOVER),
 )
 META: Final = request_meta({"name": "folkmoot", "version": __version__}, {})
-QUESTION: Final = encode_message(Request(id="folkmoot", method=DISCOVER, params={"_meta": META}))
+QUESTION: Final = encode_message(
+    Request(id="folkmoot", method=wire.DISCOVER, params={"_meta": META})
+)
 MOST_PROBED: Final = 1024 * 1024
 PROBE_SECONDS: Final = 10.0
 """How long a server may take to answer a question of ours, for which other clients wait."""
@@ -72,10 +66,14 @@ class EraSwitch:
 
     async def leads_away(self, message: ProtocolMessage | None, headers: Headers) -> bool:
         """Whether a message is for the front, by its session or by its era."""
-        if (headers.get(SESSION_HEADER) or "") in self._bridged:
+        if (headers.get(wire.SESSION_HEADER) or "") in self._bridged:
             return True
         era = opening_era(message)
-        if isinstance(message, Request) and message.method == DISCOVER and not self._discoverable:
+        if (
+            isinstance(message, Request)
+            and message.method == wire.DISCOVER
+            and not self._discoverable
+        ):
             return False
         if era is Era.STATELESS and era not in self._known and self._only is None:
             await self._probe(headers)
@@ -161,7 +159,7 @@ def opening_era(message: ProtocolMessage | None) -> Era | None:
         return None
     if speaks_stateless(message):
         return Era.STATELESS
-    return Era.HANDSHAKE if message.method == INITIALIZE else None
+    return Era.HANDSHAKE if message.method == wire.INITIALIZE else None
 
 
 def trouble(status: int) -> bool:

@@ -13,15 +13,9 @@ from folkmoot.core.errors import MessageError
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
+from folkmoot.mcp import wire
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
-from folkmoot.mcp.wire import (
-    ACCEPT_BOTH,
-    EVENT_ID_HEADER,
-    EVENT_STREAM,
-    METHOD_HEADER,
-    NAME_HEADER,
-    readable_id,
-)
+from folkmoot.mcp.wire import readable_id
 from folkmoot.relay.contexts import Contexts, mirrored
 from folkmoot.relay.replies import JSON, Replies, say_json, settle
 from folkmoot.relay.steps import TO_SERVER, answer_of
@@ -45,15 +39,15 @@ if TYPE_CHECKING:
 LENGTH: Final = b"content-length"
 OUR_HEADERS: Final = (
     (b"content-type", b"application/json"),
-    (b"accept", ACCEPT_BOTH.encode()),
+    (b"accept", wire.ACCEPT_BOTH.encode()),
 )
 SAID_ANEW: Final = frozenset(
     {
         b"accept",
         b"content-type",
-        EVENT_ID_HEADER.encode(),
-        METHOD_HEADER.encode(),
-        NAME_HEADER.encode(),
+        wire.EVENT_ID_HEADER.encode(),
+        wire.METHOD_HEADER.encode(),
+        wire.NAME_HEADER.encode(),
     }
 )
 """What a request says of its own message, which is another one now."""
@@ -179,7 +173,7 @@ class _Tapped:
             self._body += message.get("body", b"")
             if not message.get("more_body", False):
                 await self._end()
-        elif self._kind == EVENT_STREAM and message.get("body"):
+        elif self._kind == wire.EVENT_STREAM and message.get("body"):
             await self._send({**message, "body": await self._replies.events(message["body"])})
         else:
             await self._send(message)
@@ -191,7 +185,7 @@ class _Tapped:
         kind = self._headers.get("content-type") or ""
         self._kind = kind.partition(";")[0].strip().lower()
         self._head = message
-        if self._kind == EVENT_STREAM:
+        if self._kind == wire.EVENT_STREAM:
             # What is said in a stream may be another thing, and of another length.
             await self._send({**message, "headers": _without_length(message)})
         elif self._kind != JSON:

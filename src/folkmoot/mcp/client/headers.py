@@ -18,20 +18,7 @@ import msgspec
 from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.wire import (
-    EVENT_ID_HEADER,
-    METHOD_HEADER,
-    NAME_HEADER,
-    PARAM_HEADERS,
-    PROMPTS_GET,
-    RESOURCES_READ,
-    TASKS_CANCEL,
-    TASKS_GET,
-    TASKS_UPDATE,
-    TOOLS_CALL,
-    VERSION_HEADER,
-    VERSION_KEY,
-)
+from folkmoot.mcp import wire
 
 _UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """What would end a header, or cannot be written in one."""
@@ -72,12 +59,12 @@ TRACING: Final = frozenset(
 
 CLIENTS_OWN: Final = Allowlist(
     frozenset({"accept-language", "authorization", "origin", "user-agent", *TRACING}),
-    (PARAM_HEADERS,),
+    (wire.PARAM_HEADERS,),
 )
 """What a client says of itself and not of one message: kept where the exchange is another one."""
 
 REQUEST_HEADERS: Final = Allowlist(
-    CLIENTS_OWN.names | {"accept", "content-type", EVENT_ID_HEADER}, ("mcp-",)
+    CLIENTS_OWN.names | {"accept", "content-type", wire.EVENT_ID_HEADER}, ("mcp-",)
 )
 """What passes from a client to the server."""
 
@@ -133,19 +120,19 @@ def without(headers: Headers, names: Iterable[str]) -> Headers:
     return Headers(tuple(pair for pair in headers.pairs if pair[0] not in held))
 
 
-VERSION_MEMBER: Final = VERSION_KEY
-VERSION: Final = VERSION_HEADER
-METHOD: Final = METHOD_HEADER
-NAME: Final = NAME_HEADER
-PARAM: Final = PARAM_HEADERS
+VERSION_MEMBER: Final = wire.VERSION_KEY
+VERSION: Final = wire.VERSION_HEADER
+METHOD: Final = wire.METHOD_HEADER
+NAME: Final = wire.NAME_HEADER
+PARAM: Final = wire.PARAM_HEADERS
 ANNOTATION: Final = "x-mcp-header"
 """Marks a property of a tool's schema whose value is repeated."""
 
 NAMED_BY: Final = {
-    TOOLS_CALL: "name",
-    PROMPTS_GET: "name",
-    RESOURCES_READ: "uri",
-    **dict.fromkeys((TASKS_GET, TASKS_UPDATE, TASKS_CANCEL), "taskId"),
+    wire.TOOLS_CALL: "name",
+    wire.PROMPTS_GET: "name",
+    wire.RESOURCES_READ: "uri",
+    **dict.fromkeys((wire.TASKS_GET, wire.TASKS_UPDATE, wire.TASKS_CANCEL), "taskId"),
 }
 """Which member of the params says what a method is about."""
 
@@ -197,7 +184,7 @@ class Mirror:
         name = params.get(NAMED_BY.get(message.method, ""))
         if isinstance(name, str):
             made[NAME] = as_value(name)
-            if message.method == TOOLS_CALL and name in self._tools:
+            if message.method == wire.TOOLS_CALL and name in self._tools:
                 made |= self._params(name, params.get("arguments"))
         return made
 

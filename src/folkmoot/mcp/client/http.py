@@ -27,20 +27,13 @@ from folkmoot.core.message import (
     encode_message,
 )
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
+from folkmoot.mcp import wire
 from folkmoot.mcp.client.exchange import Exchange, Listening
 from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink
-from folkmoot.mcp.wire import (
-    CANCELLED,
-    INITIALIZE,
-    INITIALIZED,
-    SESSION_HEADER,
-    TOOLS_LIST,
-    answered_id,
-    cancelled_id,
-)
+from folkmoot.mcp.wire import answered_id, cancelled_id
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -52,8 +45,8 @@ __all__ = ["HttpLink", "HttpTarget"]
 
 logger = logging.getLogger("folkmoot.proxy")
 
-SESSION: Final = SESSION_HEADER
-TELLING: Final = frozenset((INITIALIZE, TOOLS_LIST))
+SESSION: Final = wire.SESSION_HEADER
+TELLING: Final = frozenset((wire.INITIALIZE, wire.TOOLS_LIST))
 """Methods whose answers a link learns from."""
 MOST_OPEN: Final = 256
 """Requests that a server may have unanswered at once; then the next waits."""
@@ -117,7 +110,7 @@ class HttpLink(WebLink):
 
     async def _told(self, notice: Notification, sender: dict[str, str]) -> None:
         """The server has accepted a notice."""
-        if notice.method == INITIALIZED:
+        if notice.method == wire.INITIALIZED:
             await self._begin_listening(sender)
         elif self._lets_go and (cancelled := cancelled_id(notice)) is not None:
             exchange = self._exchanges.get(cancelled)
@@ -127,7 +120,7 @@ class HttpLink(WebLink):
     async def _ask(self, request: Request, sender: dict[str, str], version: str | None) -> None:
         if not self._slots.take_free():
             await self._turn()
-        handshake = request.method == INITIALIZE and version is None
+        handshake = request.method == wire.INITIALIZE and version is None
         if handshake:
             self._begin_anew(sender)
         if version is not None:
@@ -158,7 +151,7 @@ class HttpLink(WebLink):
 
         In the stateless era that is said by closing the connection.
         """
-        if type(message) is not Notification or message.method != CANCELLED:
+        if type(message) is not Notification or message.method != wire.CANCELLED:
             return False
         cancelled = cancelled_id(message)
         exchange = None if cancelled is None else self._exchanges.get(cancelled)
@@ -186,7 +179,7 @@ class HttpLink(WebLink):
 
     def heard(self, exchange: Exchange, answer: Answer) -> None:
         """The head of an answer is there."""
-        handshake = exchange.request.method == INITIALIZE and not exchange.stateless
+        handshake = exchange.request.method == wire.INITIALIZE and not exchange.stateless
         if handshake and answer.status in OK:
             self.server_session = answer.headers.get(SESSION)
 
@@ -235,10 +228,10 @@ class HttpLink(WebLink):
 
     def _learn(self, exchange: Exchange, result: Any) -> None:
         method = exchange.request.method
-        if method == INITIALIZE and not exchange.stateless and isinstance(result, dict):
+        if method == wire.INITIALIZE and not exchange.stateless and isinstance(result, dict):
             version = result.get("protocolVersion")
             self.version = as_value(version) if isinstance(version, str) else None
-        elif method == TOOLS_LIST and exchange.stateless:
+        elif method == wire.TOOLS_LIST and exchange.stateless:
             self._mirror.learn(result)
 
     def _headers_of(

@@ -11,24 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace, same_id
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.wire import (
-    ASKING,
-    CAPABILITIES_KEY,
-    ELICIT,
-    INPUT_REQUIRED,
-    LEVEL_KEY,
-    LEVELS,
-    MOST_OPEN,
-    NEEDED,
-    SAMPLE,
-    cancellation,
-    members_of,
-    meta_of,
-    params_of,
-    refusal,
-)
+from folkmoot.mcp.wire import cancellation, members_of, meta_of, params_of, refusal
 
 
 class Call:
@@ -49,7 +35,7 @@ class Call:
         meta = meta_of(request)
         self.client_id = request.id
         self.client_token = meta.get("progressToken")
-        self.capabilities = members_of(meta.get(CAPABILITIES_KEY))
+        self.capabilities = members_of(meta.get(wire.CAPABILITIES_KEY))
         self.level = _level_of(meta)
 
     def wants(self, place: int) -> bool:
@@ -72,7 +58,7 @@ class Calls:
     @property
     def full(self) -> bool:
         """Whether no more are taken."""
-        return len(self._calls) >= MOST_OPEN
+        return len(self._calls) >= wire.MOST_OPEN
 
     def add(self, call: Call, message_id: MessageId) -> MessageId:
         """The id to send a call under: its own, unless the server still knows that."""
@@ -114,7 +100,7 @@ class Calls:
 
     def asking(self) -> list[Call]:
         """The calls during which a server may ask something, the newest first."""
-        return [call for call in reversed(self._calls.values()) if call.method in ASKING]
+        return [call for call in reversed(self._calls.values()) if call.method in wire.ASKING]
 
     def progress(self, notice: Notification) -> list[Step]:
         """Progress under the token that the client waits with, if it waits."""
@@ -135,7 +121,7 @@ class Calls:
         if not one_client and len(calls) != 1:
             return []
         level = params_of(notice).get("level")
-        place = LEVELS.index(level) if level in LEVELS else len(LEVELS) - 1
+        place = wire.LEVELS.index(level) if level in wire.LEVELS else len(wire.LEVELS) - 1
         wanted = any(call.parked is None and call.wants(place) for call in calls)
         only = calls[0].client_id if len(calls) == 1 else None
         return [ToClient(notice, about=only)] if wanted else []
@@ -149,8 +135,8 @@ def _naming(notice: Notification, member: str, name: Any) -> Notification:
 
 def _level_of(meta: dict[str, Any]) -> int | None:
     """The place of the level of log messages that a request wants."""
-    level = meta.get(LEVEL_KEY)
-    return LEVELS.index(level) if level in LEVELS else None
+    level = meta.get(wire.LEVEL_KEY)
+    return wire.LEVELS.index(level) if level in wire.LEVELS else None
 
 
 QUESTION_SECONDS: Final = 300.0
@@ -205,7 +191,7 @@ class Questions:
 
     def due(self, call: Call) -> list[Request]:
         """The kept questions that this call is to bring the answers to."""
-        if not self._orphans or call.method not in ASKING:
+        if not self._orphans or call.method not in wire.ASKING:
             return []
         due = [each for each in self._orphans if offers(call.capabilities, each.question)]
         self._orphans = [each for each in self._orphans if each not in due]
@@ -218,7 +204,7 @@ class Questions:
         call.parked = self._parked[parked.state] = parked
         wanted = {key: _as_input(request) for key, request in asked.items()}
         result = {
-            "resultType": INPUT_REQUIRED,
+            "resultType": wire.INPUT_REQUIRED,
             "inputRequests": wanted,
             "requestState": parked.state,
         }
@@ -280,14 +266,14 @@ def is_late(waiting: Waiting, now: float) -> bool:
 def offers(capabilities: dict[str, Any], question: Request) -> bool:
     """Whether a client with these capabilities may be asked this."""
     method, params = question.method, params_of(question)
-    offered = capabilities.get(NEEDED[method])
+    offered = capabilities.get(wire.NEEDED[method])
     if type(offered) is not dict:
         return False
-    if method == ELICIT:
+    if method == wire.ELICIT:
         by_url = type(offered.get("url")) is dict
         # A client that names no mode means forms.
         return by_url if params.get("mode") == "url" else "form" in offered or not by_url
-    return method != SAMPLE or "tools" not in params or type(offered.get("tools")) is dict
+    return method != wire.SAMPLE or "tools" not in params or type(offered.get("tools")) is dict
 
 
 def _as_input(request: Request) -> dict[str, Any]:

@@ -6,16 +6,10 @@ from enum import Enum
 from typing import Any
 
 from folkmoot.core.message import ErrorObject, Response
-from folkmoot.mcp.wire import (
-    CAPABILITY_MISSING,
-    HANDSHAKE_VERSIONS,
-    HEADER_MISMATCH,
-    VERSION_UNSUPPORTED,
-    is_stateless,
-    members_of,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import is_stateless, members_of
 
-STATELESS_CODES = frozenset((HEADER_MISMATCH, CAPABILITY_MISSING))
+STATELESS_CODES = frozenset((wire.HEADER_MISMATCH, wire.CAPABILITY_MISSING))
 """Errors that only a server of the stateless era knows."""
 
 
@@ -32,7 +26,7 @@ def answer_to_initialize(answer: Response) -> Evidence:
     if not isinstance(answer.error, ErrorObject):
         return Evidence.HANDSHAKE
     named = supported_versions(answer.error)
-    return Evidence.HANDSHAKE if HANDSHAKE_VERSIONS.intersection(named) else Evidence.NONE
+    return Evidence.HANDSHAKE if wire.HANDSHAKE_VERSIONS.intersection(named) else Evidence.NONE
 
 
 def answer_to_discover(answer: Response) -> Evidence:
@@ -58,7 +52,7 @@ def answer_to_stateless(answer: Response) -> Evidence:
 
 def supported_versions(error: ErrorObject) -> list[str]:
     """The versions that a server names when it refuses one."""
-    if error.code != VERSION_UNSUPPORTED:
+    if error.code != wire.VERSION_UNSUPPORTED:
         return []
     return strings(members_of(error.data).get("supported"))
 
@@ -71,7 +65,7 @@ def strings(value: Any) -> list[str]:
 def _shown_by(error: ErrorObject) -> Evidence:
     if error.code in STATELESS_CODES:
         return Evidence.STATELESS
-    if error.code != VERSION_UNSUPPORTED:
+    if error.code != wire.VERSION_UNSUPPORTED:
         return Evidence.NONE
     named = supported_versions(error)
     return Evidence.STATELESS if any(map(is_stateless, named)) else Evidence.HANDSHAKE

@@ -15,6 +15,7 @@ from folkmoot.core.message import (
     replace,
     same_id,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.listening import Listening
 from folkmoot.mcp.eras.rounds import Call, Rounds, pause
 from folkmoot.mcp.eras.shapes import (
@@ -26,24 +27,6 @@ from folkmoot.mcp.eras.shapes import (
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
 from folkmoot.mcp.wire import (
-    AS_TASK,
-    CANCELLED,
-    COMPLETE,
-    HANDSHAKE_VERSION,
-    HANDSHAKE_VERSIONS,
-    INITIALIZE,
-    INITIALIZED,
-    INPUT_REQUIRED,
-    INVALID_PARAMS,
-    LEVELS,
-    MOST_OPEN,
-    PING,
-    PROGRESS,
-    ROOTS_CHANGED,
-    SET_LEVEL,
-    SUBSCRIBE,
-    TOOLS_CALL,
-    UNSUBSCRIBE,
     error_answer,
     members_of,
     meta_of,
@@ -55,7 +38,7 @@ from folkmoot.mcp.wire import (
 
 DEFAULT_LEVEL: Final = "info"
 """What a client hears that never set a level: handshake servers tell something then, too."""
-UNTOLD: Final = frozenset((PROGRESS, ROOTS_CHANGED))
+UNTOLD: Final = frozenset((wire.PROGRESS, wire.ROOTS_CHANGED))
 """What a stateless server is not told."""
 
 
@@ -77,11 +60,11 @@ class HandshakeClient:
         self._rounds = Rounds(ids)
         self._listening = Listening(ids, capabilities, self._meta, open_now=listening)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
-            INITIALIZE: self.initialize,
-            PING: lambda request: [ToClient(Response(id=request.id, result={}))],
-            SET_LEVEL: self._set_level,
-            SUBSCRIBE: self._listening.subscribe,
-            UNSUBSCRIBE: self._listening.unsubscribe,
+            wire.INITIALIZE: self.initialize,
+            wire.PING: lambda request: [ToClient(Response(id=request.id, result={}))],
+            wire.SET_LEVEL: self._set_level,
+            wire.SUBSCRIBE: self._listening.subscribe,
+            wire.UNSUBSCRIBE: self._listening.unsubscribe,
         }
 
     def initialize(self, request: Request) -> list[Step]:
@@ -90,8 +73,8 @@ class HandshakeClient:
         self._client = params.get("clientInfo", UNKNOWN_PEER)
         self._offered = without_tasks(params.get("capabilities"))
         wanted = params.get("protocolVersion")
-        known = isinstance(wanted, str) and wanted in HANDSHAKE_VERSIONS
-        version: Any = wanted if known else HANDSHAKE_VERSION
+        known = isinstance(wanted, str) and wanted in wire.HANDSHAKE_VERSIONS
+        version: Any = wanted if known else wire.HANDSHAKE_VERSION
         result = initialize_result(self._discovered, version)
         return [ToClient(Response(id=request.id, result=result))]
 
@@ -103,7 +86,7 @@ class HandshakeClient:
             return self._notice(message)
         if speaks_stateless(message):
             return [ToServer(message)]
-        as_task = message.method == TOOLS_CALL and AS_TASK in params_of(message)
+        as_task = message.method == wire.TOOLS_CALL and wire.AS_TASK in params_of(message)
         if as_task or message.method in UNBRIDGED:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
         handle = self._requests.get(message.method)
@@ -140,7 +123,7 @@ class HandshakeClient:
         return request_meta(self._client, self._offered, self._level)
 
     def _call(self, request: Request) -> list[Step]:
-        if len(self._calls) >= MOST_OPEN:
+        if len(self._calls) >= wire.MOST_OPEN:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
         server_id = request.id if request.id not in self._calls else self._ids.next()
         call = self._calls[server_id] = Call(request, server_id)
@@ -155,16 +138,16 @@ class HandshakeClient:
 
     def _set_level(self, request: Request) -> list[Step]:
         level = params_of(request).get("level")
-        if level not in LEVELS:
-            told = f'"level" must be one of {", ".join(LEVELS)}.'
-            return [ToClient(error_answer(request.id, INVALID_PARAMS, told))]
+        if level not in wire.LEVELS:
+            told = f'"level" must be one of {", ".join(wire.LEVELS)}.'
+            return [ToClient(error_answer(request.id, wire.INVALID_PARAMS, told))]
         self._level = level
         return [ToClient(Response(id=request.id, result={}))]
 
     def _notice(self, notice: Notification) -> list[Step]:
-        if notice.method == INITIALIZED:
+        if notice.method == wire.INITIALIZED:
             return self._listening.start()
-        if notice.method == CANCELLED:
+        if notice.method == wire.CANCELLED:
             return self._cancel(notice)
         return [] if notice.method in UNTOLD else [ToServer(notice)]
 
@@ -192,11 +175,11 @@ class HandshakeClient:
         if call.questions:
             # A second answer, which nobody asked for.
             return []
-        kind = members_of(answer.result).get("resultType", COMPLETE)
-        if kind == INPUT_REQUIRED:
+        kind = members_of(answer.result).get("resultType", wire.COMPLETE)
+        if kind == wire.INPUT_REQUIRED:
             return self._ask(call, answer.result)
         del self._calls[call.server_id]
-        if kind != COMPLETE:
+        if kind != wire.COMPLETE:
             return [ToClient(refusal(call.request.id, Refusal.RESULT_TYPE.error()))]
         result = for_handshake(call.request.method, answer.result)
         if result is answer.result and same_id(call.request.id, answer.id):

@@ -23,23 +23,12 @@ from folkmoot.core.message import (
     members,
     replace,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.detection import strings
 from folkmoot.mcp.eras.shapes import without_key
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import (
-    ACKNOWLEDGED,
-    CANCELLED,
-    CHANGES,
-    INVALID_PARAMS,
-    LISTEN,
-    METHOD_NOT_FOUND,
-    REFUSED_KEY,
-    SUBSCRIBE,
-    SUBSCRIPTION_KEY,
-    UNSUBSCRIBE,
-    UPDATED,
-    URIS,
     cancellation,
     covers,
     error_answer,
@@ -48,7 +37,6 @@ from folkmoot.mcp.wire import (
     params_of,
     refusal,
 )
-from folkmoot.mcp.wire import SUBSCRIPTION_KEY as KEY
 
 MOST_URIS: Final = 1024
 """Resources one client may be subscribed to."""
@@ -75,7 +63,7 @@ class Listening:
         self._started = False
         self._lists = {
             wanted: True
-            for capability, wanted in CHANGES.values()
+            for capability, wanted in wire.CHANGES.values()
             if members_of(capabilities.get(capability)).get("listChanged") is True
         }
         self._uris: dict[str, None] = {}
@@ -109,7 +97,9 @@ class Listening:
         """Listen for a resource too; the request is answered once the server agreed."""
         uri = params_of(request).get("uri")
         if type(uri) is not str:
-            return [ToClient(error_answer(request.id, INVALID_PARAMS, '"uri" must be a string.'))]
+            return [
+                ToClient(error_answer(request.id, wire.INVALID_PARAMS, '"uri" must be a string.'))
+            ]
         if len(self._uris) >= MOST_URIS or len(self._waiting) >= MOST_URIS:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many subscriptions.")))]
         self._uris[uri] = None
@@ -128,31 +118,33 @@ class Listening:
 
     def hear(self, notice: Notification) -> list[Step] | None:
         """What to do with a notice, or None if it belongs to no listen of ours."""
-        if notice.method == CANCELLED:
+        if notice.method == wire.CANCELLED:
             ended = params_of(notice).get("requestId")
             return self._closed(ended) if self._ids.made(ended) else None
-        stream = meta_of(notice).get(KEY)
+        stream = meta_of(notice).get(wire.SUBSCRIPTION_KEY)
         if not self._ids.made(stream):
             return None
-        if notice.method == ACKNOWLEDGED:
+        if notice.method == wire.ACKNOWLEDGED:
             return self._agreed(notice) if stream == self._asked else []
         if stream != self._heard:
             return []
         self._ended = 0
-        return [ToClient(without_key(notice, KEY))] if self._wanted(notice) else []
+        return (
+            [ToClient(without_key(notice, wire.SUBSCRIPTION_KEY))] if self._wanted(notice) else []
+        )
 
     def answered(self, answer: Response) -> list[Step]:
         """A listen came to its end, or was refused."""
-        if isinstance(answer.error, ErrorObject) and answer.error.code == METHOD_NOT_FOUND:
+        if isinstance(answer.error, ErrorObject) and answer.error.code == wire.METHOD_NOT_FOUND:
             self._ended = MOST_REOPENED
         return self._closed(answer.id)
 
     def _filter(self) -> dict[str, Any]:
-        return self._lists | ({URIS: list(self._uris)} if self._uris else {})
+        return self._lists | ({wire.URIS: list(self._uris)} if self._uris else {})
 
     def _wanted(self, notice: Notification) -> bool:
         """Whether the client still wants it: a listen goes on until the next one is there."""
-        if notice.method != UPDATED:
+        if notice.method != wire.UPDATED:
             return True
         uri = params_of(notice).get("uri")
         return type(uri) is str and any(covers(named, uri) for named in self._uris)
@@ -167,7 +159,7 @@ class Listening:
             return self._stop_hearing()
         self._asked, self._asked_for = self._ids.next(), wanted
         params = {"notifications": wanted, "_meta": self._meta()}
-        request = Request(id=self._asked, method=LISTEN, params=params)
+        request = Request(id=self._asked, method=wire.LISTEN, params=params)
         return [ToServer(request, after=_pause(self._ended))]
 
     def _stop_hearing(self) -> list[Step]:
@@ -179,8 +171,8 @@ class Listening:
     def _agreed(self, acknowledged: Notification) -> list[Step]:
         steps = self._stop_hearing()
         self._heard, self._asked = self._asked, None
-        agreed = strings(members_of(params_of(acknowledged).get("notifications")).get(URIS))
-        steps += self._tell(set(agreed), members_of(meta_of(acknowledged).get(REFUSED_KEY)))
+        agreed = strings(members_of(params_of(acknowledged).get("notifications")).get(wire.URIS))
+        steps += self._tell(set(agreed), members_of(meta_of(acknowledged).get(wire.REFUSED_KEY)))
         return steps + self._go_on()
 
     def _closed(self, stream: Any) -> list[Step]:
@@ -207,7 +199,7 @@ class Listening:
 
     def _tell(self, agreed: set[str], reasons: dict[str, Any]) -> list[Step]:
         """Answer the subscriptions that the listen was asked for, each refusal with its reason."""
-        asked = set(self._asked_for.get(URIS, ()))
+        asked = set(self._asked_for.get(wire.URIS, ()))
         steps: list[Step] = []
         still: list[tuple[Request, str]] = []
         refused: set[str] = set()
@@ -252,8 +244,8 @@ class _Listen:
     def wants(self, notice: Notification) -> bool:
         if not self.acknowledged:
             return False
-        if notice.method != UPDATED:
-            return CHANGES[notice.method][1] in self.lists
+        if notice.method != wire.UPDATED:
+            return wire.CHANGES[notice.method][1] in self.lists
         uri = params_of(notice).get("uri")
         return type(uri) is str and any(covers(named, uri) for named in self.uris)
 
@@ -273,7 +265,7 @@ class Listens:
         self._ids = ids
         self._offered = [
             wanted
-            for capability, wanted in CHANGES.values()
+            for capability, wanted in wire.CHANGES.values()
             if members_of(capabilities.get(capability)).get("listChanged") is True
         ]
         self._subscribes = members_of(capabilities.get("resources")).get("subscribe") is True
@@ -287,8 +279,8 @@ class Listens:
         wanted = params_of(request).get("notifications")
         if type(wanted) is not dict:
             told = '"notifications" must be an object.'
-            return [ToClient(error_answer(request.id, INVALID_PARAMS, told))]
-        uris = list(dict.fromkeys(strings(wanted.get(URIS)))) if self._subscribes else []
+            return [ToClient(error_answer(request.id, wire.INVALID_PARAMS, told))]
+        uris = list(dict.fromkeys(strings(wanted.get(wire.URIS)))) if self._subscribes else []
         new = [uri for uri in uris if uri not in self._topics]
         if (
             request.id in self._listens
@@ -346,7 +338,7 @@ class Listens:
     def _ask(self, uri: str) -> Step:
         message_id = self._ids.next()
         self._asked[message_id] = uri
-        return ToServer(Request(id=message_id, method=SUBSCRIBE, params={"uri": uri}))
+        return ToServer(Request(id=message_id, method=wire.SUBSCRIBE, params={"uri": uri}))
 
     def _leave(self, uri: str, listen_id: MessageId) -> list[Step]:
         topic = self._topics[uri]
@@ -355,7 +347,7 @@ class Listens:
             return []
         del self._topics[uri]
         self._asked = {asked: of for asked, of in self._asked.items() if of != uri}
-        request = Request(id=self._ids.next(), method=UNSUBSCRIBE, params={"uri": uri})
+        request = Request(id=self._ids.next(), method=wire.UNSUBSCRIBE, params={"uri": uri})
         return [ToServer(request)]
 
     def _acknowledge(self, listen_id: MessageId, listen: _Listen) -> list[Step]:
@@ -364,13 +356,13 @@ class Listens:
         listen.acknowledged = True
         agreed: dict[str, Any] = dict.fromkeys(listen.lists, True)
         if listen.uris:
-            agreed[URIS] = list(listen.uris)
-        meta: dict[str, Any] = {SUBSCRIPTION_KEY: listen_id}
+            agreed[wire.URIS] = list(listen.uris)
+        meta: dict[str, Any] = {wire.SUBSCRIPTION_KEY: listen_id}
         if listen.refused:
-            meta[REFUSED_KEY] = listen.refused
+            meta[wire.REFUSED_KEY] = listen.refused
         params = {"notifications": agreed, "_meta": meta}
-        return [ToClient(Notification(method=ACKNOWLEDGED, params=params))]
+        return [ToClient(Notification(method=wire.ACKNOWLEDGED, params=params))]
 
 
 def _stamped(notice: Notification, listen_id: MessageId) -> dict[str, Any]:
-    return params_of(notice) | {"_meta": meta_of(notice) | {SUBSCRIPTION_KEY: listen_id}}
+    return params_of(notice) | {"_meta": meta_of(notice) | {wire.SUBSCRIPTION_KEY: listen_id}}

@@ -20,6 +20,7 @@ from folkmoot.core.message import (
     Response,
     same_id,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.detection import (
     Evidence,
     answer_to_discover,
@@ -32,25 +33,7 @@ from folkmoot.mcp.eras.shapes import UNKNOWN_PEER, initialize_request, without_t
 from folkmoot.mcp.eras.stateless_client import StatelessClient
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.wire import (
-    CANCELLED,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    DISCOVER,
-    INITIALIZE,
-    INITIALIZED,
-    METHOD_NOT_FOUND,
-    MOST_OPEN,
-    PING,
-    STATELESS_VERSION,
-    VERSION_KEY,
-    error_answer,
-    members_of,
-    meta_of,
-    params_of,
-    refusal,
-    request_meta,
-)
+from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refusal, request_meta
 
 
 class Settled(Enum):
@@ -75,7 +58,7 @@ class _Opening:
         self.server_version: str | None = None
 
     def _hold(self, message: ProtocolMessage) -> list[Step]:
-        if len(self.held) < MOST_OPEN:
+        if len(self.held) < wire.MOST_OPEN:
             self.held.append(message)
             return []
         if isinstance(message, Request):
@@ -84,7 +67,7 @@ class _Opening:
 
     def _discover(self, client: Any, capabilities: Any) -> Request:
         meta = request_meta(client, capabilities)
-        return Request(id=self._ids.next(), method=DISCOVER, params={"_meta": meta})
+        return Request(id=self._ids.next(), method=wire.DISCOVER, params={"_meta": meta})
 
 
 class HandshakeOpening(_Opening):
@@ -133,10 +116,10 @@ class HandshakeOpening(_Opening):
             self.outcome = Settled.OPEN
             return [ToClient(refused)]
         found = answer.result if type(answer.result) is dict else {}
-        if STATELESS_VERSION not in strings(found.get("supportedVersions")):
+        if wire.STATELESS_VERSION not in strings(found.get("supportedVersions")):
             self.outcome = Settled.OPEN
             return [ToClient(refusal(self._request.id, Refusal.VERSIONS.error()))]
-        self.server_version = STATELESS_VERSION
+        self.server_version = wire.STATELESS_VERSION
         self.outcome = machine = HandshakeClient(self._ids, found, listening=self.listening)
         return machine.initialize(self._request)
 
@@ -173,14 +156,14 @@ class StatelessOpening(_Opening):
 
     def from_client(self, message: ProtocolMessage) -> list[Step]:
         """Pass on what a stateless server could answer, and remember it."""
-        if isinstance(message, Request) and message.method == INITIALIZE:
+        if isinstance(message, Request) and message.method == wire.INITIALIZE:
             # A client of both eras that has waited long enough for an answer in this one.
             self.held.insert(0, message)
             self.outcome = Settled.OPEN
             return self._tell_kept()
-        if isinstance(message, Notification) and message.method == CANCELLED:
+        if isinstance(message, Notification) and message.method == wire.CANCELLED:
             self._forget(params_of(message).get("requestId"))
-        if self._handshake is not None or len(self._asked) >= MOST_OPEN:
+        if self._handshake is not None or len(self._asked) >= wire.MOST_OPEN:
             return self._hold(message)
         if isinstance(message, Request):
             self._asked[message.id] = message
@@ -188,7 +171,7 @@ class StatelessOpening(_Opening):
 
     def from_server(self, message: ProtocolMessage) -> list[Step]:
         """Look for the answers."""
-        if isinstance(message, Request) and message.method == PING:
+        if isinstance(message, Request) and message.method == wire.PING:
             return [ToServer(Response(id=message.id, result={}))]
         if not isinstance(message, Response) or message.id is None:
             return [ToClient(message)]
@@ -206,7 +189,7 @@ class StatelessOpening(_Opening):
         """Shake hands with a server that may never have heard of what it was asked."""
         asked, self._asked = self._asked, {}
         for request in asked.values():
-            unheard = error_answer(request.id, METHOD_NOT_FOUND, "The server does not answer.")
+            unheard = error_answer(request.id, wire.METHOD_NOT_FOUND, "The server does not answer.")
             self._kept.append((request, unheard))
         return self._judge(Evidence.HANDSHAKE)
 
@@ -219,7 +202,7 @@ class StatelessOpening(_Opening):
         return False
 
     def _answered(self, request: Request, answer: Response) -> list[Step]:
-        evidence = (answer_to_discover if request.method == DISCOVER else answer_to_stateless)(
+        evidence = (answer_to_discover if request.method == wire.DISCOVER else answer_to_stateless)(
             answer
         )
         self._kept.append((request, answer))
@@ -232,7 +215,7 @@ class StatelessOpening(_Opening):
     def _only_looks(self, request: Request) -> bool:
         """Whether all a client has said is `server/discover`, and the server is to answer it."""
         alone = request is self._first and not self._asked and not self.held
-        return not self._discoverable and request.method == DISCOVER and alone
+        return not self._discoverable and request.method == wire.DISCOVER and alone
 
     def _judge(self, evidence: Evidence) -> list[Step]:
         if self._handshake is not None or self._probe is not None:
@@ -245,14 +228,15 @@ class StatelessOpening(_Opening):
             self._handshake = request.id
             return [ToServer(request)]
         probe = self._discover(
-            self._meta.get(CLIENT_KEY) or UNKNOWN_PEER, self._meta.get(CAPABILITIES_KEY, {})
+            self._meta.get(wire.CLIENT_KEY) or UNKNOWN_PEER,
+            self._meta.get(wire.CAPABILITIES_KEY, {}),
         )
         self._probe = probe.id
         return [ToServer(probe)]
 
     def _same(self) -> list[Step]:
         self.outcome = Settled.SAME
-        self.server_version = self._meta.get(VERSION_KEY)
+        self.server_version = self._meta.get(wire.VERSION_KEY)
         return self._tell_kept()
 
     def _tell_kept(self) -> list[Step]:
@@ -266,7 +250,7 @@ class StatelessOpening(_Opening):
             self.outcome = Settled.OPEN
             return self._tell_kept()
         self.server_version = answer.result.get("protocolVersion")
-        offered = members_of(self._meta.get(CAPABILITIES_KEY))
+        offered = members_of(self._meta.get(wire.CAPABILITIES_KEY))
         self.outcome = machine = StatelessClient(
             self._ids,
             answer.result,
@@ -276,7 +260,7 @@ class StatelessOpening(_Opening):
             discoverable=self._discoverable or self._one_client,
             native_tasks=self._native_tasks,
         )
-        steps: list[Step] = [ToServer(Notification(method=INITIALIZED))]
+        steps: list[Step] = [ToServer(Notification(method=wire.INITIALIZED))]
         for request in self._asked.values():
             machine.adopt(request)
         for request, kept in self._kept:

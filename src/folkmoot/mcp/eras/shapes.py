@@ -9,24 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from folkmoot.core.message import MessageId, Notification, Request, replace, same_id
-from folkmoot.mcp.wire import (
-    CACHEABLE,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    COMPLETE,
-    HANDSHAKE_VERSION,
-    INITIALIZE,
-    INPUT_REQUIRED,
-    REQUEST_KEYS,
-    SERVER_KEY,
-    STATELESS_VERSION,
-    TASKS_EXTENSION,
-    TOOLS_CALL,
-    TOOLS_LIST,
-    members_of,
-    meta_of,
-    params_of,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import members_of, meta_of, params_of
 
 UNKNOWN_PEER: Final = {"name": "unknown", "version": "unknown"}
 """Who a side is that did not say, where the other era must be told."""
@@ -44,15 +28,15 @@ def for_stateless(method: str, result: Any, server: Any) -> Any:
     """
     if type(result) is not dict:
         return result
-    shaped = {RESULT_TYPE: COMPLETE, **result}
-    if method in CACHEABLE and shaped[RESULT_TYPE] != INPUT_REQUIRED:
+    shaped = {RESULT_TYPE: wire.COMPLETE, **result}
+    if method in wire.CACHEABLE and shaped[RESULT_TYPE] != wire.INPUT_REQUIRED:
         shaped.setdefault("ttlMs", 0)
         shaped["cacheScope"] = "private"
     meta = result.get("_meta")
     if meta is None:
-        shaped["_meta"] = {SERVER_KEY: server}
-    elif type(meta) is dict and meta.get(SERVER_KEY) is None:
-        shaped["_meta"] = {**meta, SERVER_KEY: server}
+        shaped["_meta"] = {wire.SERVER_KEY: server}
+    elif type(meta) is dict and meta.get(wire.SERVER_KEY) is None:
+        shaped["_meta"] = {**meta, wire.SERVER_KEY: server}
     return shaped
 
 
@@ -64,16 +48,16 @@ def for_handshake(method: str, result: Any) -> Any:
     """
     if type(result) is not dict:
         return result
-    gone = {RESULT_TYPE, *CACHING} if method in CACHEABLE else {RESULT_TYPE}
-    if method == TOOLS_CALL and type(result.get("structuredContent", {})) is not dict:
+    gone = {RESULT_TYPE, *CACHING} if method in wire.CACHEABLE else {RESULT_TYPE}
+    if method == wire.TOOLS_CALL and type(result.get("structuredContent", {})) is not dict:
         gone.add("structuredContent")
     changed: dict[str, Any] = {}
     tools = result.get("tools")
-    if method == TOOLS_LIST and type(tools) is list and any(map(_schema_breaks, tools)):
+    if method == wire.TOOLS_LIST and type(tools) is list and any(map(_schema_breaks, tools)):
         changed["tools"] = [_without_schema(tool) for tool in tools]
     meta = result.get("_meta")
-    if type(meta) is dict and SERVER_KEY in meta:
-        changed["_meta"] = {name: value for name, value in meta.items() if name != SERVER_KEY}
+    if type(meta) is dict and wire.SERVER_KEY in meta:
+        changed["_meta"] = {name: value for name, value in meta.items() if name != wire.SERVER_KEY}
         if not changed["_meta"]:
             gone.add("_meta")
     if not changed and gone.isdisjoint(result):
@@ -93,12 +77,12 @@ def discover_result(initialized: dict[str, Any], *, tasks: bool = False) -> dict
     """What a handshake server said of itself, as an answer to `server/discover`."""
     capabilities = initialized.get("capabilities")
     told = {
-        "resultType": COMPLETE,
-        "supportedVersions": [STATELESS_VERSION],
+        "resultType": wire.COMPLETE,
+        "supportedVersions": [wire.STATELESS_VERSION],
         "capabilities": members_of(capabilities) if tasks else without_tasks(capabilities),
         "ttlMs": 0,
         "cacheScope": "private",
-        "_meta": {SERVER_KEY: initialized.get("serverInfo", UNKNOWN_PEER)},
+        "_meta": {wire.SERVER_KEY: initialized.get("serverInfo", UNKNOWN_PEER)},
     }
     if type(initialized.get("instructions")) is str:
         told["instructions"] = initialized["instructions"]
@@ -113,7 +97,7 @@ def initialize_result(
     One that was asked for this very client may say of `tasks` what the handshake era knows of them.
     """
     capabilities = discovered.get("capabilities")
-    server = members_of(discovered.get("_meta")).get(SERVER_KEY)
+    server = members_of(discovered.get("_meta")).get(wire.SERVER_KEY)
     told = {
         "protocolVersion": version,
         "capabilities": members_of(capabilities) if tasks else without_tasks(capabilities),
@@ -127,11 +111,11 @@ def initialize_result(
 def initialize_request(message_id: str, meta: dict[str, Any]) -> Request:
     """The handshake with a server, on behalf of a client that said this of itself."""
     params = {
-        "protocolVersion": HANDSHAKE_VERSION,
-        "capabilities": offered_to_handshake(meta.get(CAPABILITIES_KEY)),
-        "clientInfo": meta.get(CLIENT_KEY) or UNKNOWN_PEER,
+        "protocolVersion": wire.HANDSHAKE_VERSION,
+        "capabilities": offered_to_handshake(meta.get(wire.CAPABILITIES_KEY)),
+        "clientInfo": meta.get(wire.CLIENT_KEY) or UNKNOWN_PEER,
     }
-    return Request(id=message_id, method=INITIALIZE, params=params)
+    return Request(id=message_id, method=wire.INITIALIZE, params=params)
 
 
 def as_handshake(request: Request, server_id: MessageId) -> Request:
@@ -139,7 +123,9 @@ def as_handshake(request: Request, server_id: MessageId) -> Request:
     if type(request.params) is not dict:
         return request if same_id(request.id, server_id) else replace(request, id=server_id)
     params = {name: value for name, value in request.params.items() if name not in ROUND_PARAMS}
-    kept = {name: value for name, value in meta_of(request).items() if name not in REQUEST_KEYS}
+    kept = {
+        name: value for name, value in meta_of(request).items() if name not in wire.REQUEST_KEYS
+    }
     if kept:
         params["_meta"] = kept
     else:
@@ -159,8 +145,8 @@ def without_tasks(capabilities: Any) -> dict[str, Any]:
     """Capabilities of either side, without tasks, which are not bridged."""
     kept = {name: value for name, value in members_of(capabilities).items() if name != TASKS}
     extensions = kept.get("extensions")
-    if type(extensions) is dict and TASKS_EXTENSION in extensions:
-        kept["extensions"] = {k: v for k, v in extensions.items() if k != TASKS_EXTENSION}
+    if type(extensions) is dict and wire.TASKS_EXTENSION in extensions:
+        kept["extensions"] = {k: v for k, v in extensions.items() if k != wire.TASKS_EXTENSION}
     return kept
 
 

@@ -16,6 +16,7 @@ from folkmoot.core.message import (
     replace,
     same_id,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import (
     MOST_ASKED,
     Call,
@@ -35,34 +36,7 @@ from folkmoot.mcp.eras.shapes import (
 )
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
-from folkmoot.mcp.wire import (
-    ASKING,
-    CACHEABLE,
-    CANCELLED,
-    CHANGES,
-    DISCOVER,
-    ELICITED,
-    INITIALIZE,
-    INVALID_PARAMS,
-    LEVELS,
-    LISTEN,
-    LOGGED,
-    METHOD_NOT_FOUND,
-    NEEDED,
-    PING,
-    PROGRESS,
-    SET_LEVEL,
-    STATELESS_VERSION,
-    TASK_STATUS,
-    UPDATED,
-    VERSION_KEY,
-    VERSION_UNSUPPORTED,
-    error_answer,
-    members_of,
-    meta_of,
-    params_of,
-    refusal,
-)
+from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refusal
 
 UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
 
@@ -97,22 +71,22 @@ class StatelessClient:
         self._server = initialized.get("serverInfo", UNKNOWN_PEER)
         capabilities = members_of(initialized.get("capabilities"))
         self._logs = "logging" in capabilities
-        self._level = len(LEVELS)
+        self._level = len(wire.LEVELS)
         self._calls = Calls(ids)
         self._questions = Questions(token)
         self._listens = Listens(ids, capabilities)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
-            INITIALIZE: _refuse_handshake,
-            DISCOVER: self._discover,
-            LISTEN: self._listens.open,
+            wire.INITIALIZE: _refuse_handshake,
+            wire.DISCOVER: self._discover,
+            wire.LISTEN: self._listens.open,
         }
         self._notices: Mapping[str, Callable[[Notification], list[Step]]] = {
-            PROGRESS: self._calls.progress,
-            CANCELLED: self._withdraw,
-            UPDATED: self._listens.tell,
-            **dict.fromkeys(CHANGES, self._listens.tell),
-            ELICITED: _drop,
-            **({} if native_tasks else {TASK_STATUS: _drop}),
+            wire.PROGRESS: self._calls.progress,
+            wire.CANCELLED: self._withdraw,
+            wire.UPDATED: self._listens.tell,
+            **dict.fromkeys(wire.CHANGES, self._listens.tell),
+            wire.ELICITED: _drop,
+            **({} if native_tasks else {wire.TASK_STATUS: _drop}),
         }
 
     def server_id(self, message_id: MessageId) -> MessageId | None:
@@ -128,9 +102,11 @@ class StatelessClient:
         if isinstance(message, Response):
             return []
         if isinstance(message, Notification):
-            return self._cancel(message) if message.method == CANCELLED else [ToServer(message)]
-        version = meta_of(message).get(VERSION_KEY, STATELESS_VERSION)
-        if version != STATELESS_VERSION:
+            return (
+                self._cancel(message) if message.method == wire.CANCELLED else [ToServer(message)]
+            )
+        version = meta_of(message).get(wire.VERSION_KEY, wire.STATELESS_VERSION)
+        if version != wire.STATELESS_VERSION:
             return [ToClient(_unsupported(message, version))]
         if message.method in self._refused:
             return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
@@ -143,7 +119,7 @@ class StatelessClient:
             return self._answer(message)
         if isinstance(message, Request):
             return self._asked(message, about)
-        if message.method == LOGGED:
+        if message.method == wire.LOGGED:
             return self._calls.log(message, about, one_client=self._one_client)
         handle = self._notices.get(message.method)
         return handle(message) if handle is not None else [ToClient(message)]
@@ -159,11 +135,11 @@ class StatelessClient:
     def _discover(self, request: Request) -> list[Step]:
         if not self._discoverable:
             # One client of both eras is to find what the others found, whoever came before it.
-            return [ToClient(error_answer(request.id, METHOD_NOT_FOUND, UNDISCOVERED))]
+            return [ToClient(error_answer(request.id, wire.METHOD_NOT_FOUND, UNDISCOVERED))]
         return [ToClient(Response(id=request.id, result=self._discovered))]
 
     def _call(self, request: Request) -> list[Step]:
-        if request.method in ASKING and "requestState" in params_of(request):
+        if request.method in wire.ASKING and "requestState" in params_of(request):
             return self._resume(request)
         if self._calls.full:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
@@ -180,8 +156,8 @@ class StatelessClient:
         if level is None or not self._logs or level >= self._level:
             return []
         self._level = level
-        params = {"level": LEVELS[level]}
-        return [ToServer(Request(id=self._ids.next(), method=SET_LEVEL, params=params))]
+        params = {"level": wire.LEVELS[level]}
+        return [ToServer(Request(id=self._ids.next(), method=wire.SET_LEVEL, params=params))]
 
     def _resume(self, request: Request) -> list[Step]:
         """Take up a call again whose client was asked something."""
@@ -189,7 +165,7 @@ class StatelessClient:
         parked = self._questions.take(params.get("requestState"), request.method)
         if parked is None:
             told = "This requestState names no call that waits for input."
-            return [ToClient(error_answer(request.id, INVALID_PARAMS, told))]
+            return [ToClient(error_answer(request.id, wire.INVALID_PARAMS, told))]
         call, given = parked.call, members_of(params.get("inputResponses"))
         call.take(request)
         steps: list[Step] = []
@@ -250,9 +226,9 @@ class StatelessClient:
 
     def _asked(self, question: Request, about: MessageId | None) -> list[Step]:
         """A question of the server's, put to the client whose call it belongs to."""
-        if question.method == PING:
+        if question.method == wire.PING:
             return [ToServer(Response(id=question.id, result={}))]
-        if question.method not in NEEDED:
+        if question.method not in wire.NEEDED:
             return unanswered([question], Refusal.NOT_ASKED)
         calls = self._calls.asking()
         named = [call for call in calls if about is not None and same_id(call.server_id, about)]
@@ -285,12 +261,12 @@ def _to_repeat(call: Call, answer: Response) -> bool:
 
     Lenient servers answer then, but tell only what they offer to clients they know nothing of.
     """
-    return isinstance(answer.error, ErrorObject) or call.method in CACHEABLE | {DISCOVER}
+    return isinstance(answer.error, ErrorObject) or call.method in wire.CACHEABLE | {wire.DISCOVER}
 
 
 def _unsupported(request: Request, version: Any) -> Response:
-    data = {"supported": [STATELESS_VERSION], "requested": version}
-    return error_answer(request.id, VERSION_UNSUPPORTED, "Unsupported protocol version", data)
+    data = {"supported": [wire.STATELESS_VERSION], "requested": version}
+    return error_answer(request.id, wire.VERSION_UNSUPPORTED, "Unsupported protocol version", data)
 
 
 def _refuse_handshake(request: Request) -> list[Step]:

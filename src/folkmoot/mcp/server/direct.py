@@ -29,6 +29,7 @@ from folkmoot.core.errors import (
     VersionUnsupported,
 )
 from folkmoot.core.message import Notification, Request, decode_message
+from folkmoot.mcp import wire
 from folkmoot.mcp.begun import Begun
 from folkmoot.mcp.server.heads import (
     EITHER,
@@ -45,16 +46,7 @@ from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_m
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
 from folkmoot.mcp.server.watching import Watching, has_left, leave_with
-from folkmoot.mcp.wire import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    LEVEL_KEY,
-    REQUEST_KEYS,
-    STATELESS_VERSION,
-    TOKEN_KEY,
-    VERSION_KEY,
-    readable_id,
-)
+from folkmoot.mcp.wire import readable_id
 from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
@@ -69,7 +61,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.mcp")
 
 ACCEPTED: Final = 202
-NEEDED: Final = frozenset((VERSION_KEY, CAPABILITIES_KEY))
+NEEDED: Final = frozenset((wire.VERSION_KEY, wire.CAPABILITIES_KEY))
 """What the `_meta` of a request of the stateless era must have."""
 JSON_TYPE: Final = b"application/json"
 CARRIED: Final = strict.Limits(message_bytes=64 * 1024 * 1024, nesting=256)
@@ -243,18 +235,18 @@ class DirectServer:
         params = request.params if type(request.params) is dict else {}
         meta = check_repeated(visit.head, request.method, params, NEEDED)
         del params["_meta"]
-        if meta[VERSION_KEY] != STATELESS_VERSION:
-            check_version(meta[VERSION_KEY])
-        capabilities = claimed(meta[CAPABILITIES_KEY], meta.get(CLIENT_KEY))
-        token, level = meta.get(TOKEN_KEY), meta.get(LEVEL_KEY)
+        if meta[wire.VERSION_KEY] != wire.STATELESS_VERSION:
+            check_version(meta[wire.VERSION_KEY])
+        capabilities = claimed(meta[wire.CAPABILITIES_KEY], meta.get(wire.CLIENT_KEY))
+        token, level = meta.get(wire.TOKEN_KEY), meta.get(wire.LEVEL_KEY)
         if token is not None or level is not None:
             check_wishes(token, level)
         asked = Asked(
             request=request,
             params=params,
-            meta={} if meta.keys() <= REQUEST_KEYS else kept_meta(meta),
+            meta={} if meta.keys() <= wire.REQUEST_KEYS else kept_meta(meta),
             caller=visit,
-            version=STATELESS_VERSION,
+            version=wire.STATELESS_VERSION,
             capabilities=capabilities,
             token=token,
             level=level,
@@ -336,10 +328,10 @@ def left(visit: Visit, asked: Asked) -> None:
 
 def check_version(version: str | None) -> None:
     """Refuse a version of the stateless era that is not spoken here."""
-    if version != STATELESS_VERSION:
+    if version != wire.STATELESS_VERSION:
         raise VersionUnsupported(
             "This version of the protocol is not supported.",
-            supported=[STATELESS_VERSION],
+            supported=[wire.STATELESS_VERSION],
             requested=(version or "")[:64],
         )
 

@@ -28,6 +28,7 @@ from folkmoot.core.transport import (
     TlsInfo,
     TransportContext,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.client.headers import (
     METHOD,
     NAME,
@@ -41,13 +42,6 @@ from folkmoot.mcp.client.headers import (
     text_of,
     value_at,
 )
-from folkmoot.mcp.wire import (
-    ACCEPT_BOTH,
-    EVENT_ID_HEADER,
-    EVENT_STREAM,
-    LEVELS,
-    SESSION_HEADER,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,12 +53,12 @@ if TYPE_CHECKING:
 ASSUMED: Final = "2025-03-26"
 """What a client speaks that does not say, as the specification has it."""
 JSON: Final = "application/json"
-EVENTS: Final = EVENT_STREAM
+EVENTS: Final = wire.EVENT_STREAM
 TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
 TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
 
-SESSION: Final = SESSION_HEADER.encode()
-EVENT_ID: Final = EVENT_ID_HEADER.encode()
+SESSION: Final = wire.SESSION_HEADER.encode()
+EVENT_ID: Final = wire.EVENT_ID_HEADER.encode()
 VERSION_BYTES: Final = VERSION.encode()
 METHOD_BYTES: Final = METHOD.encode()
 NAME_BYTES: Final = NAME.encode()
@@ -74,7 +68,7 @@ REPEATING: Final = frozenset({VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
 ONCE: Final = frozenset({SESSION, EVENT_ID, b"authorization"}) | REPEATING
 """Headers of which two could be read as either."""
 NONE: Final[frozenset[bytes]] = frozenset()
-EITHER: Final = frozenset({ACCEPT_BOTH.encode(), ACCEPT_BOTH.replace(" ", "").encode()})
+EITHER: Final = frozenset({wire.ACCEPT_BOTH.encode(), wire.ACCEPT_BOTH.replace(" ", "").encode()})
 """How most clients say that they take an answer in either form."""
 EXPERIMENTAL: Final = "experimental"
 OBJECTS: Final = frozenset(
@@ -266,8 +260,8 @@ def check_wishes(token: Any, level: Any) -> None:
     """Refuse a progress token or a level that is none."""
     if token is not None and not is_message_id(token):
         raise ParamsInvalid("progressToken must be a string or an integer.")
-    if level is not None and level not in LEVELS:
-        raise ParamsInvalid(f"The level must be one of {', '.join(LEVELS)}.")
+    if level is not None and level not in wire.LEVELS:
+        raise ParamsInvalid(f"The level must be one of {', '.join(wire.LEVELS)}.")
 
 
 def _repeats(told: str | None, value: Any, meant: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core.message import ErrorObject, Response
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.rounds import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -26,19 +27,7 @@ from folkmoot.mcp.eras.rounds import (
 )
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.server.streams import Weight
-from folkmoot.mcp.wire import (
-    COMPLETE,
-    INPUT_REQUIRED,
-    LEVELS,
-    LOGGED,
-    METHOD_NOT_FOUND,
-    PROGRESS,
-    RESERVED_META,
-    STATELESS_VERSION,
-    TOKEN_KEY,
-    members_of,
-    refusal,
-)
+from folkmoot.mcp.wire import members_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,15 +86,15 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     @property
     def stateless(self) -> bool:
         """Whether the client itself speaks the stateless era."""
-        return self.version == STATELESS_VERSION
+        return self.version == wire.STATELESS_VERSION
 
     def tell(self, notification: Notification) -> None:
         """Say what belongs to this request before its answer, if its client wants to hear it."""
-        if notification.method == PROGRESS:
+        if notification.method == wire.PROGRESS:
             if self.token is not None:
                 params = {**members_of(notification.params), "progressToken": self.token}
                 self.reply.say(written(notification, params), Weight.PROGRESS)
-        elif notification.method == LOGGED and is_wanted(notification, self.level):
+        elif notification.method == wire.LOGGED and is_wanted(notification, self.level):
             self.reply.say(written(notification), Weight.LOG)
 
 
@@ -137,7 +126,7 @@ def error_of(error: FolkmootError) -> Answer:
 
 def method_unknown(method: str) -> Answer:
     """The answer to a request for what is not served, or not in the client's era."""
-    return Answer(error=ErrorObject(METHOD_NOT_FOUND, "Method not found", method))
+    return Answer(error=ErrorObject(wire.METHOD_NOT_FOUND, "Method not found", method))
 
 
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -145,16 +134,16 @@ def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in meta.items()
-        if name != TOKEN_KEY and not name.startswith(RESERVED_META)
+        if name != wire.TOKEN_KEY and not name.startswith(wire.RESERVED_META)
     }
 
 
 def is_wanted(notification: Notification, level: str | None) -> bool:
     """Whether a log message is as important as someone wants to hear."""
     given = members_of(notification.params).get("level")
-    if level is None or given not in LEVELS:
+    if level is None or given not in wire.LEVELS:
         return False
-    return LEVELS.index(given) >= LEVELS.index(level)
+    return wire.LEVELS.index(given) >= wire.LEVELS.index(level)
 
 
 def written(notification: Notification, params: Any = UNSET) -> dict[str, Any]:
@@ -178,10 +167,10 @@ async def in_rounds(asked: Asked, perform: Perform, put: Put) -> Answer:
     for turn in range(MOST_ROUNDS + 1):
         answer = await perform(asked)
         wish = answer.result
-        kind = wish.get("resultType", COMPLETE) if type(wish) is dict else COMPLETE
-        if kind == COMPLETE:
+        kind = wish.get("resultType", wire.COMPLETE) if type(wish) is dict else wire.COMPLETE
+        if kind == wire.COMPLETE:
             return answer
-        if kind != INPUT_REQUIRED:
+        if kind != wire.INPUT_REQUIRED:
             raise Refusal.RESULT_TYPE.error()
         if turn == MOST_ROUNDS:
             break

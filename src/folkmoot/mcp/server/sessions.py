@@ -35,6 +35,7 @@ from folkmoot.core.message import (
     is_message_id,
     members,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
@@ -51,21 +52,7 @@ from folkmoot.mcp.server.service import (
 )
 from folkmoot.mcp.server.session_streams import SessionStreams
 from folkmoot.mcp.server.streams import Weight
-from folkmoot.mcp.wire import (
-    CANCELLED,
-    DISCOVER,
-    HANDSHAKE_VERSION,
-    HANDSHAKE_VERSIONS,
-    INITIALIZE,
-    LEVELS,
-    LISTEN,
-    PING,
-    SESSION_HEADER,
-    SET_LEVEL,
-    TOKEN_KEY,
-    cancellation,
-    members_of,
-)
+from folkmoot.mcp.wire import cancellation, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +67,7 @@ if TYPE_CHECKING:
 MOST_QUESTIONS: Final = 64
 """Questions that one session may have waiting."""
 ID_BYTES: Final = 12
-STATELESS_METHODS: Final = frozenset((DISCOVER, LISTEN))
+STATELESS_METHODS: Final = frozenset((wire.DISCOVER, wire.LISTEN))
 """What only the other era has."""
 ENDED: Final = "The session has ended."
 
@@ -116,7 +103,7 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What every response in it says."""
-        return [(SESSION_HEADER.encode(), self.id.encode())]
+        return [(wire.SESSION_HEADER.encode(), self.id.encode())]
 
     @property
     def listens(self) -> bool:
@@ -148,7 +135,7 @@ class SessionServer:
 
     async def ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
         """A request in a session, or the one that opens it."""
-        if request.method == INITIALIZE:
+        if request.method == wire.INITIALIZE:
             await self._initialize(visit, request, receive, send)
             return
         session = known(visit)
@@ -177,7 +164,7 @@ class SessionServer:
             waiting = session.questions.get(message.id) if type(message.id) is str else None
             if waiting is not None and not waiting.done():
                 waiting.set_result(message)
-        elif message.method == CANCELLED:
+        elif message.method == wire.CANCELLED:
             cancelled: Any = members_of(message.params).get("requestId")
             asked = session.requests.get(cancelled) if is_message_id(cancelled) else None
             if asked is not None:
@@ -205,8 +192,10 @@ class SessionServer:
         if client is None:
             raise ParamsInvalid("clientInfo must be an object.")
         offered = claimed(capabilities, client)
-        spoken = next((each for each in HANDSHAKE_VERSIONS if each == version), HANDSHAKE_VERSION)
-        discover = Request(id=request.id, method=DISCOVER, params={})
+        spoken = next(
+            (each for each in wire.HANDSHAKE_VERSIONS if each == version), wire.HANDSHAKE_VERSION
+        )
+        discover = Request(id=request.id, method=wire.DISCOVER, params={})
         opening = HandshakeSession(id="", version=spoken, capabilities=offered)
         asked = asked_in(opening, discover, visit, Reply(send, self._server.tasks))
         answer = await self._server.service.perform(asked)
@@ -225,14 +214,14 @@ class SessionServer:
     async def _work(self, session: HandshakeSession, visit: Visit, asked: Asked) -> Answer:
         """Answer a request in rounds, until its client was asked all that the service wants."""
         method = asked.request.method
-        if method == PING:
+        if method == wire.PING:
             return Answer(result={})
         if method in STATELESS_METHODS:
             return method_unknown(method)
-        if method == SET_LEVEL:
+        if method == wire.SET_LEVEL:
             level = asked.params.get("level")
-            if level not in LEVELS:
-                told = f"level must be one of {', '.join(LEVELS)}."
+            if level not in wire.LEVELS:
+                told = f"level must be one of {', '.join(wire.LEVELS)}."
                 raise ParamsInvalid(told)
             if level != session.log_level:
                 session.log_level = level
@@ -291,7 +280,7 @@ def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: R
         meta = {}
     if type(meta) is not dict:
         raise ParamsInvalid("_meta must be an object.")
-    token = meta.get(TOKEN_KEY)
+    token = meta.get(wire.TOKEN_KEY)
     check_wishes(token, None)
     return Asked(
         request=request,
@@ -331,7 +320,7 @@ def shaped(method: str, version: str, result: Any) -> Any:
     """A result in the form of a version of the handshake era."""
     if type(result) is not Raw:
         return for_handshake(method, result)
-    if version == HANDSHAKE_VERSION:
+    if version == wire.HANDSHAKE_VERSION:
         return result
     return serialize_server_result(method, version, msgspec.json.decode(result))
 

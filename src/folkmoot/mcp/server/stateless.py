@@ -28,6 +28,7 @@ from folkmoot.core.message import (
     is_message_id,
 )
 from folkmoot.core.session import FIRST_STATELESS, ProtocolVersion, SessionContext
+from folkmoot.mcp import wire
 from folkmoot.mcp.carrier import ABOUT
 from folkmoot.mcp.client.headers import Mirror
 from folkmoot.mcp.server.fronts import (
@@ -46,16 +47,7 @@ from folkmoot.mcp.server.fronts import (
 from folkmoot.mcp.server.heads import EVENTS, check_marked, check_repeated
 from folkmoot.mcp.server.responses import answer, refuse, say
 from folkmoot.mcp.server.streams import OK, Stream
-from folkmoot.mcp.wire import (
-    CANCELLED,
-    INITIALIZE,
-    LISTEN,
-    TOOLS_CALL,
-    TOOLS_LIST,
-    VERSION_KEY,
-    params_of,
-    refusal,
-)
+from folkmoot.mcp.wire import params_of, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -75,7 +67,7 @@ MOST_OPEN: Final = 4096
 MOST_UNSENT: Final = 8 * 1024 * 1024
 """A client that lets more than this wait is cut off: the others must not wait for it."""
 ACCEPTED: Final = 202
-NEEDED: Final = frozenset((VERSION_KEY,))
+NEEDED: Final = frozenset((wire.VERSION_KEY,))
 
 STATUS: Final = {
     -32700: 400,
@@ -122,13 +114,13 @@ class StatelessCarrier(FrontCarrier):
         if is_message_id(token):
             changes[ASKED_TOKEN] = named
         told = token if ASKED_TOKEN in changes else None
-        self._open[named] = Asked(request.id, stream, told, request.method == TOOLS_LIST)
+        self._open[named] = Asked(request.id, stream, told, request.method == wire.TOOLS_LIST)
         return renamed(request, changes)
 
     def forget(self, named: MessageId) -> None:
         """A client has left: its request, if it has no answer yet, is cancelled."""
         if self._open.pop(named, None) is not None and not self.over:
-            self.say(Notification(method=CANCELLED, params={"requestId": named}))
+            self.say(Notification(method=wire.CANCELLED, params={"requestId": named}))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Say a message in the stream of the request it belongs to."""
@@ -224,26 +216,26 @@ class StatelessFront:
         if isinstance(message, Response):
             raise InvalidResponse("Clients of the stateless era are asked nothing.")
         # Whoever cancels closes the request; an id alone may be anybody's.
-        if message.method != CANCELLED:
+        if message.method != wire.CANCELLED:
             await self._carried(head).take(message, head.transport)
         await say(send, ACCEPTED)
 
     async def _ask(self, head: Head, request: Request, receive: Receive, send: Send) -> None:
-        if request.method == INITIALIZE:
+        if request.method == wire.INITIALIZE:
             # It would make the conversation one of the other era for everybody in it.
             raise VersionUnsupported(
                 "Without sessions there is nothing to initialize.",
                 supported=[FIRST_STATELESS],
                 requested=head.version.value,
             )
-        listens = request.method == LISTEN
+        listens = request.method == wire.LISTEN
         if listens and not head.events:
             raise NotAcceptable(f"Who listens must accept {EVENTS}.")
         params = params_of(request)
         check_repeated(head, request.method, params, NEEDED)
         carrier = self._carried(head)
         name = params.get("name")
-        if request.method == TOOLS_CALL and type(name) is str:
+        if request.method == wire.TOOLS_CALL and type(name) is str:
             # A tool that was never listed is not known here, and its headers are not checked.
             check_marked(carrier.mirror.marked(name), params.get("arguments"), head.headers)
         plain = head.json and not (listens and head.events)

@@ -26,20 +26,11 @@ from folkmoot.core.message import (
     Request,
     Response,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.peer import Ask, Call, CallState, Pass, Peer, Resolve, Tag, Tell
-from folkmoot.mcp.wire import (
-    CANCELLED,
-    NEEDED,
-    PING,
-    SUBSCRIPTION_KEY,
-    TASK_STATUS,
-    cancellation,
-    meta_of,
-    params_of,
-    refusal,
-)
+from folkmoot.mcp.wire import cancellation, meta_of, params_of, refusal
 from folkmoot.relay.upstream.requests import (
     Listen,
     Outbox,
@@ -322,7 +313,7 @@ class Hearing:
             )
             if self._timer is None or self._look_at > now + waiting.seconds:
                 self._look_by(now + waiting.seconds)
-        elif type(message) is Notification and message.method == CANCELLED:
+        elif type(message) is Notification and message.method == wire.CANCELLED:
             call = self.peer.get(params_of(message).get("requestId"))
             if call is not None:
                 self._cancel(call, now)
@@ -362,11 +353,11 @@ class Hearing:
         if isinstance(message, Response):
             heard = self._answered(message, envelope)
         elif isinstance(message, Notification):
-            named = meta_of(message).get(SUBSCRIPTION_KEY)
+            named = meta_of(message).get(wire.SUBSCRIPTION_KEY)
             heard = self.listens.get(named) if type(named) is int else None
             if heard is not None:
                 heard.hear(message)
-            elif message.method == TASK_STATUS:
+            elif message.method == wire.TASK_STATUS:
                 own = params_of(message).get("taskId")
                 if type(own) is str:
                     self.task_changed(own)
@@ -443,12 +434,12 @@ class Hearing:
         """A question of the server's, put to the call that it belongs to."""
         if self.bridge.transparent:
             # A server of the stateless era asks nothing but in its answers.
-            ping = question.method == PING
+            ping = question.method == wire.PING
             answer = Response(id=question.id, result={})
             self.outbox.put(answer if ping else refusal(question.id, Refusal.NOT_ASKED.error()))
         elif call is not None:
             await self._translate(question, call.id, envelope)
-        elif self._one_client or question.method not in NEEDED:
+        elif self._one_client or question.method not in wire.NEEDED:
             await self._translate(question, None, envelope)
         else:
             self.outbox.put(refusal(question.id, Refusal.NOT_TIED.error()))

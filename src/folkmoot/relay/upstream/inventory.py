@@ -24,14 +24,8 @@ from folkmoot.core.strict import encode
 from folkmoot.gateway.apart import AT_ONCE, apart
 from folkmoot.gateway.model import Definition, Inventory, What
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.wire import (
-    METHOD_NOT_FOUND,
-    PROMPTS_LIST,
-    RESOURCES_LIST,
-    TEMPLATES_LIST,
-    TOOLS_LIST,
-    members_of,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import members_of
 from folkmoot.proxy.interceptors.poison import TOO_LONG
 from folkmoot.proxy.interceptors.scrub import poisons_of
 from folkmoot.relay.upstream.connecting import Connecting
@@ -67,16 +61,16 @@ class Kind(Struct, frozen=True):
 
 
 KINDS: Final = (
-    Kind("tools", "tools", TOOLS_LIST, "tools", "name"),
-    Kind("resources", "resources", RESOURCES_LIST, "resources", "uri"),
+    Kind("tools", "tools", wire.TOOLS_LIST, "tools", "name"),
+    Kind("resources", "resources", wire.RESOURCES_LIST, "resources", "uri"),
     Kind(
         "templates",
         "resources",
-        TEMPLATES_LIST,
+        wire.TEMPLATES_LIST,
         "resourceTemplates",
         "uriTemplate",
     ),
-    Kind("prompts", "prompts", PROMPTS_LIST, "prompts", "name"),
+    Kind("prompts", "prompts", wire.PROMPTS_LIST, "prompts", "name"),
 )
 
 
@@ -209,7 +203,7 @@ class _Draining:
             return None
         if isinstance(answer.error, ErrorObject):
             # Many servers with resources know no templates, and say so in this way.
-            if answer.error.code != METHOD_NOT_FOUND or kind.what != "templates":
+            if answer.error.code != wire.METHOD_NOT_FOUND or kind.what != "templates":
                 self._give_up(kind, answer.error.message, cursor)
             return None
         page = members_of(answer.result)

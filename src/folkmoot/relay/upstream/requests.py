@@ -19,17 +19,8 @@ from folkmoot.core.errors import CarryError, FolkmootError, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Request, Response
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.wire import (
-    ACKNOWLEDGED,
-    DISCOVER,
-    LEVEL_KEY,
-    LISTEN,
-    TASK_IDS,
-    TASKS_EXTENSION,
-    members_of,
-    params_of,
-    request_meta,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import members_of, params_of, request_meta
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -61,7 +52,7 @@ def request_of(wanted: Wanted, message_id: int) -> Request:
         if not wanted.progress:
             meta.pop("progressToken", None)
         if wanted.log_level is None:
-            meta.pop(LEVEL_KEY, None)
+            meta.pop(wire.LEVEL_KEY, None)
     return Request(id=message_id, method=wanted.method, params={**wanted.params, "_meta": meta})
 
 
@@ -96,17 +87,17 @@ def offering(offer: Offer) -> dict[str, Any]:
 def discover(message_id: int, offer: Offer = EVERYTHING) -> Request:
     """The question what a server is, by someone who can be asked this."""
     return Request(
-        id=message_id, method=DISCOVER, params={"_meta": request_meta(CLIENT, offering(offer))}
+        id=message_id, method=wire.DISCOVER, params={"_meta": request_meta(CLIENT, offering(offer))}
     )
 
 
 def listen(message_id: int, notifications: dict[str, Any]) -> Request:
     """The wish to hear of changes."""
     declared: dict[str, Any] = (
-        {"extensions": {TASKS_EXTENSION: {}}} if TASK_IDS in notifications else {}
+        {"extensions": {wire.TASKS_EXTENSION: {}}} if wire.TASK_IDS in notifications else {}
     )
     params = {"notifications": notifications, "_meta": request_meta(CLIENT, declared)}
-    return Request(id=message_id, method=LISTEN, params=params)
+    return Request(id=message_id, method=wire.LISTEN, params=params)
 
 
 logger = logging.getLogger("folkmoot.backend")
@@ -193,7 +184,7 @@ class Listen:
 
     def hear(self, notice: Notification) -> None:
         """The server agrees to it, or tells of a change."""
-        if notice.method != ACKNOWLEDGED:
+        if notice.method != wire.ACKNOWLEDGED:
             passed_on(self._heard, notice)
         elif not self.agreed.done():
             self.agreed.set_result(members_of(params_of(notice).get("notifications")))

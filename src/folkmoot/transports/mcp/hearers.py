@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.mcp.wire import (
-    PROMPTS_CHANGED,
-    RESOURCES_CHANGED,
-    TASK_CHANGED,
-    TASK_STATUS,
-    TOOLS_CHANGED,
-    UPDATED,
-)
+from folkmoot.mcp import wire
 from folkmoot.operations.call import unless
 from folkmoot.taskgroups import Aside, aside
 from folkmoot.transports.mcp.notices import INBOX, URGENT
@@ -41,10 +34,10 @@ logger = logging.getLogger("folkmoot.mcp")
 _encode = msgspec.json.Encoder().encode
 
 LIST_CHANGED: Final = {
-    "tools": TOOLS_CHANGED,
-    "prompts": PROMPTS_CHANGED,
-    "resources": RESOURCES_CHANGED,
-    "templates": RESOURCES_CHANGED,
+    "tools": wire.TOOLS_CHANGED,
+    "prompts": wire.PROMPTS_CHANGED,
+    "resources": wire.RESOURCES_CHANGED,
+    "templates": wire.RESOURCES_CHANGED,
 }
 """How each list is said to have changed."""
 LISTS: Final = tuple(dict.fromkeys(LIST_CHANGED.values()))
@@ -255,7 +248,7 @@ class Hearers:
             return None
         if meta:
             params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
-        method = TASK_CHANGED if stateless else TASK_STATUS
+        method = wire.TASK_CHANGED if stateless else wire.TASK_STATUS
         return {"jsonrpc": "2.0", "method": method, "params": params}
 
     def sessions_of(self, account_id: str) -> list[SessionHearer]:
@@ -288,5 +281,5 @@ def notice_of(what: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
     params: dict[str, Any] = {} if what in LISTS else {"uri": what}
     if meta:
         params["_meta"] = meta
-    message = {"jsonrpc": "2.0", "method": what if what in LISTS else UPDATED}
+    message = {"jsonrpc": "2.0", "method": what if what in LISTS else wire.UPDATED}
     return {**message, "params": params} if params else message

@@ -7,18 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import FolkmootError, ParamsInvalid
+from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import Answer
 from folkmoot.mcp.server.streams import Weight
-from folkmoot.mcp.wire import (
-    ACKNOWLEDGED,
-    CHANGES,
-    INVALID_PARAMS,
-    REFUSED_KEY,
-    SUBSCRIBE,
-    SUBSCRIPTION_KEY,
-    TASK_IDS,
-    URIS,
-)
 from folkmoot.taskgroups import aside
 from folkmoot.transports.mcp.hearers import TASK, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
@@ -59,10 +50,10 @@ class Listener:
         lists, uris = read_filter(asked.params.get("notifications"))
         task_ids = [] if self._tasks is None else read_task_ids(asked)
         leaving = exchange.leaving
-        meta: dict[str, Any] = {SUBSCRIPTION_KEY: asked.request.id}
+        meta: dict[str, Any] = {wire.SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
-            self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": INBOX})
+            self._policy.check_request(exchange.caller.principal, wire.SUBSCRIBE, {"uri": INBOX})
         hearer = StreamHearer(
             account.id if account is not None else "", exchange.credential_id, lists
         )
@@ -74,7 +65,7 @@ class Listener:
             ):
                 refused = await self._watch_all(exchange, hearer, uris)
                 honoured = [uri for uri in uris if uri not in refused]
-                said = {**meta, REFUSED_KEY: refused} if refused else meta
+                said = {**meta, wire.REFUSED_KEY: refused} if refused else meta
                 granted = acknowledgement(lists, honoured, said, told_of)
                 asked.reply.say(granted, Weight.QUESTION)
                 while not leaving.is_set() and not hearer.ended:
@@ -143,7 +134,7 @@ class Listener:
         for uri in uris:
             try:
                 if uri != INBOX and not await self._watch(exchange, hearer, uri):
-                    refused[uri] = {"code": INVALID_PARAMS, "message": "Resource not found"}
+                    refused[uri] = {"code": wire.INVALID_PARAMS, "message": "Resource not found"}
             except FolkmootError as error:
                 refused[uri] = error.as_jsonrpc()
         return refused
@@ -160,17 +151,17 @@ def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:
     if type(wanted) is not dict:
         raise ParamsInvalid("notifications must be an object.")
     lists = set()
-    for method, (_, name) in CHANGES.items():
+    for method, (_, name) in wire.CHANGES.items():
         chosen = wanted.get(name)
         if chosen is not None and type(chosen) is not bool:
             raise ParamsInvalid(f"{name} must be true or false.")
         if chosen:
             lists.add(method)
-    uris = wanted.get(URIS)
+    uris = wanted.get(wire.URIS)
     if uris is None:
         uris = []
     if type(uris) is not list or any(type(uri) is not str for uri in uris):
-        raise ParamsInvalid(f"{URIS} must be an array of strings.")
+        raise ParamsInvalid(f"{wire.URIS} must be an array of strings.")
     # What is named beyond what may be watched is not even looked at: there may be thousands.
     return frozenset(lists), list(dict.fromkeys(uris))[: MOST_WATCHED + 1]
 
@@ -180,14 +171,14 @@ def acknowledgement(
 ) -> dict[str, Any]:
     """What a stream is told first: which of its wishes are granted."""
     granted: dict[str, Any] = {
-        name: True for method, (_, name) in CHANGES.items() if method in lists
+        name: True for method, (_, name) in wire.CHANGES.items() if method in lists
     }
     if uris:
-        granted[URIS] = uris
+        granted[wire.URIS] = uris
     if task_ids:
-        granted[TASK_IDS] = task_ids
+        granted[wire.TASK_IDS] = task_ids
     return {
         "jsonrpc": "2.0",
-        "method": ACKNOWLEDGED,
+        "method": wire.ACKNOWLEDGED,
         "params": {"notifications": granted, "_meta": meta},
     }

@@ -14,15 +14,8 @@ from folkmoot.gateway.model import Definition, ToolEntry, What
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.part import kind_of
 from folkmoot.gateway.search import Search
-from folkmoot.mcp.wire import (
-    APPS_EXTENSION,
-    PROMPTS_LIST,
-    RESOURCES_LIST,
-    SERVER_KEY,
-    TEMPLATES_LIST,
-    TOOLS_LIST,
-    members_of,
-)
+from folkmoot.mcp import wire
+from folkmoot.mcp.wire import members_of
 from folkmoot.names import STYLES
 from folkmoot.operations.mail import APP_TYPE, APP_TYPES, INBOX_APP
 from folkmoot.transports.mcp.notices import INBOX
@@ -102,10 +95,10 @@ def own_entries(catalogue: Catalogue) -> list[ToolEntry]:
 
 
 WHAT: Final[dict[str, What]] = {
-    TOOLS_LIST: "tools",
-    RESOURCES_LIST: "resources",
-    TEMPLATES_LIST: "templates",
-    PROMPTS_LIST: "prompts",
+    wire.TOOLS_LIST: "tools",
+    wire.RESOURCES_LIST: "resources",
+    wire.TEMPLATES_LIST: "templates",
+    wire.PROMPTS_LIST: "prompts",
 }
 """The methods that list, and what."""
 STYLED: Final = frozenset(("tools", "prompts"))
@@ -136,7 +129,7 @@ class Lists:
             else Listings(own_lists(catalogue), server_info=server_info)
         )
         self._search = gateway.search if gateway is not None else Search(own_entries(catalogue))
-        meta = {SERVER_KEY: server_info}
+        meta = {wire.SERVER_KEY: server_info}
         stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta}
         self._finders = {
             (style, is_stateless): Raw(
@@ -198,7 +191,7 @@ def app_type(capabilities: dict[str, Any]) -> str:
     """The first of our types of apps that a client declares; empty if it declares none."""
     if not capabilities:
         return ""
-    settings = members_of(capabilities.get("extensions")).get(APPS_EXTENSION)
+    settings = members_of(capabilities.get("extensions")).get(wire.APPS_EXTENSION)
     declared = members_of(settings).get("mimeTypes")
     if type(declared) is not list:
         return ""

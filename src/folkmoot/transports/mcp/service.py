@@ -29,18 +29,9 @@ from folkmoot.core.errors import (
 from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
 from folkmoot.gateway.instructions import joined
 from folkmoot.gateway.service import tool_error
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.service import Answer, error_of, method_unknown
-from folkmoot.mcp.wire import (
-    APPS_EXTENSION,
-    AS_TASK,
-    DISCOVER,
-    HANDSHAKE_VERSION,
-    LISTEN,
-    STATELESS_VERSION,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-)
 from folkmoot.operations.arguments import shown
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL, inner_call
@@ -75,7 +66,7 @@ CAPABILITIES: Final[dict[str, Any]] = {
     "resources": {"subscribe": True, "listChanged": True},
     "tools": {"listChanged": True},
     "completions": {},
-    "extensions": {APPS_EXTENSION: {"mimeTypes": [*APP_TYPES]}},
+    "extensions": {wire.APPS_EXTENSION: {"mimeTypes": [*APP_TYPES]}},
 }
 OF_THE_PROTOCOL: Final = (
     UnknownTool,
@@ -123,10 +114,10 @@ class HubService:
             GET: self._get_prompt,
             COMPLETE: self._complete,
             READ: self._read,
-            SUBSCRIBE: resources.subscribe,
-            UNSUBSCRIBE: resources.unsubscribe,
-            DISCOVER: self._discover,
-            LISTEN: listener.listen,
+            wire.SUBSCRIBE: resources.subscribe,
+            wire.UNSUBSCRIBE: resources.unsubscribe,
+            wire.DISCOVER: self._discover,
+            wire.LISTEN: listener.listen,
             **({} if tasks is None else dict.fromkeys(TASK_METHODS, tasks.perform)),
         }
 
@@ -179,7 +170,7 @@ class HubService:
                 params = {**params, "name": name, "arguments": arguments or {}}
                 tool = self._catalogue.find(name)
         if tool is not None:
-            if AS_TASK in params and asked.version == HANDSHAKE_VERSION:
+            if wire.AS_TASK in params and asked.version == wire.HANDSHAKE_VERSION:
                 raise TaskUnsupported(f"{tool.name} cannot be run as a task.")
             return self._call_own(asked, tool, arguments)
         if "inputResponses" in params:
@@ -252,7 +243,7 @@ class HubService:
             said = f"{TokenInvalid.sentence} {said}"
         return Answer(
             {
-                "supportedVersions": [STATELESS_VERSION],
+                "supportedVersions": [wire.STATELESS_VERSION],
                 "capabilities": capabilities,
                 "instructions": said,
                 "ttlMs": 0,

@@ -20,18 +20,8 @@ from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
+from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import Answer, method_unknown
-from folkmoot.mcp.wire import (
-    HANDSHAKE_VERSION,
-    STATELESS_VERSION,
-    TASK_IDS,
-    TASKS_CANCEL,
-    TASKS_EXTENSION,
-    TASKS_GET,
-    TASKS_LIST,
-    TASKS_RESULT,
-    TASKS_UPDATE,
-)
 from folkmoot.transports.mcp.params import object_in, text_in
 
 if TYPE_CHECKING:
@@ -46,8 +36,10 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.exchange import Exchange
 
 METHODS: Final = {
-    HANDSHAKE_VERSION: frozenset((TASKS_GET, TASKS_RESULT, TASKS_LIST, TASKS_CANCEL)),
-    STATELESS_VERSION: frozenset((TASKS_GET, TASKS_UPDATE, TASKS_CANCEL)),
+    wire.HANDSHAKE_VERSION: frozenset(
+        (wire.TASKS_GET, wire.TASKS_RESULT, wire.TASKS_LIST, wire.TASKS_CANCEL)
+    ),
+    wire.STATELESS_VERSION: frozenset((wire.TASKS_GET, wire.TASKS_UPDATE, wire.TASKS_CANCEL)),
 }
 """What each version that knows tasks can ask about them."""
 TASK_METHODS: Final = frozenset[str]().union(*METHODS.values())
@@ -93,11 +85,11 @@ class TaskRequests:
         account = exchange.caller.account
         if account is None:
             raise AuthenticationRequired
-        if method == TASKS_LIST:
+        if method == wire.TASKS_LIST:
             return await self._list(asked, exchange.caller.principal)
         params = asked.params
         task = self._tasks.find(account.id, text_in(params, TASK_ID))
-        if object_in(params, "inputResponses") is None and method == TASKS_UPDATE:
+        if object_in(params, "inputResponses") is None and method == wire.TASKS_UPDATE:
             raise ParamsInvalid("inputResponses must be an object.")
         extras = CallExtras(
             capabilities=asked.capabilities,
@@ -108,7 +100,7 @@ class TaskRequests:
         )
         request = Request(id=asked.request.id, method=CALL, params=task.call)
         response = await self._calls.ask(asked, request, extras)
-        if method == TASKS_RESULT:
+        if method == wire.TASKS_RESULT:
             # It may have waited for long, and been denied meanwhile.
             self._calls.judge(request, exchange)
         return Answer(response.result, response.error)
@@ -176,7 +168,7 @@ class TaskRequests:
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
             raise ParamsInvalid("cursor must be a string.")
-        self._policy.check_request(principal, TASKS_LIST, {})
+        self._policy.check_request(principal, wire.TASKS_LIST, {})
         page, following = self._tasks.page(principal.account_id, cursor, stateless=asked.stateless)
         mine = [task for task in page if self.permitted(principal, task)]
         with self._calls.opened(asked):
@@ -184,7 +176,7 @@ class TaskRequests:
         listed = [
             {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept
         ]
-        self._audit.note(principal, f"mcp.request.{TASKS_LIST}", {}, "ok", 0.0)
+        self._audit.note(principal, f"mcp.request.{wire.TASKS_LIST}", {}, "ok", 0.0)
         return Answer({"tasks": listed, **({"nextCursor": following} if following else {})})
 
 
@@ -192,7 +184,7 @@ def check_declared(capabilities: dict[str, Any]) -> None:
     """Refuse a client of the stateless era that has not declared that it knows tasks."""
     if not declares_tasks(capabilities):
         raise CapabilityMissing(
-            f"The client has not declared the extension {TASKS_EXTENSION}.",
+            f"The client has not declared the extension {wire.TASKS_EXTENSION}.",
             requiredCapabilities=DECLARED,
         )
 
@@ -200,20 +192,20 @@ def check_declared(capabilities: dict[str, Any]) -> None:
 def read_task_ids(asked: Asked) -> list[str]:
     """The tasks that a stream wants to hear of."""
     wanted = asked.params.get("notifications")
-    task_ids = wanted.get(TASK_IDS) if type(wanted) is dict else None
+    task_ids = wanted.get(wire.TASK_IDS) if type(wanted) is dict else None
     if task_ids is None:
         return []
     if type(task_ids) is not list or any(type(each) is not str for each in task_ids):
-        raise ParamsInvalid(f"{TASK_IDS} must be an array of strings.")
+        raise ParamsInvalid(f"{wire.TASK_IDS} must be an array of strings.")
     check_declared(asked.capabilities)
     return list(dict.fromkeys(task_ids))[:MOST_WATCHED]
 
 
 def offered(capabilities: dict[str, Any], version: str) -> dict[str, Any]:
     """What the hub is capable of, with tasks as a version knows them."""
-    if version == HANDSHAKE_VERSION:
+    if version == wire.HANDSHAKE_VERSION:
         return {**capabilities, "tasks": OFFERED}
-    if version != STATELESS_VERSION:
+    if version != wire.STATELESS_VERSION:
         return capabilities
-    extensions = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
+    extensions = {**capabilities.get("extensions", {}), wire.TASKS_EXTENSION: {}}
     return {**capabilities, "extensions": extensions}
