@@ -13,13 +13,6 @@ SOURCE = Path(folkmoot.__file__).parent
 ELSEWHERE = {
     "core/kindcheck.py": "core imports nothing but itself",
     "core/transport.py": "a ping there is a frame of a WebSocket",
-    "transports/mcp/entrance.py": "on the SDK's path",
-    "transports/mcp/heads.py": "on the SDK's path",
-    "transports/mcp/lane.py": "on the SDK's path",
-    "transports/mcp/passage.py": "on the SDK's path",
-    "transports/mcp/plain.py": "on the SDK's path",
-    "transports/mcp/unusual.py": "on the SDK's path",
-    "transports/mcp/conformance": "fixtures on the SDK's server",
 }
 """Files that spell a name themselves, and why."""
 NAMES = frozenset(
