@@ -1,36 +1,45 @@
-"""A hub of few words: the official SDK's server, whose tools answer what a test wrote down.
+"""A hub of few words: its routes answer what a test wrote down.
 
 It stands where the real hub cannot be made to: hostile text, slow answers, refusals on demand.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import anyio
+import msgspec
 import uvicorn
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp.types import CallToolRequestParams, CallToolResult, TextContent
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint
 from folkmoot.transports.listen import listen
+from folkmoot.transports.reading import read_value
 from tests.harness import KEEP_ALIVE_SECONDS
+
+EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
 
 
 class Asked(NamedTuple):
-    """One call as it arrived."""
+    """One request as it arrived: the operation, and what was given."""
 
-    tool: str
+    operation: str
     arguments: dict[str, Any]
     authorization: str | None
 
 
 class Scripted:
-    """Answers by tool name; `refusals` are error texts, `slow` the seconds each answer takes."""
+    """Answers by operation; `refusals` are error texts, `slow` the seconds each answer takes.
+
+    What an answer needs and the test did not write down is empty.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -39,23 +48,65 @@ class Scripted:
         self.slow = 0.0
         self.asked: list[Asked] = []
 
-    async def call(
-        self, ctx: ServerRequestContext[Any], params: CallToolRequestParams
-    ) -> CallToolResult:
-        headers = ctx.request.headers if ctx.request is not None else {}
-        self.asked.append(Asked(params.name, params.arguments or {}, headers.get("authorization")))
+    async def serve(self, request: Request) -> Response:
+        """Answer one request."""
+        endpoint, named = found(request.method, request.url.path)
+        known = {it.name: it.schema for it in endpoint.query}
+        given = {
+            name: read_value(name, known[name], text) for name, text in request.query_params.items()
+        }
+        if body := await request.body():
+            given |= msgspec.json.decode(body)
+        given |= {**named, **endpoint.route.fixed}
+        self.asked.append(Asked(endpoint.name, given, request.headers.get("authorization")))
         await anyio.sleep(self.slow)
-        refused = self.refusals.get(params.name)
-        payload = {"error": refused} if refused else self.answers.get(params.name, {})
-        text = payload if isinstance(payload, str) else json.dumps(payload)
-        return CallToolResult(content=[TextContent(text=text)], is_error=refused is not None)
+        if refused := self.refusals.get(endpoint.name):
+            status = 401 if refused.startswith("Authentication required.") else 400
+            told: Any = {"error": {"code": "refused", "message": refused}}
+        else:
+            status = endpoint.route.status
+            told = whole({"$ref": endpoint.reply}, self.answers.get(endpoint.name, {}))
+        return Response(msgspec.json.encode(told), status, media_type="application/json")
+
+
+def found(method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+    """The route of a request, and what its path names."""
+    for endpoint in ENDPOINTS:
+        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", endpoint.path)
+        match = re.fullmatch(pattern, path)
+        if endpoint.method == method and match is not None:
+            return endpoint, match.groupdict()
+    raise LookupError(path)
+
+
+def whole(schema: dict[str, Any], told: Any) -> Any:
+    """An answer with everything that it must have."""
+    if "$ref" in schema:
+        schema = COMPONENTS[schema["$ref"].rpartition("/")[2]]
+    if isinstance(told, list):
+        return [whole(schema["items"], each) for each in told]
+    if not isinstance(told, dict) or "properties" not in schema:
+        return told
+    for name in schema["required"]:
+        inner = schema["properties"][name]
+        told.setdefault(name, empty(inner))
+    return {name: whole(schema["properties"].get(name, {}), value) for name, value in told.items()}
+
+
+def empty(schema: dict[str, Any]) -> Any:
+    """The least that a value can be."""
+    if "$ref" in schema:
+        return whole(schema, {})
+    kind = schema["type"]
+    return None if isinstance(kind, list) else msgspec.to_builtins(EMPTY[kind])
 
 
 @contextmanager
 def scripted_hub() -> Iterator[Scripted]:
     """Serve a scripted hub on a free port, in a thread."""
     hub = Scripted()
-    app = Server("scripted", on_call_tool=hub.call).streamable_http_app()
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    app = Starlette(routes=[Route("/{path:path}", hub.serve, methods=methods)])
     sockets = listen("127.0.0.1", 0)
     hub.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
     server = uvicorn.Server(

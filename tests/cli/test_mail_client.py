@@ -150,7 +150,7 @@ def test_recover_reads_the_code_from_the_standard_input(
 
 
 @pytest.mark.long
-def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub: Scripted) -> None:
+def test_every_command_asks_for_the_operation_it_is(ada: Callable[..., Ran], hub: Scripted) -> None:
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
         "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
@@ -160,7 +160,7 @@ def test_every_command_is_sent_as_the_seed_names_it(ada: Callable[..., Ran], hub
     }  # fmt: skip
     name = MESSAGE["id"]
     table: list[tuple[list[str], str, dict[str, Any]]] = [
-        (["inbox"], "msg/inbox", {}),
+        (["inbox"], "msg/inbox", {"peek": True}),
         (["inbox", "--peek", "--wait", "3", "--limit", "7", "--cursor", "c"], "msg/inbox",
          {"limit": 7, "cursor": "c", "peek": True, "wait": 3}),
         (["send", "@Bob", "Hi", "--priority", "urgent"], "msg/send",
@@ -220,6 +220,30 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     ]
     assert ran.err == "\nMore: --cursor c9\n"
     assert json.loads(ada("inbox", "--json").out) == hub.answers["msg/inbox"]
+
+
+@pytest.mark.requirement("cli.inbox-marks-read")
+def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(
+    ada: Callable[..., Ran], hub: Scripted
+) -> None:
+    new = [{**MESSAGE, "id": name, "thread_id": name[0], "unread": True} for name in ("a1", "a2")]
+    seen = {**MESSAGE, "id": "b1", "thread_id": "b", "unread": False}
+    hub.answers |= {
+        "msg/inbox": {"messages": [*new, seen]},
+        "msg/thread": {"messages": [new[0], seen]},
+    }
+    ada("inbox", "--peek")
+    assert [it.operation for it in hub.asked] == ["msg/inbox"]
+    hub.asked.clear()
+    ada("inbox", "--json")
+    assert [it[:2] for it in hub.asked[1:]] == [
+        ("msg/mark_read", {"thread_id": "a", "message_ids": ["a1", "a2"]})
+    ]
+    hub.asked.clear()
+    ada("thread", str(MESSAGE["id"]))
+    assert [it[:2] for it in hub.asked[1:]] == [
+        ("msg/mark_read", {"thread_id": "a", "message_ids": ["a1"]})
+    ]
 
 
 def test_an_empty_inbox_says_so_where_no_program_reads(
@@ -292,19 +316,19 @@ def test_a_conversation_is_found_by_the_name_of_the_other(
         "msg/thread": {"messages": [MESSAGE]},
     }  # fmt: skip
     assert "Hello" in ada("thread", "@Bob").out
-    assert hub.asked[-1].arguments == {"thread_id": "t2"}
+    assert hub.asked[-1].arguments == {"thread_id": "t2", "peek": True}
     first = "a1b2c3d4-e29b-41d4-a716-446655440000"
     second = "a1b2c3d4-0000-41d4-a716-446655440000"
     hub.answers["msg/threads"] = {"threads": [{"id": first, "other_handle": "bob"}]}
     ada("thread", "A1B2C3D4")
-    assert hub.asked[-1].arguments == {"thread_id": first}
+    assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
     # A handle can look like the beginning of an id.
     for others in ({"id": second, "other_handle": "cy"}, {"id": "t", "other_handle": "a1b2c3d4"}):
         hub.answers["msg/threads"]["threads"][1:] = [others]
         unclear = ada("thread", "a1b2c3d4")
         assert (unclear.code, "more than one conversation" in unclear.err) == (1, True)
     ada("thread", "a1b2c3d4-e")
-    assert hub.asked[-1].arguments == {"thread_id": first}
+    assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
     nobody = ada("thread", "dora")
     assert nobody.code == ExitCode.FAILED
     assert nobody.err == "folkmoot: error: You have no conversation with @dora.\n"
@@ -361,7 +385,7 @@ def test_conversations_are_put_away_and_deleted(ada: Callable[..., Ran], hub: Sc
     for tool in ("archive", "star", "mute"):
         hub.answers[f"msg/{tool}"] = {"thread_id": name, "message": f"Thread {tool}d."}
         assert ada(tool, "@bob").out == f"Thread {tool}d.\n"
-        assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name})
+        assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": False})
         ada(tool, name[:8], "--undo")
         assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": True})
     hub.answers["msg/delete_message"] = {"message_id": name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -15,7 +15,6 @@ from folkmoot.cli.asking import (
     HandleArgument,
     HubOption,
     UrlOption,
-    ask,
     handle_argument,
     hub_for,
     signed_in,
@@ -27,7 +26,7 @@ from folkmoot.cli.options import JsonOption, check_place, choice, flag
 from folkmoot.cli.output import aligned, complain, say
 from folkmoot.cli.show import Column, tell_fields, tell_table
 from folkmoot.cli.text import say_data
-from folkmoot.core.errors import AnswerInvalid, CredentialsUnusable
+from folkmoot.core.errors import CredentialsUnusable
 
 INVITE_PATH = "/invite/"
 
@@ -75,12 +74,24 @@ def register(
 
     Keep the token and the recovery code in a safe place. The recovery code is shown once.
     """
-    arguments = {"handle": handle}
+    code = None
     if invite:
-        arguments["invite_code"], url = invite_of(invite, url)
-    if agent:
-        arguments["account_type"] = "agent"
-    enter("msg/register", arguments, url, as_json=as_json)
+        code, url = invite_of(invite, url)
+    kind: Literal["agent"] | None = "agent" if agent else None
+
+    def create(hub: str) -> Login:
+        made = HubClient(hub).create_account(handle, invite_code=code, account_type=kind)
+        return Login(hub, made.handle, made.token, made.recovery_code)
+
+    login = enter(create, url, as_json=as_json)
+    if not as_json:
+        chosen = tell_kept(read_keyring(), login)
+        say(
+            "Next: give the token to the program: "
+            f"FOLKMOOT_TOKEN=$(folkmoot account token {login.handle})"
+            if agent
+            else f"Next: 'folkmoot connect CLIENT{chosen}' adds the hub to your assistant, as you."
+        )
 
 
 def invite_of(given: str, url: str | None) -> tuple[str, str | None]:
@@ -109,7 +120,18 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
     hub = hub_for(keyring, url)
     kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, handle)), None)
     code = (kept.recovery_code if kept else "") or ask_code()
-    enter("msg/recover", {"handle": handle, "recovery_code": code}, hub, as_json=as_json)
+
+    def get_back(hub: str) -> Login:
+        made = HubClient(hub).recover_account(handle, code)
+        return Login(hub, made.handle, made.token, code)
+
+    login = enter(get_back, hub, as_json=as_json)
+    if not as_json:
+        chosen = tell_kept(read_keyring(), login)
+        say(
+            "The old token no longer works. Next: "
+            f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
+        )
 
 
 def ask_code() -> str:
@@ -122,13 +144,12 @@ def ask_code() -> str:
     return code
 
 
-def enter(tool: str, arguments: dict[str, Any], url: str | None, *, as_json: bool) -> None:
-    """Call a tool that gives a token, keep what it gives, and show it this once."""
+def enter(get: Callable[[str], Login], url: str | None, *, as_json: bool) -> Login:
+    """Get a token from a hub, keep it, and show it this once."""
     login: Login | None = None
     try:
         with changing() as keyring:
-            hub = hub_for(keyring, url)
-            login = login_from(hub, HubClient(hub).call(tool, arguments), arguments)
+            login = get(hub_for(keyring, url))
             keyring.put(login)
     except CredentialsUnusable:
         # The hub has given a token that no file keeps: whoever reads this must keep it now.
@@ -136,35 +157,7 @@ def enter(tool: str, arguments: dict[str, Any], url: str | None, *, as_json: boo
             show_secrets(login, as_json=as_json, kept=False)
         raise
     show_secrets(login, as_json=as_json, kept=True)
-    if not as_json:
-        keyring = read_keyring()
-        tell_kept(keyring, login)
-        say(what_next(tool, arguments, keyring, login))
-
-
-def what_next(tool: str, arguments: dict[str, Any], keyring: Keyring, login: Login) -> str:
-    """What to do with a new token."""
-    chosen = "" if keyring.accounts[0] == login else f" --as {login.handle}"
-    if tool == "msg/recover":
-        return (
-            "The old token no longer works. Next: "
-            f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
-        )
-    if arguments.get("account_type") == "agent":
-        return (
-            "Next: give the token to the program: "
-            f"FOLKMOOT_TOKEN=$(folkmoot account token {login.handle})"
-        )
-    return f"Next: 'folkmoot connect CLIENT{chosen}' adds the hub to your assistant, as you."
-
-
-def login_from(hub: str, answer: dict[str, Any], arguments: dict[str, Any]) -> Login:
-    """The account from the hub's answer; a recovery without a new code keeps the old one."""
-    kept = {"recovery_code": arguments.get("recovery_code", "")}
-    try:
-        return msgspec.convert({**kept, **answer, "hub": hub}, Login)
-    except msgspec.ValidationError:
-        raise AnswerInvalid(f"{hub}: the hub's answer cannot be understood.") from None
+    return login
 
 
 def show_secrets(login: Login, *, as_json: bool, kept: bool) -> None:
@@ -182,37 +175,39 @@ def show_secrets(login: Login, *, as_json: bool, kept: bool) -> None:
     say(f"Keep both in a safe place: anyone who has one can act as you.{once}")
 
 
-def tell_kept(keyring: Keyring, login: Login) -> None:
-    """Where the account is kept, and how to use it."""
+def tell_kept(keyring: Keyring, login: Login) -> str:
+    """Say where the account is kept and how to use it; return the option that chooses it."""
     say(f"They are also saved in {credentials_path()}, which only you can read.")
     say(
         f"'folkmoot account token {login.handle}' shows the token again. The recovery code is not "
         "shown again."
     )
     first = keyring.accounts[0]
-    if first != login:
-        say(
-            f"Commands still run as {first.name}. 'folkmoot account use {login.handle}' changes "
-            "the default."
-        )
+    if first == login:
+        return ""
+    say(
+        f"Commands still run as {first.name}. 'folkmoot account use {login.handle}' changes "
+        "the default."
+    )
+    return f" --as {login.handle}"
 
 
 def whoami(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
     """Show your account as the hub knows it."""
     hub, login = signed_in(url, handle)
-    answer = hub.call("msg/whoami", {})
+    own = hub.get_account()
     if as_json:
-        say_data({"hub": login.hub, **answer})
+        say_data({"hub": login.hub, **msgspec.to_builtins(own)})
         return
     tell_fields(
         [
-            ("Handle", f"@{answer.get('handle', login.handle)}"),
+            ("Handle", f"@{own.handle}"),
             ("Hub", login.hub),
-            ("Name", answer.get("display_name")),
-            ("Bio", answer.get("bio")),
-            ("Status", answer.get("status")),
-            ("Privacy", answer.get("privacy")),
-            ("Account", answer.get("account_type")),
+            ("Name", own.display_name),
+            ("Bio", own.bio),
+            ("Status", own.status),
+            ("Privacy", own.privacy),
+            ("Account", own.account_type),
         ]
     )
 
@@ -228,13 +223,16 @@ def profile(
     as_json: JsonOption = False,
 ) -> None:
     """Change your profile, or show it."""
-    changes = {"display_name": name, "bio": bio, "status": status, "privacy": privacy}
+    changes: dict[str, Any] = {
+        "display_name": name, "bio": bio, "status": status, "privacy": privacy
+    }  # fmt: skip
     if all(value is None for value in changes.values()):
         whoami(url, handle, as_json=as_json)
         return
-    answer = ask(url, handle, "msg/set_profile", changes)
+    hub, _ = signed_in(url, handle)
+    changed = hub.change_profile(**changes)
     if as_json:
-        say_data(answer)
+        say_data(changed)
     else:
         say("Profile updated.")
 
@@ -252,8 +250,8 @@ def change_handle(
     """
     with changing() as keyring:
         login = keyring.find(url, handle)
-        answer = HubClient(login.hub, login.token).call("msg/change_handle", {"new_handle": new})
-        changed = msgspec.structs.replace(login, handle=str(answer.get("new_handle", new)))
+        answer = HubClient(login.hub, login.token).change_handle(new)
+        changed = msgspec.structs.replace(login, handle=answer.new_handle)
         keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
     if as_json:
         say_data(answer)
@@ -273,7 +271,7 @@ def delete_account(
     if not yes:
         confirm(login)
     with changing() as keyring:
-        HubClient(login.hub, login.token).call("msg/delete_account", {"confirm": login.handle})
+        HubClient(login.hub, login.token).delete_account(login.handle)
         keyring.drop(login)
     say(f"Deleted {login.name}. Older backups of the hub still contain your mail.")
 

@@ -71,14 +71,6 @@ def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
     return HubClient(login.hub, login.token), login
 
 
-def ask(
-    url: str | None, handle: str | None, tool: str, arguments: dict[str, Any], *, wait: float = 0
-) -> dict[str, Any]:
-    """The result of a tool, called as the account that was meant."""
-    hub, _ = signed_in(url, handle)
-    return hub.call(tool, arguments, wait=wait)
-
-
 YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]
 
 

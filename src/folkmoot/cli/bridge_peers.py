@@ -95,12 +95,12 @@ def accept(
     hub: its operator could have replaced the key.
     """
     from folkmoot.bridge.boxes import check_public
-    from folkmoot.bridge.peers import named
+    from folkmoot.bridge.peers import plain_handle
 
     own = Own(url, handle, key_file)
     owner = own.keys().current.public
-    profile = own.hub.call("msg/lookup", {"handle": peer})
-    offered = profile.get("client_public_key")
+    profile = own.hub.look_up(peer)
+    current, offered = plain_handle(profile.handle), profile.client_public_key
     key = check_public(offered) if offered else ""
     if fingerprint is not None:
         check_fingerprint(fingerprint, key)
@@ -119,9 +119,9 @@ def accept(
             # Whoever has the key is who they are, whatever they are called now.
             if other.key == key and other.handle != peer:
                 known.rename(owner, other.handle, peer)
-        if key and named(profile) != peer:
-            known.trust(owner, named(profile), key, now())
-            known.rename(owner, peer, named(profile))
+        if key and current != peer:
+            known.trust(owner, current, key, now())
+            known.rename(owner, peer, current)
     say(f"@{peer} is trusted with {shown(key)}." if key else f"@{peer} is known to have no key.")
 
 

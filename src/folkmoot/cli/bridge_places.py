@@ -11,7 +11,7 @@ import typer
 
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.credentials import Login, credentials_path, read_keyring
-from folkmoot.core.errors import AnswerInvalid, DeviceKeyUnusable
+from folkmoot.core.errors import DeviceKeyUnusable
 
 if TYPE_CHECKING:
     from folkmoot.bridge.keys import Keys, KeyStore
@@ -55,17 +55,13 @@ class Own:
 
     def published(self) -> str:
         """The key that the hub names as the account's; empty when it names none."""
-        named = self.hub.call("msg/whoami", {}).get("client_public_key") or ""
-        if not isinstance(named, str):
-            raise AnswerInvalid(f"{self.hub.url}: the hub's answer cannot be understood.")
-        return named
+        return self.hub.get_account().client_public_key or ""
 
     def publish(self, public: str) -> None:
         """Have the hub name a key as the account's, and say that it reads letters."""
-        from folkmoot.bridge.letter import FORMATS, VERSION
+        from folkmoot.bridge.letter import VERSION
 
-        formats = [VERSION] if FORMATS in self.hub.call("msg/whoami", {}) else None
-        self.hub.call("msg/set_profile", {"client_public_key": public, FORMATS: formats})
+        self.hub.change_profile(client_public_key=public, payload_formats=[VERSION])
 
 
 def key_path(given: Path | None) -> Path:

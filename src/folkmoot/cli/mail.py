@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,7 +13,6 @@ from folkmoot.cli.asking import (
     AsOption,
     TextArgument,
     UrlOption,
-    ask,
     checked_handle,
     handle_argument,
     signed_in,
@@ -26,6 +25,9 @@ from folkmoot.cli.show import Column, at, short, tell_messages, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
 from folkmoot.core.errors import ToolRefused
 from folkmoot.core.uuids import is_beginning
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import MailMessage, Sent, Thread
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
@@ -105,17 +107,27 @@ def inbox(
     two of you can read, or server-assisted, which the hub could read.
     """
     hub, login = signed_in(url, handle)
-    arguments = {"limit": limit, "cursor": cursor, "peek": peek or None, "wait": wait or None}
-    answer = hub.call("msg/inbox", arguments, wait=wait)
+    page = hub.list_messages(limit=limit, cursor=cursor, wait=wait or None)
     if as_json:
-        say_data(answer)
-        return
-    messages = answer.get("messages") or []
-    tell_messages(messages, login.handle)
-    if not messages:
-        say("No new mail." if wait else "No mail.", err=True)
-    if after := answer.get("next_cursor"):
-        say(f"\nMore: --cursor {word(after)}", err=True)
+        say_data(page)
+    else:
+        tell_messages(page.messages, login.handle)
+        if not page.messages:
+            say("No new mail." if wait else "No mail.", err=True)
+        if page.next_cursor:
+            say(f"\nMore: --cursor {word(page.next_cursor)}", err=True)
+    if not peek:
+        mark_read(hub, page.messages)
+
+
+def mark_read(hub: HubClient, messages: Iterable[MailMessage]) -> None:
+    """Mark what was shown as read; what comes meanwhile stays new."""
+    unread: dict[str, list[str]] = {}
+    for message in messages:
+        if message.unread:
+            unread.setdefault(message.thread_id, []).append(message.id)
+    for thread_id, ids in unread.items():
+        hub.mark_read(thread_id, message_ids=ids)
 
 
 def thread(
@@ -133,20 +145,17 @@ def thread(
     Both sides are shown, and the latest message is at the end.
     """
     hub, login = signed_in(url, handle)
-    arguments = {
-        "thread_id": thread_id_of(hub, which), "limit": limit, "cursor": cursor,
-        "peek": peek or None,
-    }  # fmt: skip
-    answer = hub.call("msg/thread", arguments)
+    page = hub.read_thread(thread_id_of(hub, which), limit=limit, cursor=cursor)
     if as_json:
-        say_data(answer)
-        return
-    messages = answer.get("messages") or []
-    if before := answer.get("next_cursor"):
-        say(f"Earlier messages: --cursor {word(before)}\n", err=True)
-    tell_messages(reversed(messages), login.handle)
-    if not messages:
-        say("No messages yet.", err=True)
+        say_data(page)
+    else:
+        if page.next_cursor:
+            say(f"Earlier messages: --cursor {word(page.next_cursor)}\n", err=True)
+        tell_messages(reversed(page.messages), login.handle)
+        if not page.messages:
+            say("No messages yet.", err=True)
+    if not peek:
+        mark_read(hub, page.messages)
 
 
 def thread_id_of(hub: HubClient, which: str) -> str:
@@ -154,13 +163,12 @@ def thread_id_of(hub: HubClient, which: str) -> str:
     given = which.strip().lower()
     if UUID.fullmatch(given):
         return given
-    handle, ids, begun = checked_handle(which), dict[Any, str](), list[str]()
+    handle, ids, begun = checked_handle(which), dict[str, str](), list[str]()
     maybe_id = is_beginning(given)
     for found in all_threads(hub):
-        thread_id = str(found.get("id"))
-        ids[found.get("other_handle")] = thread_id
-        if maybe_id and thread_id.startswith(given):
-            begun.append(thread_id)
+        ids[found.other_handle] = found.id
+        if maybe_id and found.id.startswith(given):
+            begun.append(found.id)
         if handle in ids and not maybe_id:
             return ids[handle]
     named = [ids[handle]] if handle in ids else []
@@ -172,19 +180,17 @@ def thread_id_of(hub: HubClient, which: str) -> str:
         return (named or begun)[0]
     # They may have another handle by now.
     with suppress(ToolRefused, KeyError):
-        return ids[hub.call("msg/lookup", {"handle": handle}).get("handle")]
+        return ids[hub.look_up(handle).handle]
     raise ToolRefused(f"You have no conversation with @{one_line(handle)}.")
 
 
-def all_threads(hub: HubClient) -> Iterator[dict[str, Any]]:
+def all_threads(hub: HubClient) -> Iterator[Thread]:
     """Every conversation, page by page."""
-    cursor: dict[str, Any] = {}
-    while True:
-        answer = hub.call("msg/threads", cursor)
-        yield from answer.get("threads") or []
-        if not answer.get("next_cursor"):
-            return
-        cursor = {"cursor": answer["next_cursor"]}
+    page = hub.list_threads()
+    yield from page.threads
+    while page.next_cursor:
+        page = hub.list_threads(cursor=page.next_cursor)
+        yield from page.threads
 
 
 def threads(
@@ -197,31 +203,31 @@ def threads(
     as_json: JsonOption = False,
 ) -> None:
     """List your conversations, the latest first."""
-    arguments = {"state": state, "limit": limit, "cursor": cursor}
-    answer = ask(url, handle, "msg/threads", arguments)
+    hub, _ = signed_in(url, handle)
+    page = hub.list_threads(state=cast("Any", state), limit=limit, cursor=cursor)
     if as_json:
-        say_data(answer)
+        say_data(page)
         return
     columns = (
         Column("With", "bold"), Column("New", named=True), Column("When", "dim"),
         Column("State", "dim"), Column("Id", "dim"), Column("Last message", wide=True),
     )  # fmt: skip
-    tell_table(columns, map(thread_row, answer.get("threads") or []), "No conversations.")
-    if after := answer.get("next_cursor"):
-        say(f"More: --cursor {word(after)}", err=True)
+    tell_table(columns, map(thread_row, page.threads), "No conversations.")
+    if page.next_cursor:
+        say(f"More: --cursor {word(page.next_cursor)}", err=True)
 
 
-def thread_row(found: dict[str, Any]) -> tuple[str, ...]:
+def thread_row(found: Thread) -> tuple[str, ...]:
     """One conversation in a line."""
-    preview = word(found.get("last_message_body"))
+    preview = word(found.last_message_body)
     if len(preview) > PREVIEW:
         preview = f"{preview[: PREVIEW - 1]}…"
     return (
-        at(found.get("other_handle")),
-        word(found.get("unread_count") or ""),
-        moment(found.get("last_message_at")),
-        word(found.get("member_state")),
-        short(found.get("id")),
+        at(found.other_handle),
+        word(found.unread_count or ""),
+        moment(found.last_message_at),
+        word(found.member_state),
+        short(found.id),
         preview,
     )
 
@@ -236,8 +242,10 @@ def send(
     as_json: JsonOption = False,
 ) -> None:
     """Send a message."""
-    arguments = {"to": to, "body": text_of(text), "priority": priority}
-    tell_sent(ask(url, handle, "msg/send", arguments), as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    tell_sent(
+        hub.send_message(to, body=text_of(text), priority=cast("Any", priority)), as_json=as_json
+    )
 
 
 def reply(
@@ -250,13 +258,14 @@ def reply(
     as_json: JsonOption = False,
 ) -> None:
     """Reply to a message."""
-    arguments = {"message_id": message, "body": text_of(text), "priority": priority}
-    tell_sent(ask(url, handle, "msg/reply", arguments), as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    sent = hub.reply_to_message(message, body=text_of(text), priority=cast("Any", priority))
+    tell_sent(sent, as_json=as_json)
 
 
-def tell_sent(answer: dict[str, Any], *, as_json: bool) -> None:
+def tell_sent(sent: Sent, *, as_json: bool) -> None:
     """That it is on its way, and under which id."""
     if as_json:
-        say_data(answer)
+        say_data(sent)
     else:
-        say(f"Sent to {at(answer.get('to'))}: {short(answer.get('message_id'))}")
+        say(f"Sent to {at(sent.to)}: {short(sent.message_id)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from folkmoot.cli.options import JsonOption, flag
 from folkmoot.cli.output import say
 from folkmoot.cli.show import short, word
 from folkmoot.cli.text import one_line, say_data
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import ThreadDone, ThreadState
 
 UndoOption = Annotated[bool, flag("--undo", "Make it active again.")]
 MessagesArgument = Annotated[
@@ -35,7 +38,9 @@ def archive(
 
     'folkmoot threads --state archived' lists archived ones.
     """
-    change("msg/archive", which, url, handle, undo=undo, as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    do = hub.unarchive_thread if undo else hub.archive_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
 
 
 def star(
@@ -50,7 +55,9 @@ def star(
 
     'folkmoot threads --state starred' lists starred ones.
     """
-    change("msg/star", which, url, handle, undo=undo, as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    do = hub.unstar_thread if undo else hub.star_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
 
 
 def mute(
@@ -65,16 +72,9 @@ def mute(
 
     New messages still arrive, but do not end 'folkmoot inbox --wait'.
     """
-    change("msg/mute", which, url, handle, undo=undo, as_json=as_json)
-
-
-def change(
-    tool: str, which: str, url: str | None, handle: str | None, *, undo: bool, as_json: bool
-) -> None:
-    """Put a conversation into a state, or back."""
     hub, _ = signed_in(url, handle)
-    answer = hub.call(tool, {"thread_id": thread_id_of(hub, which), "undo": undo or None})
-    tell(answer, word(answer.get("message")), as_json=as_json)
+    do = hub.unmute_thread if undo else hub.mute_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
 
 
 def delete(
@@ -89,11 +89,10 @@ def delete(
     The other side keeps theirs.
     """
     hub, _ = signed_in(url, handle)
-    deleted: list[Any] = []
+    deleted: list[str] = []
     try:
         for message in messages:
-            answer = hub.call("msg/delete_message", {"message_id": message})
-            deleted.append(answer.get("message_id"))
+            deleted.append(hub.delete_message(message).message_id)
             if not as_json:
                 say(f"Deleted {short(deleted[-1])}.")
     finally:
@@ -117,13 +116,12 @@ def delete_thread(
     hub, _ = signed_in(url, handle)
     thread_id = thread_id_of(hub, which)
     confirm(f"Delete all your messages in {one_line(which)}? They cannot be restored.", yes=yes)
-    answer = hub.call("msg/delete_thread", {"thread_id": thread_id, "confirm": True})
-    tell(answer, word(answer.get("message")), as_json=as_json)
+    tell(hub.delete_thread(thread_id), as_json=as_json)
 
 
-def tell(answer: dict[str, Any], sentence: str, *, as_json: bool) -> None:
-    """The answer for a program, or a sentence for a person."""
+def tell(answer: ThreadState | ThreadDone, *, as_json: bool) -> None:
+    """The answer for a program, or its sentence for a person."""
     if as_json:
         say_data(answer)
     else:
-        say(sentence)
+        say(word(answer.message))

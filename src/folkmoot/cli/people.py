@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from folkmoot.cli.asking import (
     AsOption,
     HandleArgument,
     UrlOption,
-    ask,
     checked_handle,
+    signed_in,
     text_of,
 )
 from folkmoot.cli.grants import invite_for
@@ -71,22 +72,19 @@ def list_contacts(
     url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
 ) -> None:
     """List your contacts."""
-    found: list[dict[str, Any]] = []
-    cursor = None
-    while True:
-        answer = ask(url, handle, "msg/contacts", {"cursor": cursor})
-        found += answer.get("contacts") or []
-        cursor = answer.get("next_cursor")
-        if not cursor:
-            break
+    hub, _ = signed_in(url, handle)
+    page = hub.list_contacts()
+    found = page.contacts
+    while page.next_cursor:
+        page = hub.list_contacts(cursor=page.next_cursor)
+        found += page.contacts
     if as_json:
         say_data({"contacts": found})
         return
     rows = [
-        (at(it.get("handle")), word(it.get("display_name")), word(it.get("nickname")),
-         moment(it.get("added_at")))
+        (at(it.handle), word(it.display_name), word(it.nickname), moment(it.added_at))
         for it in found
-    ]  # fmt: skip
+    ]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Nickname", wide=True),
                Column("Since", "dim"))  # fmt: skip
     tell_table(columns, rows, "No contacts.")
@@ -102,8 +100,9 @@ def add_contact(
     as_json: JsonOption = False,
 ) -> None:
     """Add someone to your contacts."""
-    answer = ask(url, handle, "msg/add_contact", {"handle": who, "nickname": nickname})
-    tell(answer, f"Added {at(answer.get('contact', who))} to your contacts.", as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    added = hub.add_contact(who, nickname=nickname)
+    tell(added, f"Added {at(added.contact)} to your contacts.", as_json=as_json)
 
 
 @contacts.command("remove")
@@ -115,9 +114,9 @@ def remove_contact(
     as_json: JsonOption = False,
 ) -> None:
     """Remove someone from your contacts."""
-    answer = ask(url, handle, "msg/remove_contact", {"handle": who})
-    sentence = f"Removed {at(answer.get('contact', who))} from your contacts."
-    tell(answer, sentence, as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    removed = hub.remove_contact(who)
+    tell(removed, f"Removed {at(removed.contact)} from your contacts.", as_json=as_json)
 
 
 def block(
@@ -128,9 +127,9 @@ def block(
     as_json: JsonOption = False,
 ) -> None:
     """Block someone from writing to you."""
-    answer = ask(url, handle, "msg/block", {"handle": who, "action": "block"})
-    sentence = f"{at(answer.get('handle', who))} can no longer write to you."
-    tell(answer, sentence, as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    blocked = hub.block(who)
+    tell(blocked, f"{at(blocked.handle)} can no longer write to you.", as_json=as_json)
 
 
 def unblock(
@@ -141,21 +140,19 @@ def unblock(
     as_json: JsonOption = False,
 ) -> None:
     """Unblock someone."""
-    answer = ask(url, handle, "msg/block", {"handle": who, "action": "unblock"})
-    sentence = f"{at(answer.get('handle', who))} can write to you again."
-    tell(answer, sentence, as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    unblocked = hub.unblock(who)
+    tell(unblocked, f"{at(unblocked.handle)} can write to you again.", as_json=as_json)
 
 
 def blocks(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
     """List the people you block."""
-    found: list[str] = []
-    cursor = None
-    while True:
-        answer = ask(url, handle, "msg/blocks", {"cursor": cursor})
-        found += answer.get("blocked") or []
-        cursor = answer.get("next_cursor")
-        if not cursor:
-            break
+    hub, _ = signed_in(url, handle)
+    page = hub.list_blocks()
+    found = page.blocked
+    while page.next_cursor:
+        page = hub.list_blocks(cursor=page.next_cursor)
+        found += page.blocked
     if as_json:
         say_data({"blocked": found})
         return
@@ -170,18 +167,19 @@ def lookup(
     as_json: JsonOption = False,
 ) -> None:
     """Show someone's profile."""
-    answer = ask(url, handle, "msg/lookup", {"handle": who})
+    hub, _ = signed_in(url, handle)
+    found = hub.look_up(who)
     if as_json:
-        say_data(answer)
+        say_data(found)
         return
     tell_fields(
         [
-            ("Handle", f"@{answer.get('handle', who)}"),
-            ("Name", answer.get("display_name")),
-            ("Bio", answer.get("bio")),
-            ("Status", answer.get("status")),
-            ("Account", answer.get("account_type")),
-            ("Key", answer.get("public_key")),
+            ("Handle", f"@{found.handle}"),
+            ("Name", found.display_name),
+            ("Bio", found.bio),
+            ("Status", found.status),
+            ("Account", found.account_type),
+            ("Key", found.public_key),
         ]
     )
 
@@ -194,14 +192,12 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Search for people by handle or name."""
-    answer = ask(url, handle, "msg/search_users", {"query": query})
+    hub, _ = signed_in(url, handle)
+    found = hub.search_people(query)
     if as_json:
-        say_data(answer)
+        say_data(found)
         return
-    found = answer.get("results") or []
-    rows = [
-        (at(it.get("handle")), word(it.get("display_name")), word(it.get("bio"))) for it in found
-    ]
+    rows = [(at(it.handle), word(it.display_name), word(it.bio)) for it in found.results]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
     tell_table(columns, rows, "Nobody found.")
 
@@ -233,11 +229,12 @@ def invite(
     if days or data or config:
         raise typer.BadParameter("--days, --data and --config need --for")
     text = None if message is None else text_of(message)
-    answer = ask(url, handle, "msg/invite", {"message": text})
-    tell(answer, word(answer.get("invite_url")), as_json=as_json)
+    hub, _ = signed_in(url, handle)
+    made = hub.create_invite(message=text)
+    tell(made, word(made.invite_url), as_json=as_json)
 
 
-def tell(answer: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+def tell(answer: Struct, sentence: str, *, as_json: bool) -> None:
     """The answer for a program, or a sentence for a person."""
     if as_json:
         say_data(answer)

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from folkmoot.cli.output import aligned, console, on_terminal, say
 from folkmoot.cli.text import lines, moment, one_line
 from folkmoot.core.uuids import SHORT, WHOLE
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import MailMessage
 
 SEALED = "(end-to-end encrypted: only the app or bridge that holds the key can read it)"
 MODES = {"server_assisted": "server-assisted"}
@@ -59,13 +62,13 @@ class Note(NamedTuple):
     style: str
 
 
-def notes_on(message: dict[str, Any]) -> list[Note]:
+def notes_on(message: MailMessage) -> list[Note]:
     """What there is to say about a message: whether it is new, how urgent, how it was encrypted."""
-    mode, priority = message.get("encryption_mode"), message.get("priority")
+    mode, priority = message.encryption_mode, message.priority
     notes = [
-        Note("new" if message.get("unread") is True else "", "bold yellow"),
-        Note(word(priority) if priority not in (None, "normal") else "", "bold red"),
-        Note(word(MODES.get(str(mode), mode)) if mode else "", FAINT),
+        Note("new" if message.unread else "", "bold yellow"),
+        Note(word(priority) if priority != "normal" else "", "bold red"),
+        Note(word(MODES.get(mode, mode)), FAINT),
     ]
     return [note for note in notes if note.text]
 
@@ -75,7 +78,7 @@ def at(handle: Any) -> str:
     return f"@{one_line(str(handle))}"
 
 
-def tell_messages(messages: Iterable[dict[str, Any]], me: str) -> None:
+def tell_messages(messages: Iterable[MailMessage], me: str) -> None:
     """Messages, each with who, when, how it was encrypted and the id one answers to."""
     for number, message in enumerate(messages):
         if number:
@@ -83,16 +86,14 @@ def tell_messages(messages: Iterable[dict[str, Any]], me: str) -> None:
         tell_message(message, me)
 
 
-def tell_message(message: dict[str, Any], me: str) -> None:
+def tell_message(message: MailMessage, me: str) -> None:
     """One message."""
-    other = f" → {at(message.get('to_handle'))}" if message.get("from_handle") == me else ""
-    who = f"{at(message.get('from_handle'))}{other}"
-    when = moment(message.get("created_at"))
-    body, wrong = message.get("body"), message.get("error")
-    hidden = f"({one_line(str(wrong))})" if wrong else SEALED
-    text = [hidden] if body is None else lines(str(body))
+    other = f" → {at(message.to_handle)}" if message.from_handle == me else ""
+    who = f"{at(message.from_handle)}{other}"
+    hidden = f"({one_line(message.error)})" if message.error else SEALED
+    text = [hidden] if message.body is None else lines(message.body)
     draw = draw_message if on_terminal() else print_message
-    draw(who, when, notes_on(message), short(message.get("id")), text)
+    draw(who, moment(message.created_at), notes_on(message), short(message.id), text)
 
 
 def print_message(who: str, when: str, notes: list[Note], name: str, text: list[str]) -> None:
