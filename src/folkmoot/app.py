@@ -62,6 +62,7 @@ from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
     backend_families,
     bus_families,
+    event_families,
     mcp_families,
     quota_families,
     room_families,
@@ -73,6 +74,7 @@ from folkmoot.transports import http
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
+from folkmoot.transports.events import EventStreams, HubEvents
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
@@ -418,6 +420,21 @@ class Hub:
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)
         )
 
+    def _open_events(self) -> HubEvents:
+        """`/v1/events`, where programs follow what changes."""
+        options = self.settings.events
+        streams = EventStreams(
+            self.bus,
+            most=options.max_streams,
+            most_each=options.max_streams_per_account,
+            resume_seconds=options.resume_seconds,
+            most_bytes=options.max_bytes,
+        )
+        self.metrics.watch(
+            lambda: event_families(streams.open, len(streams), streams.resumed, streams.told)
+        )
+        return HubEvents(streams, self.accounts, self.rooms, self.behind.policy, self.clock)
+
     def _open_tools(self, vault: Vault) -> None:
         settings = self.settings
         services = Services(
@@ -426,6 +443,7 @@ class Hub:
             rooms=self.rooms,
             limits=self._limits,
             document=partial(encoded_document, __version__, settings.public_url),
+            events=self._open_events(),
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)

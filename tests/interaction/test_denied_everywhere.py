@@ -124,12 +124,15 @@ class Visit:
         return "error" in answer and (answer["error"].get("data") or {}).get("code") == DENIED
 
     async def rest_denied(self, method: str, path: str, body: Any) -> bool:
-        answer = await self.http.request(
+        async with self.http.stream(
             method,
             path.replace("{room}", ROOM),
             headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
             content=None if body is None else json.dumps(body),
-        )
+        ) as answer:
+            # Of a stream of events there is no end to wait for.
+            if answer.status_code == 403:
+                await answer.aread()
         if answer.status_code == 403 and answer.json()["error"]["code"] == DENIED:
             # A room's own refusal tells what one holds there; ours names the hub or our rights.
             return "hub" in answer.text or "A deny among" in answer.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -40,10 +40,22 @@ class Event(Struct, frozen=True):
 class EventStream(Struct, frozen=True):
     """An answer that goes on: each event is sent as soon as it is there.
 
-    It ends with its source, when the client leaves, and when the hub stops.
+    It ends with its source, when the client leaves, and when the hub stops. A source that is to be
+    closed then has `aclose`.
     """
 
-    source: AsyncIterator[Event]
+    source: AsyncIterator[Event | bytes]
+    """Events, or some that are written already."""
+    ends_itself: bool = False
+    """Whether the source ends with the caller's credential; else any change of the account does."""
+
+
+class EventFeed(Protocol):
+    """Where callers follow what changes."""
+
+    async def follow(self, caller: Caller, last_event_id: str) -> EventStream:
+        """What changes from now on, or since an event, as far as the caller may know it."""
+        ...
 
 
 class Services(Struct, frozen=True, kw_only=True):
@@ -55,6 +67,7 @@ class Services(Struct, frozen=True, kw_only=True):
     limits: RateLimits
     document: Callable[[], Raw] = Raw
     """Makes the OpenAPI document."""
+    events: EventFeed | None = None
 
 
 class Caller(Struct, kw_only=True):

@@ -171,7 +171,8 @@ def _parameter(place: str, it: Parameter) -> dict[str, Any]:
 def _content(each: Endpoint) -> dict[str, Any]:
     """What the answer may be: an object, or events that are one each."""
     if each.row.events is not None:
-        return {EVENT_STREAM: {"schema": {"type": "string"}}}
+        events = {"type": "string", "contentMediaType": JSON, "contentSchema": ref(each.reply)}
+        return {EVENT_STREAM: {"schema": events}}
     answer = {JSON: {"schema": ref(each.reply)}}
     return {**answer, EVENT_STREAM: {"schema": {"type": "string"}}} if each.row.progress else answer
 

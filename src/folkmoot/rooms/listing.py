@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from folkmoot.rooms import queries
+from folkmoot.rooms import queries, queries_guests
+from folkmoot.rooms.access import IN
 from folkmoot.rooms.directory import Directory
 from folkmoot.rooms.history import PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
@@ -32,6 +33,17 @@ class Listing(Directory):
                 one["offers_tools"] = None
         await live.settled()
         return here
+
+    async def rooms_of(self, visitor: Visitor) -> dict[RoomId, str]:
+        """The rooms that someone is in or invited to, with their names; a guest's is one.
+
+        A guest that was put out, or whose room is gone, has none.
+        """
+        id_ = visitor.principal.account_id
+        if visitor.account is None:
+            return await self._store.read(lambda tx: queries_guests.room_of(tx, id_))
+        found = await self._store.read(lambda tx: queries.memberships_of(tx, id_))
+        return {member.room_id: name for name, member in found if member.state in IN}
 
     def _visiting(self, room_id: RoomId) -> set[str]:
         """The names of those who take part in a room through tools."""

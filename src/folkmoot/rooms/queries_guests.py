@@ -90,6 +90,15 @@ def _guest(row: Row) -> Guest:
     return Guest(id_, room_id, name, invited_by, _promised(promised), invite_id)
 
 
+async def room_of(tx: Tx, guest_id: str) -> dict[RoomId, str]:
+    """The one room of a guest, and its name; none if the guest is gone."""
+    row = await tx.fetch_one(
+        "SELECT r.id, r.name FROM room_guests g JOIN rooms r ON r.id = g.room_id WHERE g.id = ?",
+        (guest_id,),
+    )
+    return {} if row is None else {int(row[0]): str(row[1])}
+
+
 async def named(tx: Tx, room_id: RoomId, name: str) -> str | None:
     """The id of a room's guest with this name, also of one who has not come."""
     row = await tx.fetch_one(

@@ -25,6 +25,7 @@ from folkmoot.settings.fields import (
 from folkmoot.settings.gateway import GatewaySettings
 from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
+    EventSettings,
     HttpSettings,
     LogSettings,
     MailSettings,
@@ -47,6 +48,7 @@ __all__ = [
     "SECTIONS",
     "BackendSpec",
     "BadValue",
+    "EventSettings",
     "Field",
     "GatewaySettings",
     "GatewaySpec",

@@ -245,6 +245,46 @@ class McpSettings(Section, frozen=True, kw_only=True):
     ] = 67_108_864
 
 
+class EventSettings(Section, frozen=True, kw_only=True):
+    """Streams of events, at `/v1/events`."""
+
+    max_streams: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Streams of events that may be open or kept; further ones are answered "
+            "503. Each open one is also a connection.",
+        ),
+    ] = 1_000
+    max_streams_per_account: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="The same for one account; further ones are answered 429.",
+        ),
+    ] = 20
+    resume_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600,
+            description="How long a stream is kept after its connection broke; until then its "
+            "client gets the rest with `Last-Event-ID`.",
+        ),
+    ] = 300
+    max_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_048_576,
+            le=1_099_511_627_776,
+            description="Memory that the events of all streams may take; an account may have a "
+            "sixteenth of it. When it is full, the oldest streams that nobody reads are dropped.",
+        ),
+    ] = 16_777_216
+
+
 class RateSettings(Section, frozen=True, kw_only=True):
     """How often things may be done; `rate_limits` switches all of it."""
 
@@ -561,6 +601,7 @@ class Settings(Section, frozen=True, kw_only=True):
     http: HttpSettings = field(default_factory=HttpSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     rooms: RoomSettings = field(default_factory=RoomSettings)

@@ -87,6 +87,23 @@ def mcp_families(eras: Mapping[str, int], sessions: int) -> list[Metric]:
     return [requests, GaugeMetricFamily("folkmoot_mcp_sessions", text, value=sessions)]
 
 
+def event_families(
+    open_streams: int, kept: int, resumed: int, told: Mapping[str, int]
+) -> list[Metric]:
+    """The numbers of `/v1/events`."""
+    text = "Streams of events that a client reads."
+    streams = GaugeMetricFamily("folkmoot_event_streams", text, value=open_streams)
+    text = "Streams of events that are open, or kept for a client that may come back."
+    known = GaugeMetricFamily("folkmoot_event_streams_kept", text, value=kept)
+    text = "Streams of events that were resumed after their connection broke."
+    again = CounterMetricFamily("folkmoot_event_streams_resumed", text, value=resumed)
+    text = "Events told, each counted once for every stream; `reload` stands for those missed."
+    counted = CounterMetricFamily("folkmoot_events_told", text, labels=("event",))
+    for name, count in told.items():
+        counted.add_metric((name,), count)
+    return [streams, known, again, counted]
+
+
 def quota_families(
     used: Mapping[str, tuple[int, int]],
     near: Mapping[str, int],

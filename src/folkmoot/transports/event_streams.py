@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.mcp.wire import EVENT_STREAM
-from folkmoot.operations.call import Event, unless
+from folkmoot.operations.call import Event, EventStream, unless
 from folkmoot.transports.answers import refusal
 
 if TYPE_CHECKING:
@@ -50,17 +50,24 @@ def written(event: Event) -> bytes:
 class EventResponse:
     """Sends events until there are no more, the client leaves, or the hub stops."""
 
-    def __init__(self, events: AsyncIterator[Event], caller: Caller, waiting: Waiting) -> None:
-        self._events = events
+    def __init__(self, stream: EventStream, caller: Caller, waiting: Waiting) -> None:
+        self._events = stream.source
+        self._ends_itself = stream.ends_itself
         self._caller = caller
         self._waiting = waiting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        if scope["method"] != "HEAD":
-            async with self._waiting.watched(self._caller, receive):
-                await unless(self._caller.leaving, self._send(send))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            if scope["method"] != "HEAD":
+                follows = not self._ends_itself
+                async with self._waiting.watched(self._caller, receive, follows=follows):
+                    await unless(self._caller.leaving, self._send(send))
+        finally:
+            close = getattr(self._events, "aclose", None)
+            if close is not None:
+                await close()
         await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send) -> None:
@@ -73,7 +80,7 @@ class EventResponse:
                     event = coming.result()
                     if event is None:
                         return
-                    body = written(event)
+                    body = event if isinstance(event, bytes) else written(event)
                     coming = asyncio.ensure_future(anext(self._events, None))
                 await send({"type": "http.response.body", "body": body, "more_body": True})
         finally:
@@ -113,7 +120,7 @@ async def progressing(
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    return EventResponse(events(), caller, waiting)
+    return EventResponse(EventStream(events()), caller, waiting)
 
 
 def outcome(working: asyncio.Future[ToolResult]) -> Event:

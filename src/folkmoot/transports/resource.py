@@ -63,6 +63,8 @@ class Waiting:
 
     def __init__(self) -> None:
         self._callers: dict[int, Caller] = {}
+        self._lasting: set[int] = set()
+        """Those that a change of their account does not end."""
         self._stopping = False
 
     def account_changed(self, event: Event) -> None:
@@ -74,8 +76,9 @@ class Waiting:
         self._end(event.data["account"])
 
     def _end(self, account_id: str) -> None:
-        for caller in self._callers.values():
-            if caller.visitor is not None and caller.visitor.principal.account_id == account_id:
+        for number, caller in self._callers.items():
+            who = None if caller.visitor is None else caller.visitor.principal.account_id
+            if who == account_id and number not in self._lasting:
                 caller.leaving.set()
 
     def stop(self) -> None:
@@ -85,9 +88,16 @@ class Waiting:
             caller.leaving.set()
 
     @asynccontextmanager
-    async def watched(self, caller: Caller, receive: Receive) -> AsyncIterator[None]:
-        """While a call is answered, tell it when nobody waits for the answer any more."""
+    async def watched(
+        self, caller: Caller, receive: Receive, *, follows: bool = True
+    ) -> AsyncIterator[None]:
+        """While a call is answered, tell it when nobody waits for the answer any more.
+
+        It `follows` the caller's account, unless it sees to that itself.
+        """
         self._callers[id(caller)] = caller
+        if not follows:
+            self._lasting.add(id(caller))
         if self._stopping:
             caller.leaving.set()
         watching = asyncio.ensure_future(_gone(receive, caller.leaving))
@@ -95,6 +105,7 @@ class Waiting:
             yield
         finally:
             del self._callers[id(caller)]
+            self._lasting.discard(id(caller))
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
@@ -188,7 +199,7 @@ class Resource:
             return await progressing(work, caller, self._waiting)
         done = await work
         if isinstance(done.payload, EventStream):
-            return EventResponse(done.payload.source, caller, self._waiting)
+            return EventResponse(done.payload, caller, self._waiting)
         return answered(endpoint, done.payload)
 
     async def _caller(self, scope: Scope, endpoint: Endpoint, token: str) -> Caller:

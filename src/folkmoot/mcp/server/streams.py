@@ -194,6 +194,22 @@ class Stream:
         self._tell_keeper()
         return self.reader
 
+    @property
+    def waiting(self) -> int:
+        """How many events nobody has begun to write."""
+        count = 0
+        for each in reversed(self._events):
+            if each.number <= self._taken:
+                break
+            count += 1
+        return count
+
+    def drop_waiting(self) -> None:
+        """Drop what nobody has begun to write: nobody can go on before what comes next."""
+        while self._events and self._events[-1].number > self._taken:
+            self._lost = max(self._lost, self._events[-1].number)
+            self._drop(len(self._events) - 1)
+
     def place_of(self, event_id: str) -> int | None:
         """After which event of this stream a client goes on that has this one as its last.
 

@@ -1,0 +1,315 @@
+"""The events of `GET /v1/events`: what each tells, and which right one needs to be told.
+
+An event says that something is not as it was and where to read it; never what somebody wrote. It is
+told to those who could read the same with the operation that it `needs`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from folkmoot.core.errors import ConnectionsExceeded, HubFull, HubStopping
+from folkmoot.operations.row import Absent, Arguments, Operation, Route, Who, says
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call, EventStream
+
+Room = Annotated[str, Meta(description="The name of the room.")]
+Thread = Annotated[str, Meta(description="The id of the thread.")]
+Message = Annotated[str, Meta(description="The id of the message.")]
+
+
+class MailReceived(Struct, frozen=True):
+    """A message that arrived."""
+
+    message_id: Message
+    thread_id: Thread
+    urgent: Annotated[bool, Meta(description="Whether its sender marked it as urgent.")]
+    muted: Annotated[bool, Meta(description="Whether the thread is muted.")]
+
+
+class MailSent(Struct, frozen=True):
+    """A message that was sent."""
+
+    message_id: Message
+    thread_id: Thread
+
+
+class MailChanged(Struct, frozen=True):
+    """What became of messages."""
+
+    change: Annotated[
+        Literal["read", "state", "removed"],
+        Meta(description="Read; archived, starred, muted or none of it; or removed."),
+    ]
+    thread_id: Annotated[
+        str | None, Meta(description="The id of the thread; null if it may be several.")
+    ]
+
+
+class ContactsChanged(Struct, frozen=True):
+    """What you did about somebody."""
+
+    handle: Annotated[str, Meta(description="Whom it is about.")]
+    change: Literal["added", "removed", "blocked", "unblocked"]
+
+
+class AccountChanged(Struct, frozen=True):
+    """What is new about your account."""
+
+    handle: Annotated[str, Meta(description="Your handle now.")]
+    change: Literal["profile", "handle", "restored"]
+
+
+class TokensChanged(Struct, frozen=True):
+    """A token of yours."""
+
+    id: Annotated[str, Meta(description="The id of the token, which is not the token itself.")]
+    change: Literal["created", "ended"]
+
+
+class RoomMembership(Struct, frozen=True):
+    """What you are to a room."""
+
+    room: Room
+    state: Annotated[
+        Literal["member", "invited", "banned"] | None,
+        Meta(description="What you are now; null for nothing."),
+    ]
+
+
+class RoomChanged(Struct, frozen=True):
+    """A room that is set otherwise, or gone."""
+
+    room: Room
+    change: Literal["settings", "removed"]
+
+
+class RoomMessage(Struct, frozen=True):
+    """Where a room's messages end."""
+
+    room: Room
+    seq: Annotated[int, Meta(description="The `seq` of the newest message.")]
+
+
+class RoomPresence(Struct, frozen=True):
+    """Who came or went."""
+
+    room: Room
+    participant: str
+    change: Literal["join", "leave"]
+
+
+class RoomProposal(Struct, frozen=True):
+    """A proposal in a room."""
+
+    room: Room
+    proposal: Annotated[str, Meta(description="The id of the proposal.")]
+    change: Annotated[
+        Literal["made", "decided"],
+        Meta(description="Made; or fulfilled, rejected, withdrawn or expired."),
+    ]
+
+
+class ToolsChanged(Struct, frozen=True):
+    """Lists that are not what they were."""
+
+    lists: Annotated[
+        list[str], Meta(description="Which: `tools`, `prompts`, `resources`, `templates`.")
+    ]
+
+
+class HeldChanged(Struct, frozen=True):
+    """A message that waits for a decision, or no longer does."""
+
+    id: int
+    change: Literal["held", "released", "dropped", "gone"]
+
+
+class ServerChanged(Struct, frozen=True):
+    """A server behind the hub."""
+
+    server: Annotated[str, Meta(description="Its namespace.")]
+    state: Annotated[str, Meta(description="Its state now, as `GET /v1/servers` tells it.")]
+
+
+class PinsChanged(Struct, frozen=True):
+    """A server whose pinned tools are not what they were."""
+
+    server: Annotated[str, Meta(description="Its namespace.")]
+
+
+class SettingsChanged(Struct, frozen=True):
+    """Nothing more is told."""
+
+
+class Reload(Struct, frozen=True):
+    """Why events may be missing."""
+
+    reason: Annotated[
+        Literal["gap", "overflow", "rights"],
+        Meta(
+            description="The stream could not be resumed, you read too slowly, or your rights "
+            "changed."
+        ),
+    ]
+
+
+class EventRow(Struct, frozen=True):
+    """One event: its name, when it is told, what it holds, and who may hear it."""
+
+    name: str
+    when: str
+    data: type[Struct]
+    needs: str = ""
+    """The operation with which one could read the same."""
+    who: Who = "account"
+
+
+MAIL_RECEIVED: Final = EventRow("mail.received", "A message arrived.", MailReceived, "msg/inbox")
+MAIL_SENT: Final = EventRow("mail.sent", "You sent a message.", MailSent, "msg/threads")
+MAIL_CHANGED: Final = EventRow(
+    "mail.changed",
+    "Messages were read or removed, or a thread archived, starred or muted.",
+    MailChanged,
+    "msg/threads",
+)
+CONTACTS_CHANGED: Final = EventRow(
+    "contacts.changed",
+    "You added or removed a contact, or blocked or unblocked somebody.",
+    ContactsChanged,
+    "msg/contacts",
+)
+ACCOUNT_CHANGED: Final = EventRow(
+    "account.changed", "Your profile or handle changed.", AccountChanged, "msg/whoami"
+)
+TOKENS_CHANGED: Final = EventRow(
+    "tokens.changed", "A token of yours was created or has ended.", TokensChanged, "folkmoot/tokens"
+)
+ROOM_MEMBERSHIP: Final = EventRow(
+    "room.membership",
+    "You were invited to a room, joined it, left it or were removed from it.",
+    RoomMembership,
+    "room/list",
+)
+ROOM_CHANGED: Final = EventRow(
+    "room.changed",
+    "A room that you are in was set otherwise or removed.",
+    RoomChanged,
+    "room/list",
+    "guest",
+)
+ROOM_MESSAGE: Final = EventRow(
+    "room.message",
+    "There are new messages in a room that you are in.",
+    RoomMessage,
+    "room/read",
+    "guest",
+)
+ROOM_PRESENCE: Final = EventRow(
+    "room.presence", "Someone came into such a room, or left.", RoomPresence, "room/read", "guest"
+)
+ROOM_PROPOSAL: Final = EventRow(
+    "room.proposal",
+    "A proposal was made in such a room, or decided.",
+    RoomProposal,
+    "room/proposals",
+    "guest",
+)
+TOOLS_CHANGED: Final = EventRow(
+    "tools.changed",
+    "What the servers behind the hub offer changed.",
+    ToolsChanged,
+    "folkmoot/find_tool",
+)
+HELD_CHANGED: Final = EventRow(
+    "held.changed", "A message is held, or was decided about.", HeldChanged, who="operator"
+)
+SERVER_CHANGED: Final = EventRow(
+    "server.changed", "A server behind the hub is in another state.", ServerChanged, who="operator"
+)
+PINS_CHANGED: Final = EventRow(
+    "pins.changed", "Tools of a server were pinned, or accepted.", PinsChanged, who="operator"
+)
+SETTINGS_CHANGED: Final = EventRow(
+    "settings.changed", "The settings were read again.", SettingsChanged, who="operator"
+)
+RELOAD: Final = EventRow(
+    "reload", "Events may be missing: read again what you show.", Reload, who="guest"
+)
+
+EVENTS: Final = (
+    MAIL_RECEIVED,
+    MAIL_SENT,
+    MAIL_CHANGED,
+    CONTACTS_CHANGED,
+    ACCOUNT_CHANGED,
+    TOKENS_CHANGED,
+    ROOM_MEMBERSHIP,
+    ROOM_CHANGED,
+    ROOM_MESSAGE,
+    ROOM_PRESENCE,
+    ROOM_PROPOSAL,
+    TOOLS_CHANGED,
+    HELD_CHANGED,
+    SERVER_CHANGED,
+    PINS_CHANGED,
+    SETTINGS_CHANGED,
+    RELOAD,
+)
+"""All events, in the order of the reference."""
+
+
+class FollowEvents(Arguments, frozen=True, kw_only=True):
+    """Where to go on."""
+
+    last_event_id: (
+        Annotated[str, says("Go on after the event with this id; `EventSource` sends it itself.")]
+        | None
+    ) = None
+
+
+class FollowedEvent(Struct, frozen=True):
+    """One event: `event` is the name that the stream gives it."""
+
+    event: str
+    data: dict[str, Any]
+
+
+async def follow_events(call: Call[FollowEvents]) -> EventStream:
+    """What changes from now on."""
+    if call.services.events is None:
+        raise HubStopping("Events are not told here.")
+    return await call.services.events.follow(call.caller, call.arguments.last_event_id or "")
+
+
+FOLLOWING = (
+    Operation(
+        name="folkmoot/events",
+        description="Follow what changes, as Server-Sent Events: your mail, contacts and tokens, "
+        "the rooms you are in, tools. An event says what is not as it was and where to read it, "
+        "never what somebody wrote. Each is told only to those who may read the same.",
+        takes=FollowEvents,
+        gives=FollowedEvent,
+        events=FollowedEvent,
+        handler=follow_events,
+        scope="",
+        who="guest",
+        effect="reads",
+        errors=(ConnectionsExceeded, HubFull),
+        tool=Absent("MCP has notifications for it."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/events",
+                id="followEvents",
+                summary="Follow events",
+                answer="Events, until the client leaves, its token ends or the hub stops.",
+                headers={"last-event-id": "last_event_id"},
+            ),
+        ),
+        commands=Absent("It is for programs; 'folkmoot inbox --wait' waits for mail."),
+    ),
+)

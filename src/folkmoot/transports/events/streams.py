@@ -1,0 +1,154 @@
+"""All streams of events of one hub: how many there may be, and how one is found again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.errors import ConnectionsExceeded, EventUnknown, HubFull
+from folkmoot.mcp.server.resumable import ResumableStreams, StreamBudget
+from folkmoot.mcp.server.streams import Stream
+from folkmoot.operations import events as rows
+from folkmoot.transports.events.follower import Follower
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Bus
+    from folkmoot.mcp.server.streams import Reader
+    from folkmoot.operations.events import EventRow
+    from folkmoot.transports.events.follower import Following
+
+RETRY_SECONDS: Final = 5
+
+
+class Own:
+    """The streams of one account, guest or operator."""
+
+    __slots__ = ("followers", "kept")
+
+    def __init__(self, budget: StreamBudget, account_id: str) -> None:
+        self.kept = ResumableStreams(budget, account_id)
+        self.followers: dict[Stream, Follower] = {}
+
+
+class EventStreams:
+    """Opens streams and resumes them; `most` at once, `most_each` of one account."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        most: int,
+        most_each: int,
+        resume_seconds: float,
+        most_bytes: int,
+    ) -> None:
+        self._bus = bus
+        self._most = most
+        self._most_each = most_each
+        self._budget = StreamBudget(seconds=resume_seconds, most_bytes=most_bytes)
+        self._own: dict[str, Own] = {}
+        self._count = 0
+        self._stopping = False
+        self.told: Counter[str] = Counter()
+        """How many events were told, by name."""
+        self.resumed = 0
+        """How many streams were resumed."""
+
+    @property
+    def open(self) -> int:
+        """How many streams someone reads."""
+        return sum(
+            stream.reader is not None for own in self._own.values() for stream in own.followers
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def follow(self, who: Following, last_event_id: str = "") -> tuple[Follower, Reader, bytes]:
+        """A follower, its reader, and what is written first.
+
+        It goes on after the event with this id if its stream is kept and was opened with the same
+        credential; else it begins anew, and is told that events may be missing.
+        """
+        own = self._own.get(who.id)
+        if own is not None and last_event_id:
+            found = self._resume(own, who, last_event_id)
+            if found is not None:
+                self.resumed += 1
+                return found[0], found[1], b""
+        self._make_room(own)
+        if own is None:
+            own = self._own[who.id] = Own(self._budget, who.id)
+        stream = Stream(listening=True, keeper=own.kept)
+        follower = own.followers[stream] = Follower(who, self._bus, stream, self._note)
+        self._count += 1
+        stream.abandoned = lambda: self._forget(who.id, stream)
+        reader = follower.attach()
+        first = stream.first()
+        follower.begin()
+        if last_event_id:
+            follower.put(rows.RELOAD, rows.Reload("gap"))
+        if self._stopping:
+            stream.end()
+        return follower, reader, first
+
+    def stop(self) -> None:
+        """End every stream: the hub stops, and clients come back to the next one."""
+        self._stopping = True
+        for own in self._own.values():
+            for stream in tuple(own.followers):
+                stream.end()
+
+    def _resume(
+        self, own: Own, who: Following, last_event_id: str
+    ) -> tuple[Follower, Reader] | None:
+        try:
+            stream, after = own.kept.resume(last_event_id)
+        except EventUnknown:
+            return None
+        follower = own.followers.get(stream)
+        if follower is None or follower.ended or stream.done:
+            return None
+        if (
+            follower.who.credential_ids != who.credential_ids
+            or follower.who.operator != who.operator
+        ):
+            return None
+        return follower, follower.attach(after)
+
+    def _make_room(self, own: Own | None) -> None:
+        """See to it that there may be one more, and refuse it where there may not."""
+        each = 0 if own is None else len(own.followers)
+        if own is not None and each >= self._most_each and not self._drop_unread(own):
+            raise ConnectionsExceeded(
+                f"You follow events on {each} connections; close some. Setting: "
+                "events.max_streams_per_account.",
+                retry_after=RETRY_SECONDS,
+            )
+        if self._count >= self._most and not any(map(self._drop_unread, [*self._own.values()])):
+            raise HubFull(
+                "Events are followed on as many connections as the hub may have. Setting: "
+                "events.max_streams.",
+                retry_after=RETRY_SECONDS,
+            )
+
+    def _drop_unread(self, own: Own) -> bool:
+        """Give up the oldest stream that is only kept for a client that may come back."""
+        for stream, follower in own.followers.items():
+            if stream.reader is None:
+                follower.end()
+                return True
+        return False
+
+    def _forget(self, who: str, stream: Stream) -> None:
+        own = self._own.get(who)
+        follower = None if own is None else own.followers.pop(stream, None)
+        if own is None or follower is None:
+            return
+        follower.leave()
+        self._count -= 1
+        if not own.followers:
+            del self._own[who]
+
+    def _note(self, row: EventRow) -> None:
+        self.told[row.name] += 1

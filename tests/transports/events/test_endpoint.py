@@ -1,0 +1,268 @@
+"""`GET /v1/events` of a real hub, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import Answer, ask, read_answer, run
+from tests.transports.rest.support import Asker, house, refused
+
+EVENTS = "/v1/events"
+
+
+class Source:
+    """A client of the stream, on a socket of its own."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._buffer = b""
+        self.last = ""
+
+    async def event(self) -> tuple[str, Any]:
+        """The next event: its name and its data; comments and the first one are passed over."""
+        while True:
+            while b"\n\n" not in self._buffer:
+                size = int(await self._reader.readline(), 16)
+                self._buffer += await self._reader.readexactly(size)
+                assert await self._reader.readline() == b"\r\n"
+                if not size:
+                    raise EOFError
+            block, _, self._buffer = self._buffer.partition(b"\n\n")
+            lines = [line.split(": ", 1) for line in block.decode().splitlines()]
+            told = {line[0]: line[1] for line in lines if len(line) == 2 and line[0]}
+            self.last = told.get("id", self.last)
+            if told.get("data"):
+                return told["event"], json.loads(told["data"])
+
+    async def names(self, count: int) -> list[str]:
+        return [(await self.event())[0] for _ in range(count)]
+
+    async def ended(self) -> bool:
+        """Wait for the end, whatever comes before."""
+        try:
+            while True:
+                await self.event()
+        except EOFError:
+            return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def connect(who: Asker, last: str = "", **headers: str) -> Source | Answer:
+    reader, writer = await asyncio.open_connection("127.0.0.1", who.port)
+    named = {"host": f"localhost:{who.port}", "accept": "text/event-stream", **headers}
+    if who.token:
+        named["authorization"] = f"Bearer {who.token}"
+    if last:
+        named["last-event-id"] = last
+    lines = [f"GET {EVENTS} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        rest = asyncio.StreamReader()
+        rest.feed_data(head + await reader.readexactly(length_of(head)))
+        writer.close()
+        return await read_answer(rest)
+    assert b"content-type: text/event-stream" in head
+    assert b"cache-control: no-store" in head
+    return Source(reader, writer)
+
+
+def length_of(head: bytes) -> int:
+    line = next(each for each in head.lower().splitlines() if each.startswith(b"content-length"))
+    return int(line.split(b":")[1])
+
+
+@asynccontextmanager
+async def following(who: Asker, last: str = "") -> AsyncIterator[Source]:
+    source = await connect(who, last)
+    assert isinstance(source, Source), source
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
+    answer = await who.ask(method, path, body)
+    assert answer.status < 300, answer
+    return answer.json() if answer.body else None
+
+
+@pytest.mark.requirement("events.own-only", "events.resume", "events.rooms")
+def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob = await here.people("ann", "bob")
+            async with following(ann) as source, following(bob) as bobs:
+                sent = await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+                received = {
+                    "message_id": sent["message_id"],
+                    "thread_id": sent["thread_id"],
+                    "urgent": False,
+                    "muted": False,
+                }
+                assert await source.event() == ("mail.received", received)
+                assert (await bobs.event())[0] == "mail.sent"
+                await done(ann, "PATCH", "/v1/me", {"display_name": "Ann"})
+                assert await source.event() == (
+                    "account.changed",
+                    {"handle": "ann", "change": "profile"},
+                )
+                await bob.create("square")
+                assert await bobs.names(1) == ["room.membership"]
+                await bob.say("square", "hush")
+                while (told := await bobs.event())[0] != "room.message":
+                    assert told[0] == "room.presence"
+                assert told[1]["room"] == "square"
+                # Nothing of the room is hers to hear until she is in it.
+                await ann.say("square", "hello")
+                assert await source.event() == (
+                    "room.membership",
+                    {"room": "square", "state": "member"},
+                )
+                assert (await source.event())[0] == "room.message"
+                last = source.last
+            await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+            await bob.say("square", "hush")
+            async with following(ann, last) as source:
+                assert await source.names(2) == ["mail.received", "room.message"]
+            async with following(ann, "made-up-1") as source:
+                assert await source.event() == ("reload", {"reason": "gap"})
+            async with following(bob, last) as source:
+                assert await source.event() == ("reload", {"reason": "gap"})
+            text = (await ask(here.port, "/metrics")).text
+            assert "folkmoot_event_streams_resumed_total 1.0" in text
+            assert 'folkmoot_events_told_total{event="mail.received"} 2.0' in text
+
+    run(main())
+
+
+@pytest.mark.requirement("events.ends-with-credential", "events.own-only")
+def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob = await here.people("ann", "bob")
+            for room in ("square", "garden"):
+                await ann.create(room)
+            narrow = {"label": "bot", "scope": "rooms:square"}
+            made = await done(ann, "POST", "/v1/me/credentials", narrow)
+            bot = Asker(here.port, made["token"])
+            async with following(bot) as bots, following(ann) as source:
+                await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+                await ann.say("garden", "hush")
+                await ann.say("square", "hush")
+                assert await source.names(3) == ["mail.received", "room.message", "room.message"]
+                told = await bots.event()
+                assert (told[0], told[1]["room"]) == ("room.message", "square")
+                await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
+                assert await bots.ended()
+                assert await source.event() == (
+                    "tokens.changed",
+                    {"id": made["id"], "change": "ended"},
+                )
+                again = await connect(bot, bots.last)
+                assert isinstance(again, Answer)
+                refused(again, 401, "token_invalid")
+                # A look at the head opens nothing.
+                assert (await ann.ask("HEAD", EVENTS)).status == 200
+                await done(ann, "DELETE", "/v1/me?confirm=ann")
+                assert await source.ended()
+
+    run(main())
+
+
+@pytest.mark.requirement("events.own-only", "events.bounded")
+def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        limits = {"max_streams": 3, "max_streams_per_account": 2}
+        async with house(tmp_path, events=limits) as here:
+            ann, bob = await here.people("ann", "bob")
+            stranger = await connect(here.stranger)
+            assert isinstance(stranger, Answer)
+            refused(stranger, 401, "authentication_required")
+            page = await connect(ann, origin="https://evil.example")
+            assert isinstance(page, Answer)
+            refused(page, 403, "origin_not_allowed")
+            async with following(ann) as first, following(ann), following(bob):
+                for who, status in ((ann, 429), (bob, 503)):
+                    full = await connect(who)
+                    assert isinstance(full, Answer)
+                    assert (full.status, "retry-after" in full.headers) == (status, True)
+                # A stream that is only kept gives way to one that is asked for.
+                first.close()
+                again = await connect(bob)
+                while not isinstance(again, Source):
+                    # The hub has not noticed yet that the client left.
+                    again = await connect(bob)
+                again.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("events.resume")
+def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann = await here.person("ann")
+            source = await connect(ann)
+            assert isinstance(source, Source)
+            here.hub.bus.emit(
+                f"sent.{(await here.hub.accounts.authenticate(ann.token)).id}",
+                {"id": "m", "thread_id": "t"},
+            )
+            await source.event()
+        assert await source.ended()
+        source.close()
+        async with house(tmp_path) as here:
+            again = Asker(here.port, ann.token)
+            async with following(again, source.last) as source:
+                assert await source.event() == ("reload", {"reason": "gap"})
+
+    run(main())
+
+
+@pytest.mark.requirement("events.rooms")
+def test_a_guest_follows_its_room_until_it_is_removed_from_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann = await here.person("ann")
+            await ann.create("square")
+            await ann.create("garden")
+            invited = await done(ann, "POST", "/v1/rooms/square/invites", {"guest": "zoe"})
+            entered = await done(
+                here.stranger, "POST", "/v1/rooms/square/guests", {"token": invited["token"]}
+            )
+            zoe = Asker(here.port, entered["credential"])
+            async with following(zoe) as source:
+                await ann.say("garden", "hush")
+                said = await ann.say("square", "hush")
+                while (told := await source.event())[0] != "room.message":
+                    assert told[0] == "room.presence"
+                assert told == ("room.message", {"room": "square", "seq": said["seq"]})
+                kick = {
+                    "protocol": "mcpx/v1",
+                    "kind": "room.kick",
+                    "payload": {"participant": entered["guest"]},
+                }
+                answer = await ann.post("square", kick)
+                assert answer.status == 201, answer
+                assert await source.ended()
+            again = await connect(zoe)
+            assert isinstance(again, Answer)
+            refused(again, 401, "token_invalid")
+
+    run(main())
