@@ -53,7 +53,7 @@ def expected(row: Operation, asking: Asking) -> str:
         return asking
     if asking == "guest":
         return "passed" if row.who == "guest" else "refused"
-    if asking == "inside":
+    if asking == "inside" or (asking == "outside" and not row.scope):
         return "passed"
     if row.scope == OPERATE or asking == "outside":
         return "scope"
@@ -99,7 +99,7 @@ class Callers:
 
     def token(self, row: Operation, asking: Asking) -> str:
         """What someone comes with."""
-        if row.public and asking in ("inside", "outside"):
+        if not row.scope and asking in ("inside", "outside"):
             return self._tokens["allowed"]
         if asking == "inside":
             return self._tokens[row.scope if row.about else f"all {row.scope}"]
