@@ -63,15 +63,15 @@ class Ruled(Visit):
         return "error" in answer and bool(answer["error"]["data"]["code"] == BLOCKED)
 
     async def rest_denied(self, method: str, path: str, body: Any) -> bool:
-        answer = await self.http.request(
-            method,
-            path.replace("{name}", ROOM),
-            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
-            content=None if body is None else json.dumps(body),
-        )
-        if answer.status_code != 403:
-            return False
-        return bool(answer.json()["error"]["code"] == BLOCKED)
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        content = None if body is None else json.dumps(body)
+        address = path.replace("{room}", ROOM)
+        # Some answers go on for as long as they are read.
+        async with self.http.stream(method, address, headers=headers, content=content) as answer:
+            if answer.status_code != 403:
+                return False
+            told = json.loads(await answer.aread())
+        return bool(told["error"]["code"] == BLOCKED)
 
     async def said_denied(self, sent: Message) -> bool:
         assert self.seat is not None

@@ -182,7 +182,13 @@ class Resource:
                 if self._rooms.changes != changes:
                     await self._confirm(caller, token)
             if not row.is_waiting(left):
-                return await dispatcher.perform(row, left, caller)
+                try:
+                    return await dispatcher.perform(row, left, caller)
+                except ArgumentInvalid as error:
+                    if left == given:
+                        raise
+                    why = f"An interceptor left arguments that cannot be: {error.message}"
+                    raise RewriteRefused(why) from None
             async with self._waiting.watched(caller, receive):
                 # Again: a change of the account is noticed only from here on.
                 await self._confirm(caller, token)
@@ -194,7 +200,7 @@ class Resource:
         if not row.judged:
             work = dispatcher.perform(row, given, caller)
         else:
-            work = self._hub.ask(caller.principal, row.name, given, perform)
+            work = self._hub.ask(caller.principal, row.name, {**given}, perform)
         if row.progress is not None and wants_events(scope):
             return await progressing(work, caller, self._waiting)
         done = await work
