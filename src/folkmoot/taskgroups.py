@@ -1,13 +1,15 @@
-"""Task groups whose errors come out as themselves, and what a task does that others can end."""
+"""Task groups whose errors come out as themselves, and other ways to wait for something."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from msgspec import Struct
+
+T = TypeVar("T")
 
 
 class Aside:
@@ -85,3 +87,58 @@ class Interruptible(Struct, eq=False, kw_only=True):
         if self._task is not None and self._why is None:
             self._why = why
             self._task.cancel()
+
+
+async def waited(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for something, so long at most; whether it has come."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+class Begun(Generic[T]):
+    """Runs an awaitable until it waits, if it does; the rest of it can be awaited.
+
+    Most have happened by then, so that no timeout need be set up. To be made and awaited by one
+    task, with nothing awaited in between.
+    """
+
+    __slots__ = ("_steps", "_waits_for", "done", "result")
+
+    result: T
+    """What came of it, once it is done."""
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._steps: Any = awaitable.__await__()
+        self._waits_for: Any = None
+        self.done = False
+        try:
+            self._waits_for = next(self._steps)
+        except StopIteration as end:
+            self.result = end.value
+            self.done = True
+
+    def close(self) -> None:
+        """Give up what has not happened yet, instead of awaiting it."""
+        self._steps.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        while not self.done:
+            try:
+                yield self._waits_for
+            except BaseException as error:  # noqa: BLE001 - it is told, and decides
+                self._throw(error)
+            else:
+                self.result = yield from self._steps
+                self.done = True
+        return self.result
+
+    def _throw(self, error: BaseException) -> None:
+        try:
+            self._waits_for = self._steps.throw(error)
+        except StopIteration as end:
+            self.result = end.value
+            self.done = True

@@ -12,7 +12,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.server.reply import Reply
+from folkmoot.mcp.server.responses import Reply
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of
 from folkmoot.relay.upstream import requests

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.ports import Interceptor
-from folkmoot.mcp.client.connect import connect_http
+from folkmoot.mcp.client.http import HttpLink
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.proxy.chain import Chain
@@ -97,7 +98,7 @@ async def before(
     """A proxy before a Streamable HTTP server."""
     clock, tape = SystemClock(), MemoryTape()
     async with HttpTarget(url) as target, httpx2.AsyncClient(verify=False, timeout=30) as http:
-        upstream = Upstream(connect_http(target, clock), target)
+        upstream = Upstream(partial(HttpLink, target, clock), target)
         proxy = Proxy(upstream, Steps(Chain(interceptors), tape, clock), ProxyOptions(**options))
         async with proxy.listening("127.0.0.1", 0) as there:
             yield Standing(f"{there}/mcp", proxy, tape, http)

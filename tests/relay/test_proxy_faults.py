@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.mcp.client.connect import connect_stdio
+from folkmoot.mcp.client.stdio import StdioLink
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import read_tape
 from folkmoot.relay.proxy import Proxy, Upstream
@@ -84,7 +85,7 @@ async def before_command(*command: str) -> AsyncIterator[Standing]:
     import httpx2
 
     clock, tape = SystemClock(), MemoryTape()
-    upstream = Upstream(connect_stdio(command, clock))
+    upstream = Upstream(partial(StdioLink, command, clock))
     proxy = Proxy(upstream, Steps(Chain(), tape, clock))
     async with (
         httpx2.AsyncClient(verify=False, timeout=30) as http,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 
 from folkmoot.bridge.bridge import Account, Places, bridging
 from folkmoot.bridge.device import Warn
@@ -10,7 +11,7 @@ from folkmoot.bridge.handover import Handover
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import HubUnreachable
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.connect import connect_http
+from folkmoot.mcp.client.http import HttpLink
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.server.stdio import StdioFront
 from folkmoot.proxy.chain import Chain
@@ -35,7 +36,7 @@ async def serve_bridge(account: Account, places: Places, warn: Warn) -> None:
         await front.open()
         await carry(
             Handover(front, bridge.marker.handed),
-            connect_http(target, clock),
+            partial(HttpLink, target, clock),
             Steps(Chain(bridge.interceptors), None, clock),
             SessionManager(clock),
             key=secrets.token_hex(16),

@@ -7,5 +7,4 @@
 - `client`: the side that reaches servers, over the same transports
 - `carrier`: what both sides are, ends of a conversation that envelopes travel between
 - `framing`: how messages are cut out of bytes; `pipes`: how they are read and written as lines
-- `begun`: what is awaited and has mostly happened already
 """

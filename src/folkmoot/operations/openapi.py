@@ -43,13 +43,13 @@ from folkmoot.core.errors import (
     TokenInvalid,
     TokensDiffer,
 )
+from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint, Parameter
 from folkmoot.operations.schema import Schema
 from folkmoot.rooms.model import ref
 
 VERSION: Final = "3.1.0"
 JSON: Final = "application/json"
-EVENT_STREAM: Final = "text/event-stream"
 
 ALWAYS: Final = (
     QueryInvalid,

@@ -59,9 +59,11 @@ class Server(msgspec.Struct, frozen=True):
         if self.command:
             from folkmoot.mcp.client.stdio import StdioLink
 
-            yield Upstream(lambda: StdioLink(self.command, clock, limits=limits))
+            yield Upstream(partial(StdioLink, self.command, clock, limits=limits))
             return
-        from folkmoot.mcp.client.connect import connect_http, connect_oldsse, detect
+        from folkmoot.mcp.client.connect import detect
+        from folkmoot.mcp.client.http import HttpLink
+        from folkmoot.mcp.client.oldsse import OldSseLink
         from folkmoot.mcp.client.target import HttpTarget
 
         async with HttpTarget(self.url, headers=Headers(self.headers)) as target:
@@ -70,9 +72,9 @@ class Server(msgspec.Struct, frozen=True):
                 kind = "sse" if await detect(target) == "oldsse" else "http"
             more: dict[str, Any] = {"limits": limits, "extra": options.headers}
             if kind == "sse":
-                yield Upstream(connect_oldsse(target, clock, **more), told=True)
+                yield Upstream(partial(OldSseLink, target, clock, **more), told=True)
             else:
-                yield Upstream(connect_http(target, clock, **more), target, told=True)
+                yield Upstream(partial(HttpLink, target, clock, **more), target, told=True)
 
 
 class DecisionPlace(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from folkmoot.core.amount import LONG, count_starts, has_long_number, is_too_much
 from folkmoot.core.errors import BodyTimeout, BodyTooLarge, ConnectionsExceeded, HubFull
-from folkmoot.mcp.begun import Begun
+from folkmoot.taskgroups import Begun
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

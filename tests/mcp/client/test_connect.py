@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,11 @@ from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
 from folkmoot.core.message import Response
 from folkmoot.mcp.carrier import Connect
 from folkmoot.mcp.client.connect import (
-    connect_http,
-    connect_oldsse,
-    connect_stdio,
     detect,
 )
-from folkmoot.mcp.client.http import HttpTarget
+from folkmoot.mcp.client.http import HttpLink, HttpTarget
+from folkmoot.mcp.client.oldsse import OldSseLink
+from folkmoot.mcp.client.stdio import StdioLink
 from tests.harness import run
 from tests.mcp.client.places import Asked, Place, sdk_http, sdk_sse
 from tests.mcp.client.saying import python, request
@@ -46,11 +46,11 @@ async def greeted(connect: Connect) -> bool:
 @pytest.mark.requirement("proxy.stdio")
 def test_every_way_leads_to_its_server() -> None:
     async def test() -> None:
-        assert await greeted(connect_stdio(python(ANSWERING), CLOCK, grace=1))
+        assert await greeted(partial(StdioLink, python(ANSWERING), CLOCK, grace=1))
         async with sdk_http() as url, HttpTarget(url) as target:
-            assert await greeted(connect_http(target, CLOCK, listen=False))
+            assert await greeted(partial(HttpLink, target, CLOCK, listen=False))
         async with sdk_sse() as url, HttpTarget(url) as target:
-            assert await greeted(connect_oldsse(target, CLOCK))
+            assert await greeted(partial(OldSseLink, target, CLOCK))
 
     run(test())
 

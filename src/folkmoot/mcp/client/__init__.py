@@ -8,5 +8,5 @@
 - `oldsse`: HTTP with Server-Sent Events as it was in the protocol's first version
 - `weblink`: what both have in common; `headers`: which HTTP headers pass, and which repeat what a
   message says
-- `connect`: makes links, and finds out which one a server needs
+- `connect`: finds out which of them a server needs
 """

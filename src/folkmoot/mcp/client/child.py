@@ -13,6 +13,7 @@ from typing import Final, Self, cast
 
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.mcp.pipes import given
+from folkmoot.taskgroups import waited
 
 LEFT_BEHIND_SECONDS: Final = 0.5
 """How long what a process left behind may take to end, at each stage of asking for it."""
@@ -72,8 +73,8 @@ class Child(asyncio.SubprocessProtocol):
             reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown").lower()
             raise ServerUnreachable(f"{program} cannot be started: {reason}.") from None
         except asyncio.CancelledError:
-            # The loop kills what it was just starting.
-            await child._seen_off()
+            # The loop kills what it was just starting, and must not end before it.
+            await waited(child._exited, LEFT_BEHIND_SECONDS)
             raise
         return child
 
@@ -94,9 +95,7 @@ class Child(asyncio.SubprocessProtocol):
 
     async def code_within(self, seconds: float) -> int | None:
         """How it ended, if it has ended or does so soon."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._exited.wait()
+        await waited(self._exited, seconds)
         return self.returncode
 
     async def end(self, grace: float) -> None:
@@ -113,14 +112,14 @@ class Child(asyncio.SubprocessProtocol):
             # Also where we were cancelled and had no time to ask.
             if not gone:
                 self._signal(signal.SIGKILL)
-                await self._seen_off()
+                await waited(self._exited, LEFT_BEHIND_SECONDS)
             if self._transport is not None:
                 self._transport.close()
 
     async def _ended_within(self, seconds: float) -> bool:
+        if not await waited(self._exited, seconds):
+            return False
         try:
-            async with asyncio.timeout(seconds):
-                await self._exited.wait()
             async with asyncio.timeout(min(seconds, LEFT_BEHIND_SECONDS)):
                 # Nobody tells us of the end of what are not our own children.
                 while self._signal(0):  # noqa: ASYNC110
@@ -128,12 +127,6 @@ class Child(asyncio.SubprocessProtocol):
         except TimeoutError:
             return False
         return True
-
-    async def _seen_off(self) -> None:
-        """Wait a little for the end of what was killed, so that the loop does not end before it."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEFT_BEHIND_SECONDS):
-                await self._exited.wait()
 
     def _signal(self, number: int) -> bool:
         """Signal the group; whether there is anyone in it."""

@@ -1,9 +1,9 @@
-"""Makes the ways to a server, and finds out which one a server needs."""
+"""Finds out which transport a server needs."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from folkmoot.core.errors import (
     CarryError,
@@ -13,9 +13,8 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import Response, decode_message
 from folkmoot.core.strict import encode
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.http import SESSION, HttpLink
-from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS, OldSseLink
-from folkmoot.mcp.client.stdio import StdioLink
+from folkmoot.mcp.client.http import SESSION
+from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
 from folkmoot.mcp.client.weblink import (
     EVENTS,
     JSON,
@@ -28,10 +27,6 @@ from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from folkmoot.core.ports import Clock
-    from folkmoot.mcp.carrier import Connect
     from folkmoot.mcp.client.target import Answer, HttpTarget
 
 Kind: TypeAlias = Literal["streamable", "oldsse"]
@@ -52,21 +47,6 @@ PROBE: Final = encode(
         },
     }
 )
-
-
-def connect_stdio(command: Sequence[str], clock: Clock, **options: Any) -> Connect:
-    """Ways to a command; the options are those of `StdioLink`."""
-    return lambda: StdioLink(command, clock, **options)
-
-
-def connect_http(target: HttpTarget, clock: Clock, **options: Any) -> Connect:
-    """Ways to a Streamable HTTP server; the options are those of `HttpLink`."""
-    return lambda: HttpLink(target, clock, **options)
-
-
-def connect_oldsse(target: HttpTarget, clock: Clock, **options: Any) -> Connect:
-    """Ways to a server of the old HTTP+SSE transport; the options are those of `OldSseLink`."""
-    return lambda: OldSseLink(target, clock, **options)
 
 
 async def detect(target: HttpTarget) -> Kind:

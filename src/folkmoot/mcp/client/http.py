@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
@@ -30,10 +29,11 @@ from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.exchange import Exchange, Listening
 from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
-from folkmoot.mcp.client.link import JUNK_A_SECOND, Slots
+from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink
 from folkmoot.mcp.wire import answered_id, cancelled_id
+from folkmoot.taskgroups import waited
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -88,7 +88,7 @@ class HttpLink(WebLink):
         self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, Exchange] = {}
-        self._slots = Slots(most_open)
+        self._slots = asyncio.Semaphore(most_open)
         self._mirror = Mirror()
         self._stateless: str | None = None
         """The version of the stateless era that was spoken last."""
@@ -118,8 +118,10 @@ class HttpLink(WebLink):
                 self._abandon(exchange)
 
     async def _ask(self, request: Request, sender: dict[str, str], version: str | None) -> None:
-        if not self._slots.take_free():
+        if self._slots.locked():
             await self._turn()
+        else:
+            await self._slots.acquire()
         handshake = request.method == wire.INITIALIZE and version is None
         if handshake:
             self._begin_anew(sender)
@@ -137,12 +139,12 @@ class HttpLink(WebLink):
             return
         exchange.headed = asyncio.Event()
         exchange.task = self.start(exchange.run())
-        await waited_for(exchange.headed, HANDSHAKE_SECONDS)
+        await waited(exchange.headed, HANDSHAKE_SECONDS)
 
     async def _turn(self) -> None:
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                await self._slots.take()
+                await self._slots.acquire()
         except TimeoutError:
             raise TooManyInFlight("The server already has too many open requests.") from None
 
@@ -173,7 +175,7 @@ class HttpLink(WebLink):
         if exchange.settled:
             return
         exchange.settled = True
-        self._slots.give()
+        self._slots.release()
         if self._exchanges.get(exchange.request.id) is exchange:
             del self._exchanges[exchange.request.id]
 
@@ -261,7 +263,7 @@ class HttpLink(WebLink):
             return
         listening = Listening(self, sender)
         self._listening = self.start(listening.run())
-        await waited_for(listening.begun, LISTEN_SECONDS)
+        await waited(listening.begun, LISTEN_SECONDS)
 
     def _begin_anew(self, sender: dict[str, str]) -> None:
         """A handshake starts a session of its own, which whoever asked for it may end."""
@@ -310,10 +312,3 @@ class BackendLink(HttpLink):
             metadata = HttpMetadata(NO_HEADERS, method, self.target.shown, answer.status)
             context = self._contexts[answer.status] = TransportContext(metadata)
         return context
-
-
-async def waited_for(event: asyncio.Event, seconds: float) -> None:
-    """Wait for something, but not for ever: nobody would notice that the client has left."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

@@ -30,7 +30,6 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Notification, Request, decode_message
 from folkmoot.mcp import wire
-from folkmoot.mcp.begun import Begun
 from folkmoot.mcp.server.heads import (
     EITHER,
     VERSION_BYTES,
@@ -40,14 +39,13 @@ from folkmoot.mcp.server.heads import (
     check_wishes,
     claimed,
 )
-from folkmoot.mcp.server.reply import OK, Reply
-from folkmoot.mcp.server.responses import refuse, say
+from folkmoot.mcp.server.responses import OK, Reply, refuse, say
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
 from folkmoot.mcp.server.watching import Watching, has_left, leave_with
 from folkmoot.mcp.wire import readable_id
-from folkmoot.taskgroups import group
+from folkmoot.taskgroups import Begun, group
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

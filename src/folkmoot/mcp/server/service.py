@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId, Notification, Request
     from folkmoot.mcp.server.heads import Head
-    from folkmoot.mcp.server.reply import Reply
+    from folkmoot.mcp.server.responses import Reply
 
 After: TypeAlias = Callable[[], Awaitable[None]]
 """What is done once an answer was handed to a client that is still there."""

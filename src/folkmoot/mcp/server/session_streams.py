@@ -14,7 +14,7 @@ from folkmoot.core.errors import EventUnknown, StreamExists
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
-from folkmoot.mcp.server.reply import Reply
+from folkmoot.mcp.server.responses import Reply
 from folkmoot.mcp.server.resumable import (
     FIRST_PRIMED,
     FIRST_VERSION,

@@ -40,8 +40,7 @@ from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_wishes, claimed
-from folkmoot.mcp.server.reply import Reply
-from folkmoot.mcp.server.responses import say
+from folkmoot.mcp.server.responses import Reply, say
 from folkmoot.mcp.server.service import (
     Answer,
     Asked,

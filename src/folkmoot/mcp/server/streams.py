@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.framing import encode_event
+from folkmoot.taskgroups import waited
 
 if TYPE_CHECKING:
     from folkmoot.mcp.server.resumable import ResumableStreams
@@ -390,12 +391,7 @@ class Reader:
 
     async def wait(self, seconds: float) -> bool:
         """Wait for something new, or the end; whether there was any in this time."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await waited(self._news, seconds)
 
     async def more(self, seconds: float) -> bytes | None:
         """What is new, nothing after so long a silence, or None at the end."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from folkmoot.mcp.server.reply import OPEN_SECONDS
+from folkmoot.mcp.server.responses import OPEN_SECONDS
 
 if TYPE_CHECKING:
     from starlette.types import Receive
 
-    from folkmoot.mcp.server.reply import Reply
+    from folkmoot.mcp.server.responses import Reply
 
 logger = logging.getLogger("folkmoot.mcp")
 

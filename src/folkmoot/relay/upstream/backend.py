@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import (
@@ -177,10 +178,7 @@ class LiveBackend:
         Where each person has a link of their own, `person` says over whose.
         """
         person = person if self.spec.per_user else ""
-
-        async def reach() -> Conversation:
-            return await self._conversation(Wanted(method="", params={}, person=person))
-
+        reach = partial(self._conversation, Wanted(method="", params={}, person=person))
         return await self._watch(Spot(person, uri), changed, reach)
 
     async def watch_task(
@@ -194,15 +192,8 @@ class LiveBackend:
             era=Era.STATELESS,
             tasks=True,
         )
-
-        async def reach() -> Conversation:
-            conversation = await self._conversation(about)
-            if not conversation.stateless:
-                raise TaskUnsupported(Refusal.TASKS.sentence)
-            return conversation
-
         spot = Spot(person if self.spec.per_user else "", own, TASK_IDS)
-        return await self._watch(spot, changed, reach)
+        return await self._watch(spot, changed, partial(self._for_tasks, about))
 
     async def _watch(
         self, spot: Spot, changed: Callable[[], None], reach: Callable[[], Awaitable[Conversation]]
@@ -215,9 +206,8 @@ class LiveBackend:
             raise given_up(self.spec.namespace, error, repeatable=True) from None
 
     async def _ask(self, wanted: Wanted) -> Response:
-        conversation = await self._conversation(wanted)
-        if wanted.tasks and conversation.stateless is not (wanted.era is Era.STATELESS):
-            raise TaskUnsupported(Refusal.TASKS.sentence)
+        reach = self._for_tasks if wanted.tasks else self._conversation
+        conversation = await reach(wanted)
         seconds = self.spec.call_seconds if wanted.seconds is None else wanted.seconds
         response = await conversation.request(wanted, seconds)
         for line in self.lines:
@@ -231,6 +221,13 @@ class LiveBackend:
             kept = asyncio.get_running_loop().time() + IDLE_SECONDS
             conversation.kept_until = max(conversation.kept_until, kept)
         return response
+
+    async def _for_tasks(self, wanted: Wanted) -> Conversation:
+        """The conversation to ask on about a task, which is spoken of in the era it was made in."""
+        conversation = await self._conversation(wanted)
+        if conversation.stateless is not (wanted.era is Era.STATELESS):
+            raise TaskUnsupported(Refusal.TASKS.sentence)
+        return conversation
 
     async def _conversation(self, wanted: Wanted) -> Conversation:
         """The conversation to ask on: the one that knows of it, or the one for such callers."""

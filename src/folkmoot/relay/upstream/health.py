@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import suppress
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.relay.upstream.requests import Late, Unanswered
+from folkmoot.taskgroups import waited
 from folkmoot.telemetry.clean import clean
 
 if TYPE_CHECKING:
@@ -97,9 +97,7 @@ class Health:
 
     async def changed(self, seconds: float) -> None:
         """Wait until something has changed, for so long at most."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
+        await waited(self._news, seconds)
 
     def forget(self) -> None:
         """Tell of no loss any more."""

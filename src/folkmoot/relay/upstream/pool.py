@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import ReferenceType, ref
 
@@ -18,6 +18,7 @@ from folkmoot.core.errors import BackendBusy, BackendUnavailable, FolkmootError
 from folkmoot.mcp.wire import AS_TASK, TOOLS_CALL, members_of
 from folkmoot.relay.upstream.line import DRAIN_SECONDS
 from folkmoot.relay.upstream.requests import Offer
+from folkmoot.taskgroups import waited
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -143,9 +144,7 @@ class Pool:
                     return
                 own.used_at = self._loop.time()
                 continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(idle_at):
-                    await conversation.stirred.wait()
+            await waited(conversation.stirred, idle_at - self._loop.time())
             conversation.stirred.clear()
             if conversation.doubtful and not await conversation.alive(self._alive_seconds):
                 return
@@ -203,9 +202,7 @@ class _Own:
 
     async def settled(self, seconds: float) -> None:
         """Wait until a doubt is over."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
+        await waited(self._news, seconds)
 
     def close(self) -> None:
         self.closing = True

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from folkmoot.mcp.begun import Begun
+from folkmoot.taskgroups import Begun
 from tests.harness import run
 
 
