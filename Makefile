@@ -11,12 +11,13 @@ PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pyth
 # Twice as many as there are processors and one more, since many tests wait for a process or a socket.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2 + 1)
 ARGS    ?=
+MODULES := app/node_modules/.folkmoot
 PYTEST   = $(BIN)/pytest -n $(WORKERS)
 # The tests start many processes: each would compile all it imports, did the first not write it down.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full core suite check conformance fuzz siege soak bench fmt docs wheel lock clean
+.PHONY: help serve test test-full core suite app app-test browser screenshots check conformance fuzz siege soak bench fmt docs wheel lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +27,7 @@ serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.fo
 
 test: $(VENV)/dev.stamp ## Checks and the everyday tests, under three minutes
 	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core
-	@$(MAKE) --no-print-directory suite
+	@$(MAKE) --no-print-directory app-test suite
 
 core: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
@@ -34,7 +35,24 @@ core: $(VENV)/dev.stamp
 	$(BIN)/coverage report
 
 suite: $(VENV)/dev.stamp
-	$(PYTEST) -m "not long and not core" --durations 10 $(ARGS)
+	$(PYTEST) -m "not long and not core and not browser" --durations 10 $(ARGS)
+
+app: $(MODULES) ## Build the web pages from app/ into the package (needs Node.js 20.19)
+	cd app && npm run --silent check && npm run --silent build
+	@$(BIN)/python app/check.py --record
+
+app-test:
+ifneq ($(wildcard $(MODULES)),)
+	cd app && npm run --silent check && npm test --silent
+else
+	@echo "Left out: the unit tests of app/ (needs Node.js, and 'make app' once)."
+endif
+
+browser: $(VENV)/browser.stamp ## Browser tests of the pages, in Chromium against a real hub
+	$(BIN)/pytest tests/browser --durations 10 --timeout 300 $(ARGS)
+
+screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
+	$(BIN)/python -m tests.browser.screenshots --docs
 
 test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing
 	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "long or hypothesis" --durations 10 --timeout 900 $(ARGS)
@@ -46,6 +64,7 @@ check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.generate --check
+	$(BIN)/python app/check.py
 
 conformance: $(VENV)/dev.stamp ## The official MCP conformance suite against a real hub (needs npm)
 	$(BIN)/python -m tests.conformance
@@ -75,16 +94,22 @@ wheel: $(VENV)/run.stamp ## Build dist/folkmoot-….whl, to install without a cl
 lock: ## Update the locked versions (needs uv)
 	@test -n "$(UV)" || { echo "make lock needs uv: https://docs.astral.sh/uv/"; exit 1; }
 	$(UV) pip compile $(LOCK) --extra build -o constraints.txt pyproject.toml
-	$(UV) pip compile $(LOCK) --all-extras -c constraints.txt -o constraints-dev.txt pyproject.toml
+	$(UV) pip compile $(LOCK) --extra dev -c constraints.txt -o constraints-dev.txt pyproject.toml
+	$(UV) pip compile $(LOCK) --extra browser -c constraints-dev.txt -o constraints-browser.txt pyproject.toml
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
         --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 
 clean: ## Remove the environment and every cache; never the hub's data
-	rm -rf $(VENV) .node .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	rm -rf $(VENV) .node .bench app/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MODULES): app/package.json app/package-lock.json $(VENV)/dev.stamp
+	@cd app && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 $(VENV)/run.stamp: constraints.txt pyproject.toml
 $(VENV)/dev.stamp: constraints-dev.txt pyproject.toml
+$(VENV)/browser.stamp: constraints-browser.txt pyproject.toml $(VENV)/dev.stamp
 $(VENV)/%.stamp:
 	@test -n "$(PYTHON)" || { echo "Folkmoot needs Python 3.11 or later; none was found (set PYTHON=/path/to/python3)"; exit 1; }
 ifneq ($(UV),)

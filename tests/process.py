@@ -17,9 +17,9 @@ from tests.harness import Answer, ask
 STOP_SECONDS = 60
 
 
-def serving(folder: Path) -> list[str]:
-    """The arguments that make the command a hub on a free port."""
-    return ["serve", "--port", "0", "--data", str(folder)]
+def serving(folder: Path, port: int = 0) -> list[str]:
+    """The arguments that make the command a hub, on a free port unless told."""
+    return ["serve", "--port", str(port), "--data", str(folder)]
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -31,10 +31,10 @@ def environment(**variables: str) -> dict[str, str]:
 class Process:
     """A hub that listens; what it writes is read all the time, so that it never waits for us."""
 
-    def __init__(self, folder: Path, **variables: str) -> None:
+    def __init__(self, folder: Path, *, port: int = 0, **variables: str) -> None:
         self.folder = folder
         self.child = Forked(
-            serving(folder),
+            serving(folder, port),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(**variables),

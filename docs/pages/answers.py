@@ -160,6 +160,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     },
     "msg/open_inbox": {
         "resource": "ui://mmp-inbox",
+        "hub": "https://moot.example",
         "handle": "alice",
         "message": "You have 1 unread message in 1 thread, from @bob.",
         "digest": DIGEST,

@@ -542,7 +542,16 @@ def test_the_inbox_opens_as_an_app_and_as_text(era: str, tmp_path: Path) -> None
             assert content.mime_type == "text/html;profile=mcp-app"
             html = getattr(content, "text", "")
             assert "ui/initialize" in html
-            assert not re.search(r"""(src|href)\s*=|@import|url\(|https?:""", html)
+            assert "default-src 'none'; script-src 'sha256-" in html
+            assert content.meta == {
+                "ui": {
+                    "csp": {"connectDomains": [], "resourceDomains": []},
+                    "permissions": {"clipboardWrite": {}},
+                    "prefersBorder": True,
+                }
+            }
+            raw = await bob.client.call_tool("msg_open_inbox", {})
+            assert raw.structured_content == opened
 
     run(main())
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -197,4 +200,25 @@ def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are
 def test_the_app_is_one_document_that_loads_nothing() -> None:
     page = inbox_page()
     assert page.startswith("<!doctype html>")
-    assert not re.search(r"(?i)(src|href)\s*=|@import|url\(|https?:|innerHTML", page)
+    (script,) = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    (style,) = re.findall(r"<style[^>]*>(.*?)</style>", page, re.DOTALL)
+    outside = page.replace(script, "").replace(style, "").replace('href="data:,"', "")
+    assert not re.search(r"(?i)(src|href)\s*=|https?:", outside)
+    assert not re.search(r"@import|url\(", style)
+    policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy[1].split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["script-src"] == f"'sha256-{digest(script)}'"
+    assert rules["style-src"] == f"'sha256-{digest(style)}'"
+    assert (rules["require-trusted-types-for"], rules["trusted-types"]) == ("'script'", "'none'")
+
+
+def test_the_app_stays_small_and_writes_nothing_to_the_console() -> None:
+    page = inbox_page()
+    assert len(gzip.compress(page.encode())) <= 150_000
+    assert not re.search(r"console\.(log|debug|info|warn|error)", page)
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

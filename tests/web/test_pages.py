@@ -188,16 +188,20 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("text", ["ink", "soft", "moss", "ember"])
 @pytest.mark.parametrize("ground", ["paper", "sheet"])
-def test_text_stands_out_from_its_ground(scheme: int, text: str, ground: str) -> None:
-    style = files("folkmoot.web").joinpath("style.css").read_text()
-    colours = (
-        re.findall(rf"--{text}: (#\w{{6}});", style),
-        re.findall(rf"--{ground}: (#\w{{6}});", style),
-    )
-    bright, dark = sorted((luminance(colours[0][scheme]), luminance(colours[1][scheme])))[::-1]
-    assert (bright + 0.05) / (dark + 0.05) >= 4.5
+def test_text_and_controls_stand_out_from_their_ground(scheme: int, ground: str) -> None:
+    style = files("folkmoot.web").joinpath("built", "tokens.css").read_text()
+    colours = {
+        name: both[scheme]
+        for name, *both in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", style)
+    }
+    texts = ("ink", "soft", "moss", "ember", "danger", "warning", "info")
+    for name, least in (*((text, 4.5) for text in texts), ("edge", 3.0)):
+        both = luminance(colours[name]), luminance(colours[ground])
+        assert (max(both) + 0.05) / (min(both) + 0.05) >= least, name
+    for name in ("moss", "danger", "warning", "info"):
+        both = luminance(colours["ink"]), luminance(colours[f"{name}-wash"])
+        assert (max(both) + 0.05) / (min(both) + 0.05) >= 4.5, name
 
 
 ENDPOINT = "http://localhost:8420/mcp"

@@ -53,6 +53,14 @@ APP_TYPE: Final = "text/html;profile=mcp-app"
 OLD_APP_TYPE: Final = "application/vnd.mcp.app+html"
 """What MMP calls the type of an app; the Apps extension has had another name for it since."""
 APP_TYPES: Final = (APP_TYPE, OLD_APP_TYPE)
+APP_META: Final = {
+    "ui": {
+        "csp": {"connectDomains": [], "resourceDomains": []},
+        "permissions": {"clipboardWrite": {}},
+        "prefersBorder": True,
+    }
+}
+"""What a host may know of the app before it shows it: it loads nothing, and would like to copy."""
 SHOWN_THREADS = 20
 MOST_NAMED = 5
 """Senders that the sentence about a digest names."""
@@ -234,6 +242,8 @@ class InboxOpened(Struct, frozen=True):
     """What the app shows first, and what a client without apps can read out."""
 
     resource: str
+    hub: str
+    """What the caller reached the hub at: keys that are taken elsewhere name it."""
     handle: str
     message: str
     digest: Digest
@@ -245,7 +255,14 @@ async def open_inbox(call: Call[Nothing]) -> InboxOpened:
     mail = call.services.mail
     digest = await mail.digest(call.account)
     page = await mail.threads(call.account, limit=SHOWN_THREADS)
-    return InboxOpened(INBOX_APP, call.account.handle, summary(digest), digest, page.threads)
+    return InboxOpened(
+        INBOX_APP,
+        call.caller.base_url,
+        call.account.handle,
+        summary(digest),
+        digest,
+        page.threads,
+    )
 
 
 def summary(digest: Digest) -> str:
@@ -266,8 +283,8 @@ def summary(digest: Digest) -> str:
 
 @cache
 def inbox_page() -> str:
-    """The app as one HTML document."""
-    return files("folkmoot.operations").joinpath("inbox.html").read_text("utf-8")
+    """The app as one HTML document, which `make app` builds."""
+    return files("folkmoot").joinpath("web", "built", "inbox.html").read_text("utf-8")
 
 
 SEND_LIMIT = Limit("send", by_user, every_try)

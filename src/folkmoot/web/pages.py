@@ -174,7 +174,7 @@ class Pages:
         self._shows_metrics = shows_metrics
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(LANDINGS)(self._draw_landing)
-        style, script = _source("style.css"), _source("copy.js")
+        style, script = _source("built/tokens.css") + _source("style.css"), _source("copy.js")
         self._frame = _source("frame.html")
         self._bodies = {name: _source(f"{name}.html") for name in BODIES}
         self._own = {

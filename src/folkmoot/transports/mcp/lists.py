@@ -17,7 +17,7 @@ from folkmoot.gateway.search import Search
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import STYLES
-from folkmoot.operations.mail import APP_TYPE, APP_TYPES, INBOX_APP
+from folkmoot.operations.mail import APP_META, APP_TYPE, APP_TYPES, INBOX_APP
 from folkmoot.transports.mcp.notices import INBOX
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ RESOURCES: Final[list[Definition]] = [
         "title": "Inbox",
         "description": "The inbox as an MCP App.",
         "mimeType": APP_TYPE,
+        "_meta": APP_META,
     },
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -11,7 +11,7 @@ from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import READ
 from folkmoot.mcp.server.service import Answer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
-from folkmoot.operations.mail import APP_TYPE, INBOX_APP, inbox_page
+from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, Resubscriptions
 from folkmoot.transports.mcp.params import text_in
@@ -65,14 +65,19 @@ class Resources:
         if uri not in OWN:
             return None
         self._policy.check_request(asked.caller.caller.principal, READ, {"uri": uri})
+        content: dict[str, Any] = {"uri": uri}
         if uri == INBOX:
             account = account_of(asked.caller)
             await self._deliveries.settled(account.id)
             digest = await self._mail.digest(account)
-            text, mime = msgspec.json.encode(digest).decode(), "application/json"
+            content |= {
+                "mimeType": "application/json",
+                "text": msgspec.json.encode(digest).decode(),
+            }
         else:
-            text, mime = inbox_page(), app_type(asked.capabilities) or APP_TYPE
-        return Answer({"contents": [{"uri": uri, "mimeType": mime, "text": text}]})
+            mime = app_type(asked.capabilities) or APP_TYPE
+            content |= {"mimeType": mime, "text": inbox_page(), "_meta": APP_META}
+        return Answer({"contents": [content]})
 
     async def subscribe(self, asked: Asked) -> Answer:
         """Tell this session of changes from now on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, to_builtins
 from msgspec.structs import replace
 
 from folkmoot.core.errors import (
@@ -197,7 +197,9 @@ class HubService:
         if bind is not None and (session is None or not await self._sign_in(session, bind)):
             result = replace(result, payload=bind.otherwise)
         content = [{"type": "text", "text": result.text()}]
-        told = {"content": content, "isError": result.is_error}
+        told: dict[str, Any] = {"content": content, "isError": result.is_error}
+        if tool.app and not result.is_error:
+            told["structuredContent"] = to_builtins(result.payload)
         return Answer(told, after=result.delivered)
 
     async def _get_prompt(self, asked: Asked) -> Answer:

@@ -1,0 +1,49 @@
+/** Times in the reader's language and zone, which a host may say. */
+import { signal } from "@preact/signals";
+
+interface Place {
+  locale?: string | undefined;
+  timeZone?: string | undefined;
+}
+
+export const place = signal<Place>({});
+
+function format(seconds: number, options: Intl.DateTimeFormatOptions): string {
+  const { locale, timeZone } = place.value;
+  const date = new Date(seconds * 1000);
+  try {
+    return new Intl.DateTimeFormat(locale, { ...options, timeZone }).format(date);
+  } catch {
+    // A host may name a language or zone that this browser does not know.
+    return new Intl.DateTimeFormat(undefined, options).format(date);
+  }
+}
+
+const DAY: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };
+
+export function sameDay(one: number, other: number): boolean {
+  return format(one, DAY) === format(other, DAY);
+}
+
+/** For a list: the time of today, the weekday of this week, else the date. */
+export function shortTime(seconds: number, now = Date.now() / 1000): string {
+  if (sameDay(seconds, now)) return clock(seconds);
+  if (now - seconds < 6 * 86_400) return format(seconds, { weekday: "short" });
+  const sameYear = format(seconds, { year: "numeric" }) === format(now, { year: "numeric" });
+  const year = sameYear ? {} : ({ year: "numeric" } as const);
+  return format(seconds, { day: "numeric", month: "short", ...year });
+}
+
+export function dayTitle(seconds: number, now = Date.now() / 1000): string {
+  if (sameDay(seconds, now)) return "Today";
+  if (sameDay(seconds, now - 86_400)) return "Yesterday";
+  return format(seconds, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+}
+
+export function clock(seconds: number): string {
+  return format(seconds, { hour: "numeric", minute: "2-digit" });
+}
+
+export function fullTime(seconds: number): string {
+  return format(seconds, { dateStyle: "full", timeStyle: "medium" });
+}

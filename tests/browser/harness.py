@@ -1,0 +1,174 @@
+"""What browser tests share: a hub in its own process, Chromium, and a host that shows the inbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from folkmoot.cli.client import HubClient
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page
+
+HERE = Path(__file__).parent
+AXE = HERE.parents[1] / "app" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+STORING = "allow-scripts allow-same-origin"
+BARE = "allow-scripts"
+POLL = 15_000
+"""How often the inbox asks for what is new, in milliseconds."""
+
+
+def missing(what: str) -> NoReturn:
+    """Skip a test; in CI, which must have everything, fail it."""
+    if os.environ.get("APP_REQUIRED"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def chromium() -> str | None:
+    """The browser of this machine."""
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's own, imported when a test runs: tests are collected without it."""
+    from playwright.sync_api import expect as expectation
+
+    return expectation(locator)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the host's page."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def host_server() -> Iterator[str]:
+    """Where the host's page is."""
+    handler = partial(Quiet, directory=str(HERE))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/host.html"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Person:
+    """Someone with an account, who also calls the hub without a browser."""
+
+    def __init__(self, hub: str, handle: str, **arguments: Any) -> None:
+        self.hub, self.handle = hub, handle
+        made = HubClient(hub).call("msg/register", {"handle": handle, **arguments})
+        self.token: str = made["token"]
+        self.recovery_code: str = made["recovery_code"]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """What a tool answers."""
+        return HubClient(self.hub, self.token).call(tool, arguments)
+
+    def last(self) -> dict[str, Any]:
+        """The newest message of theirs, which stays unread."""
+        message: dict[str, Any] = self.call("msg/inbox", limit=1, peek=True)["messages"][0]
+        return message
+
+
+class Inbox:
+    """The inbox in a host's frame, and everything that went wrong in the page."""
+
+    def __init__(self, page: Page, problems: list[str]) -> None:
+        self.page = page
+        self.problems = problems
+
+    @property
+    def frame(self) -> FrameLocator:
+        return self.page.frame_locator("iframe")
+
+    def host(self, member: str) -> Any:
+        """What the host has heard from the app."""
+        return self.page.evaluate(f"window.host.{member}")
+
+    def text(self, text: str, **options: Any) -> Any:
+        return self.frame.get_by_text(text, **options)
+
+    def button(self, name: str, **options: Any) -> Any:
+        return self.frame.get_by_role("button", name=name, **options)
+
+    def field(self, label: str, **options: Any) -> Any:
+        return self.frame.get_by_label(label, **options)
+
+    def poll(self) -> None:
+        """Let the time of one poll pass."""
+        self.page.clock.fast_forward(POLL)
+
+    def open_thread(self, name: str) -> None:
+        self.frame.locator(".row", has_text=name).first.click()
+        self.frame.locator(".messages").wait_for()
+
+    def write(self, text: str) -> None:
+        self.frame.locator(".composer textarea").fill(text)
+        self.button("Send", exact=True).click()
+
+
+class Desk:
+    """A browser, from which tests open the inbox as often as they like."""
+
+    def __init__(self, browser: Browser, host: str, problems: list[str]) -> None:
+        self.browser = browser
+        self.url = host
+        self.problems = problems
+        self._contexts: list[BrowserContext] = []
+
+    def context(self, *, width: int = 1280, height: int = 800, **options: Any) -> BrowserContext:
+        """A browser profile of its own."""
+        viewport = {"width": width, "height": height}
+        context = self.browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
+        context.clock.install()
+        self._contexts.append(context)
+        return context
+
+    def open(
+        self,
+        hub: str,
+        token: str | None = None,
+        *,
+        sandbox: str = STORING,
+        context: BrowserContext | None = None,
+        width: int = 1280,
+        height: int = 800,
+        size: int | None = None,
+        **options: Any,
+    ) -> Inbox:
+        """The inbox of whoever has this token; of nobody without one."""
+        page = (context or self.context(width=width, height=height)).new_page()
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        page.on("requestfailed", lambda failed: self.problems.append(f"failed: {failed.url}"))
+        page.goto(self.url)
+        given = {"url": f"{hub}/mcp", "token": token, "sandbox": sandbox, "height": size, **options}
+        page.evaluate("options => window.openInbox(options)", given)
+        inbox = Inbox(page, self.problems)
+        inbox.frame.locator(".app").wait_for()
+        return inbox
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning") and "can escape its sandbox" not in message.text:
+            self.problems.append(f"{message.type}: {message.text}")
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
