@@ -85,7 +85,7 @@ def test_conversations_are_starred_muted_archived_found_and_deleted(hub: str, de
     inbox = desk.open(hub, clara.token)
     rows = inbox.frame.locator(".row")
     expect(rows).to_have_count(3)
-    assert inbox.host("calls")[0] == "msg_whoami"
+    assert inbox.host("calls").count("msg_open_inbox") == 1
     inbox.open_thread("@first_one")
     inbox.button("Star", exact=True).click()
     expect(inbox.button("Star", exact=True)).to_have_attribute("aria-pressed", "true")
