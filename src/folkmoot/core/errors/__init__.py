@@ -64,7 +64,7 @@ FolkmootError
 │   ├── ToolQuarantined, InputStateInvalid, ResourceUnknown, PromptUnknown
 │   └── TaskUnknown, TaskUnsupported, TooManyTasks, CapabilityMissing
 ├── TapeError               a tape cannot be written or used
-│   └── TapeUnwritable, TapeUnreadable, TapeExhausted, PathSyntax
+│   └── TapeUnwritable, TapeUnreadable, TapeNotFound, TapeExhausted, PathSyntax
 ├── RulesInvalid            the rules of interceptors cannot be used
 ├── BridgeError             end-to-end encryption cannot be kept up
 │   ├── DeviceKeyUnusable, BridgeStateUnusable

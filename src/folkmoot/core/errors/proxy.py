@@ -67,6 +67,10 @@ class TapeUnreadable(TapeError, code="tape_unreadable"):
     """The file is not a tape, is of a newer format, or is broken before its last line."""
 
 
+class TapeNotFound(TapeError, code="tape_not_found", http=404):
+    """The hub's folder holds no tape of this name."""
+
+
 class TapeExhausted(TapeError, code="not_on_tape", jsonrpc=SERVER_ERROR, http=404):
     """The tape holds no answer to this request."""
 

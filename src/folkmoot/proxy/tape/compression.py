@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -58,11 +58,15 @@ class Zstandard:
         return tail
 
 
+def open_at_once(path: str, flags: int) -> int:
+    """Open without waiting: nobody may ever write to what is no file."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path, opener: Callable[[str, int], int] = open_at_once) -> Iterator[IO[bytes]]:
     """A tape to read, decompressed where its first bytes say that it is compressed."""
-    # Without waiting: nobody may ever write to what is no file.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    with open(path, "rb", opener=opener) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise TapeUnreadable(f"{path}: is not a file.")
         first = file.read(len(MAGIC))
