@@ -69,8 +69,8 @@ def ruff(source: str, *command: str) -> str:
 
 
 def served() -> list[Endpoint]:
-    """The routes that have a method: an answer that goes on has none."""
-    return [each for each in ENDPOINTS if each.row.events is None]
+    """The routes that have a method: an answer that goes on, or is a file, has none."""
+    return [each for each in ENDPOINTS if each.row.events is None and not each.route.media]
 
 
 def structs() -> Iterator[str]:

@@ -121,6 +121,8 @@ def answer(operation: Endpoint) -> str:
     """What an operation answers when it succeeds."""
     route = operation.route
     what = link(operation.reply) if operation.reply else "nothing more"
+    if route.media:
+        what = f"`{route.media}`"
     if operation.row.events is not None:
         what = f"events, each {what}"
     where = " `Location`: where it is." if route.location else ""

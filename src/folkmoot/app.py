@@ -13,6 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -46,6 +47,7 @@ from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
 from folkmoot.operations.openapi import encoded_document
 from folkmoot.pipeline import Pipeline
+from folkmoot.proxy.tape.folder import TapeFolder
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
@@ -437,6 +439,7 @@ class Hub:
 
     def _open_tools(self, vault: Vault) -> None:
         settings = self.settings
+        folder = settings.record.folder
         services = Services(
             accounts=self.accounts,
             mail=self.mail,
@@ -444,6 +447,7 @@ class Hub:
             limits=self._limits,
             document=partial(encoded_document, __version__, settings.public_url),
             events=self._open_events(),
+            tapes=TapeFolder(Path(folder).expanduser() if folder else None),
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)

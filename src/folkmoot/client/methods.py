@@ -546,6 +546,34 @@ class CreatedCredential(Struct, frozen=True, omit_defaults=True):
     """The token itself. It is not shown again."""
 
 
+class TapeRow(Struct, frozen=True, omit_defaults=True):
+    """One tape."""
+
+    name: str
+    bytes: int
+    modified_at: float
+    started: str
+    ended: str | None
+    messages: int | None
+    client: str
+    server: str
+    compressed: bool
+
+
+class TapeRows(Struct, frozen=True, omit_defaults=True):
+    """Some tapes, by name."""
+
+    tapes: list[TapeRow]
+    next_cursor: str | None
+
+
+class TapeEntries(Struct, frozen=True, omit_defaults=True):
+    """Some lines of a tape, each an object as the tape format has it."""
+
+    entries: list[dict[str, Any]]
+    next_cursor: str | None
+
+
 class Hub(Http):
     """A hub, asked over HTTP: a method for each route.
 
@@ -1063,3 +1091,18 @@ class Hub(Http):
     def describe(self) -> dict[str, Any]:
         """Read this document."""
         return self.ask("GET", "/v1/openapi.json", dict[str, Any])
+
+    def list_tapes(self, *, limit: int | None = None, cursor: str | None = None) -> TapeRows:
+        """List tapes."""
+        return self.ask("GET", "/v1/tapes", TapeRows, query={"limit": limit, "cursor": cursor})
+
+    def read_tape(
+        self, tape: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> TapeEntries:
+        """Read a tape."""
+        return self.ask(
+            "GET",
+            f"/v1/tapes/{quote(tape, safe='')}",
+            TapeEntries,
+            query={"limit": limit, "cursor": cursor},
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
     from folkmoot.mail import Mail
     from folkmoot.operations.row import Payload
+    from folkmoot.proxy.tape.folder import TapeFolder
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms, Visitor
 
@@ -50,6 +51,14 @@ class EventStream(Struct, frozen=True):
     """Whether the source ends with the caller's credential; else any change of the account does."""
 
 
+class FileAnswer(Struct, frozen=True):
+    """An answer that is a file as it is stored; whoever sends it closes it."""
+
+    name: str
+    size: int
+    file: IO[bytes]
+
+
 class EventFeed(Protocol):
     """Where callers follow what changes."""
 
@@ -68,6 +77,7 @@ class Services(Struct, frozen=True, kw_only=True):
     document: Callable[[], Raw] = Raw
     """Makes the OpenAPI document."""
     events: EventFeed | None = None
+    tapes: TapeFolder | None = None
 
 
 class Caller(Struct, kw_only=True):

@@ -169,7 +169,9 @@ def _parameter(place: str, it: Parameter) -> dict[str, Any]:
 
 
 def _content(each: Endpoint) -> dict[str, Any]:
-    """What the answer may be: an object, or events that are one each."""
+    """What the answer may be: an object, events that are one each, or a file."""
+    if each.route.media:
+        return {each.route.media: {"schema": {"type": "string", "format": "binary"}}}
     if each.row.events is not None:
         events = {"type": "string", "contentMediaType": JSON, "contentSchema": ref(each.reply)}
         return {EVENT_STREAM: {"schema": events}}
@@ -180,7 +182,7 @@ def _content(each: Endpoint) -> dict[str, Any]:
 def _responses(each: Endpoint) -> Iterator[tuple[str, Any]]:
     route = each.route
     good: dict[str, Any] = {"description": route.answer}
-    if each.reply:
+    if each.reply or route.media:
         good["content"] = _content(each)
     if route.location:
         text = "Where it is."

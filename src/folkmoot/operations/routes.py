@@ -129,13 +129,14 @@ def endpoint(row: Operation, route: Route) -> Endpoint:
         body = row.schema["properties"][route.body]["$ref"].rpartition("/")[2]
     elif len(left) > len(in_query):
         body = body_name(route)
+    no_object = route.status == NO_CONTENT or route.media
     return Endpoint(
         row=row,
         route=route,
         path_parameters=tuple(path_parameter(row, name) for name in named),
         query=tuple(parameter(row, name) for name in in_query),
         body=body,
-        reply="" if route.status == NO_CONTENT else name_of(row.events or row.gives),
+        reply="" if no_object else name_of(row.events or row.gives),
     )
 
 

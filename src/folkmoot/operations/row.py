@@ -110,6 +110,8 @@ class Route(Struct, frozen=True):
     """Arguments that a header gives, by the header's name in lower case."""
     answer: str = "What came of it."
     """What the document says of the answer."""
+    media: str = ""
+    """The media type of an answer that is a file."""
     location: str = ""
     """Where what was made is, with members of the answer in braces."""
     errors: tuple[type[FolkmootError], ...] = ()

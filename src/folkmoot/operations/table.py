@@ -15,6 +15,7 @@ from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
+from folkmoot.operations.tapes import TAPES
 from folkmoot.operations.threads import THREADS
 from folkmoot.operations.tokens import TOKENS
 
@@ -38,6 +39,7 @@ OPERATIONS: Final = (
     *FINDERS,
     *HUB,
     *FOLLOWING,
+    *TAPES,
 )
 
 

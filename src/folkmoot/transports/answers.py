@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -23,12 +24,17 @@ from folkmoot.core.errors import (
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
-    from starlette.types import Scope
+    from starlette.types import Receive, Scope, Send
+
+    from folkmoot.operations.call import FileAnswer
 
 logger = logging.getLogger("folkmoot.rest")
 
 ErrorPage: TypeAlias = Callable[[int, str, str], Response]
 """Draws a page from a status, its name and a sentence."""
+
+PIECE = 256 * 1024
+"""Bytes of a file that are read and sent at once."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,6 +48,34 @@ class JsonResponse(Response):
         self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(_encode(content), status, {"cache-control": "no-store", **(headers or {})})
+
+
+class FileResponse:
+    """A file as it is stored, up to the size that it had when it was asked for."""
+
+    def __init__(self, answer: FileAnswer, media: str) -> None:
+        self._answer = answer
+        self._media = media
+
+    async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
+        """Send it, piece by piece, and close it."""
+        file, left = self._answer.file, self._answer.size
+        headers = {
+            "content-type": self._media,
+            "content-length": str(left),
+            "content-disposition": f'attachment; filename="{self._answer.name}"',
+            "cache-control": "no-store",
+        }
+        told = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        with file:
+            await send({"type": "http.response.start", "status": 200, "headers": told})
+            while left and scope["method"] != "HEAD":
+                piece = await asyncio.to_thread(file.read, min(left, PIECE))
+                if not piece:
+                    break
+                left -= len(piece)
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
 
 
 def wants_page(scope: Scope) -> bool:

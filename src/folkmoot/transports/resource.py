@@ -27,10 +27,10 @@ from folkmoot.core.events import about
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.operations.arguments import shown, unknown_names
-from folkmoot.operations.call import Caller, EventStream
+from folkmoot.operations.call import Caller, EventStream, FileAnswer
 from folkmoot.operations.routes import NAMED, NO_CONTENT
 from folkmoot.rooms.spec import ROOM_NAME as ROOM
-from folkmoot.transports.answers import JsonResponse, refused
+from folkmoot.transports.answers import FileResponse, JsonResponse, refused
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.event_streams import EventResponse, progressing, wants_events
@@ -206,6 +206,8 @@ class Resource:
         done = await work
         if isinstance(done.payload, EventStream):
             return EventResponse(done.payload, caller, self._waiting)
+        if isinstance(done.payload, FileAnswer):
+            return FileResponse(done.payload, endpoint.route.media)
         return answered(endpoint, done.payload)
 
     async def _caller(self, scope: Scope, endpoint: Endpoint, token: str) -> Caller:

@@ -25,7 +25,7 @@ from folkmoot.proxy.tape.lines import EndLine, Header, Line, MessageLine, decode
 
 T = TypeVar("T")
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,180}\.jsonl(\.zst)?")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,117}\.jsonl(\.zst)?")
 CHUNK: Final = 256 * 1024
 TAIL: Final = 4_096
 """Bytes at the end of a tape in which its last line is looked for."""

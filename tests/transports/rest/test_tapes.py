@@ -1,0 +1,61 @@
+"""Tapes over REST: for whoever may run the hub, and nothing but tapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from folkmoot.core.scopes import OPERATE
+from tests.harness import run
+from tests.proxy.tape.test_folder import NAME, tape
+from tests.transports.rest.support import Asker, House, done, house, refused
+
+TAPES = "/v1/tapes"
+
+
+async def operator(here: House) -> Asker:
+    """Someone with a token that may run the hub."""
+    made = await here.hub.accounts.register("otto")
+    authentication = here.hub.accounts.authentication
+    token = await authentication.create(made.account, scope=f"* {OPERATE}", operated=True)
+    return Asker(here.port, token.token)
+
+
+@pytest.mark.requirement("tape.operations")
+def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = tmp_path / "tapes"
+        folder.mkdir()
+        path = tape(folder)
+        (tmp_path / "secret.jsonl").write_bytes(path.read_bytes())
+        (folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+        async with house(tmp_path / "hub", record={"folder": str(folder)}) as here:
+            ann, root = await here.person("ann"), await operator(here)
+            # The hub records to the same folder.
+            listed = (await root.get(TAPES))["tapes"]
+            assert (listed[0]["name"], listed[0]["messages"]) == (NAME, 6)
+            first = await root.get(f"{TAPES}?limit=1")
+            assert first["next_cursor"] == NAME
+            page = await root.get(f"{TAPES}/{NAME}?limit=2")
+            assert [it["type"] for it in page["entries"]] == ["header", "message"]
+            rest = await root.get(f"{TAPES}/{NAME}?cursor={page['next_cursor']}")
+            assert rest["entries"][-1]["type"] == "end"
+            whole = await root.ask("GET", f"{TAPES}/{NAME}/file")
+            assert whole.body == path.read_bytes()
+            assert whole.headers["content-disposition"] == f'attachment; filename="{NAME}"'
+            for name in (
+                "link.jsonl",
+                "..%2fsecret.jsonl",
+                "%2e%2e",
+                "nothing.jsonl",
+                "a%00b.jsonl",
+            ):
+                for where in (f"{TAPES}/{name}", f"{TAPES}/{name}/file"):
+                    assert (await root.ask("GET", where)).status == 404
+            for where in (TAPES, f"{TAPES}/{NAME}", f"{TAPES}/{NAME}/file"):
+                assert (await ann.ask("GET", where)).status == 403
+                refused(await here.stranger.ask("GET", where), 401, "authentication_required")
+            assert done(await root.ask("HEAD", f"{TAPES}/{NAME}"), 200) is None
+
+    run(main())
