@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
+from docs.pages import client
 from tests.docs.pages import ROOT, pages
 
 
@@ -18,6 +19,9 @@ from tests.docs.pages import ROOT, pages
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the documentation, which is made there."""
     copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
+    made = copy / client.PATH
+    made.resolve().parent.mkdir(parents=True)
+    shutil.copy(ROOT / "docs" / client.PATH, made.resolve())
     monkeypatch.setattr(generate, "DOCS", copy)
     return copy
 

@@ -349,7 +349,7 @@ def test_a_call_that_waits_ends_with_its_token(era: str, tmp_path: Path) -> None
             over_rest = asyncio.create_task(ask(there.port, path, headers=headers))
 
             async def all_wait() -> bool:
-                return len(there.hub.mcp._exchanges) > 1 and bool(there.hub.rest._waiting._calls)
+                return len(there.hub.mcp._exchanges) > 1 and bool(there.hub.rest._waiting._callers)
 
             await until(all_wait)
             await there.hub.accounts.recover("alice", alice.recovery_code)

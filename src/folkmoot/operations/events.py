@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 
 from folkmoot.core.errors import ConnectionsExceeded, HubFull, HubStopping
+from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.operations.row import Absent, Arguments, Operation, Route, Who, says
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ FOLLOWING = (
                 id="followEvents",
                 summary="Follow events",
                 answer="Events, until the client leaves, its token ends or the hub stops.",
-                headers={"last-event-id": "last_event_id"},
+                headers={EVENT_ID_HEADER: "last_event_id"},
             ),
         ),
         commands=Absent("It is for programs; 'folkmoot inbox --wait' waits for mail."),
