@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, gateway, mail, path, proxy, rooms, store
+from benchmarks import core, events, gateway, mail, path, proxy, rooms, store
 
 QUICK = "--quick"
 
@@ -17,6 +17,7 @@ def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
     return {
         "core": core.main,
         "store": store.main,
+        "events": events.main,
         "mail": partial(mail.main, quick=quick),
         "rooms": partial(rooms.main, quick=quick),
         "proxy": partial(proxy.main, quick=quick),
