@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from docs.pages.markdown import code, document, table
+from folkmoot.operations.components import name_of
 from folkmoot.operations.openapi import ALWAYS, WITH_BODY, refusals
 from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
@@ -56,6 +57,10 @@ Beside the errors listed with an operation, every request may be answered `query
 something from 500 on. A request with a body may also be answered `media_type_unsupported`,
 `body_too_large`, `message_too_large`, `body_timeout` or as [messages](messages.md) says of JSON
 that is not strict."""
+
+PROGRESS = """\
+A request with `Accept: text/event-stream` is answered with events: `progress`, each {}, and at the
+end `result` or `error`."""
 
 GENERAL = frozenset(error.code for error in (*ALWAYS, *WITH_BODY))
 """The codes that are told of once for all operations."""
@@ -126,7 +131,10 @@ def answer(operation: Endpoint) -> str:
     if operation.row.events is not None:
         what = f"events, each {what}"
     where = " `Location`: where it is." if route.location else ""
-    return f"It answers {route.status} and {what}. {route.answer}{where}"
+    told = f"It answers {route.status} and {what}. {route.answer}{where}"
+    if operation.row.progress is not None:
+        told += f" {PROGRESS.format(link(name_of(operation.row.progress)))}"
+    return told
 
 
 def errors(operation: Endpoint) -> Iterator[list[str]]:
@@ -189,7 +197,7 @@ def kind(schema: Schema) -> str:
     elif "maximum" in schema:
         noun = f"{noun}, {schema['minimum']} to {schema['maximum']:.0f}"
     elif "maxLength" in schema:
-        noun = f"{noun}, {schema['minLength']} to {schema['maxLength']} characters"
+        noun = f"{noun}, {schema.get('minLength', 0)} to {schema['maxLength']} characters"
     if others:
         noun = f"{noun}, or null"
     if "default" in schema:

@@ -149,6 +149,9 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> N
         ada("room", "revoke", "planning", "bob"),
         "There is no such grant in the room.",
     )
+    kicked = ada("room", "kick", "planning", "@Bob", "--reason", "Noise.")
+    assert (kicked.out, kicked.err) == ("Removed bob from planning.\n", "")
+    refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
 
 
 def test_one_who_may_not_is_told_what_is_allowed(both: People) -> None:
@@ -383,6 +386,7 @@ def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
 QUICK = [
     ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
     ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
+    ["kick", "x", "bob"],
     ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
     ["change", "x", "--quorum", "2"], ["delete", "x", "--yes"],
     ["tools", "planning"], ["call", "planning", "f"], ["propose", "planning", "f", "a=1"],

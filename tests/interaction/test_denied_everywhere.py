@@ -69,6 +69,15 @@ DENIES = [
 ]
 
 
+SAID_TOO = {
+    "invite": ("room.invite",),
+    "grantInRoom": ("capability.grant",),
+    "revokeInRoom": ("capability.revoke",),
+    "kick": ("room.kick",),
+}
+"""What a route says in the room."""
+
+
 class Way(NamedTuple):
     """One way in: the kinds it is judged by, and whether trying it was denied."""
 
@@ -164,8 +173,7 @@ def routes() -> Iterator[Way]:
         # As the tools are: nothing is to come of it.
         body = dict(row.route.example) if row.in_room and row.body else {} if row.body else None
         kinds: tuple[str, ...] = (tool(row.name),)
-        if row.id == "invite":
-            kinds += ("room.invite",)
+        kinds += SAID_TOO.get(row.id, ())
         yield Way(
             f"{row.method} {row.path}",
             kinds,

@@ -1050,6 +1050,48 @@ class Hub(Http):
             "POST", f"/v1/rooms/{quote(room, safe='')}/guests", Guest, body={"token": token}
         )
 
+    def grant_in_room(
+        self, room: str, recipient: str, capabilities: list[Any], *, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Give someone in a room more rights."""
+        return self.ask(
+            "POST",
+            f"/v1/rooms/{quote(room, safe='')}/grants",
+            dict[str, Any],
+            body={"recipient": recipient, "capabilities": capabilities, "reason": reason},
+        )
+
+    def revoke_in_room(
+        self,
+        room: str,
+        *,
+        recipient: str | None = None,
+        grant_id: str | None = None,
+        capabilities: list[Any] | None = None,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Take rights in a room back."""
+        return self.ask(
+            "POST",
+            f"/v1/rooms/{quote(room, safe='')}/revocations",
+            dict[str, Any],
+            body={
+                "recipient": recipient,
+                "grant_id": grant_id,
+                "capabilities": capabilities,
+                "reason": reason,
+            },
+        )
+
+    def kick(self, room: str, participant: str, *, reason: str | None = None) -> dict[str, Any]:
+        """Remove someone from a room."""
+        return self.ask(
+            "DELETE",
+            f"/v1/rooms/{quote(room, safe='')}/participants/{quote(participant, safe='')}",
+            dict[str, Any],
+            query={"reason": reason},
+        )
+
     def list_credentials(self) -> Credentials:
         """List your tokens.
 

@@ -12,6 +12,7 @@ from folkmoot.operations import room_settings
 from folkmoot.operations.room_calls import CALLS
 from folkmoot.operations.room_messages import MESSAGES, RoomName
 from folkmoot.operations.room_proposals import PROPOSALS
+from folkmoot.operations.room_rights import RIGHTS
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -373,4 +374,5 @@ ROOMS = (
         commands=("room invite",),
     ),
     *room_settings.SETTINGS,
+    *RIGHTS,
 )

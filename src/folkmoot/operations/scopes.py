@@ -47,17 +47,9 @@ SCOPES: Final = (
 NAMES: Final = {row.name: row for row in SCOPES}
 
 
-SAID: Final = {
-    "room/kick": Need("rooms.manage", ROOM),
-    "room/grant": Need("rooms.manage", ROOM),
-    "room/revoke": Need("rooms.manage", ROOM),
-}
-"""What is said in rooms, and has no row."""
-
-
 def needs_of(operations: Iterable[Operation]) -> dict[str, Need]:
     """The scope of each operation, and the argument that a scope may name; none for anyone's."""
-    needs = {**SAID}
+    needs: dict[str, Need] = {}
     for row in operations:
         name = "" if row.public else row.scope
         needs[row.name] = Need(name, row.about if name else "")

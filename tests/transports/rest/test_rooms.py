@@ -9,6 +9,8 @@ from tests.transports.rest.support import ROOMS, done, house, refused
 
 UNKNOWN = "there-is-none"
 
+DENIED = "capability_denied"
+
 
 @pytest.mark.requirement("room.rest-rooms")
 def test_whoever_makes_a_room_owns_it_and_is_told_where_it_is(tmp_path: Path) -> None:
@@ -230,5 +232,35 @@ def test_the_participants_are_those_who_are_here_a_page_at_a_time(tmp_path: Path
             for forged in ("AAAA", "YWRh=", "%C3%A9", "..", "_w"):
                 path = f"{ROOMS}/planning/participants?cursor={forged}"
                 refused(await bob.ask("GET", path), 400, "argument_invalid")
+
+    run(main())
+
+
+@pytest.mark.requirement("room.rest-rights")
+def test_rights_are_granted_and_revoked_and_someone_is_removed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, bob = await here.people("ada", "bob")
+            await ada.create("planning", capabilities=["chat.*"])
+            await bob.say("planning", "Here I am.")
+            visitor = await here.hub.rooms.authenticate(bob.token)
+            await here.hub.rooms.visit(visitor, "planning")
+            thought = {"protocol": "mcpx/v1", "kind": "reasoning.start", "payload": {}}
+            refused(await bob.post("planning", thought), 403, "capability_denied")
+            grants, wish = f"{ROOMS}/planning/grants", {"recipient": "bob"}
+            refused(await bob.ask("POST", grants, {**wish, "capabilities": ["*"]}), 403, DENIED)
+            given = await ada.ask("POST", grants, {**wish, "capabilities": ["reasoning.*"]})
+            assert done(given, 201)["kind"] == "capability.grant"
+            done(await bob.post("planning", thought), 201)
+            for wrong in ({}, wish, {**wish, "capabilities": "*"}, {**wish, "capabilities": []}):
+                assert (await ada.ask("POST", grants, wrong)).status == 400
+            taken = await ada.ask("POST", f"{ROOMS}/planning/revocations", wish)
+            assert done(taken, 201)["kind"] == "capability.revoke"
+            refused(await bob.post("planning", thought), 403, "capability_denied")
+            path = f"{ROOMS}/planning/participants"
+            refused(await bob.ask("DELETE", f"{path}/ada"), 403, DENIED)
+            kicked = done(await ada.ask("DELETE", f"{path}/bob?reason=Noise"), 200)
+            assert kicked["payload"] == {"participant": "bob", "reason": "Noise"}
+            refused(await bob.ask("GET", f"{ROOMS}/planning/messages"), 403, "room_forbidden")
 
     run(main())

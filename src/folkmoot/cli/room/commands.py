@@ -24,6 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "invite": manage.invite,
     "grant": decide.grant,
     "revoke": decide.revoke,
+    "kick": decide.kick,
     "proposals": decide.proposals,
     "approve": decide.approve,
     "reject": decide.reject,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -33,6 +33,14 @@ ReasonArgument = Annotated[
 ]
 
 
+ReasonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Why; everyone in the room reads it.", show_default=False
+    ),
+]
+
+
 def grant(
     name: given.RoomArgument,
     who: given.ParticipantArgument,
@@ -47,12 +55,12 @@ def grant(
     Takes effect with their next message. Nobody can grant rights they do not have. For someone who
     is away, owners use 'change --grant'.
     """
-    payload = {"recipient": who, "capabilities": [given.capability(text) for text in patterns]}
-    answer = post(hub_of(name, url, handle), name, "capability.grant", payload)
+    held = [given.capability(text) for text in patterns]
+    answer = hub_of(name, url, handle).grant_in_room(name, who, held)
     if as_json:
         say_data(answer)
     else:
-        say(f"{one_line(who)} may now: {one_line(allowed(payload['capabilities']))}")
+        say(f"{one_line(who)} may now: {one_line(allowed(held))}")
         say(f"Grant {word(answer.get('id'))}", err=True)
 
 
@@ -66,16 +74,37 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a grant, and everything that was granted from it."""
-    payload: dict[str, Any] = (
-        {"grant_id": whom} if UUID.fullmatch(whom) else {"recipient": checked_handle(whom)}
+    is_id = UUID.fullmatch(whom) is not None
+    answer = hub_of(name, url, handle).revoke_in_room(
+        name,
+        grant_id=whom if is_id else None,
+        recipient=None if is_id else checked_handle(whom),
+        capabilities=[given.capability(text) for text in patterns or ()] or None,
     )
-    if patterns:
-        payload["capabilities"] = [given.capability(text) for text in patterns]
-    answer = post(hub_of(name, url, handle), name, "capability.revoke", payload)
     if as_json:
         say_data(answer)
     else:
         say(f"Revoked from {one_line(whom)}.")
+
+
+def kick(
+    name: given.RoomArgument,
+    who: given.ParticipantArgument,
+    reason: ReasonOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove someone from a room.
+
+    They need a new invitation to come back.
+    """
+    answer = hub_of(name, url, handle).kick(name, who, reason=reason)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Removed {one_line(who)} from {name}.")
 
 
 def proposals(
