@@ -33,6 +33,8 @@ from folkmoot.store.writer import MAX_BATCH
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
 from folkmoot.telemetry.traces import QUEUE
 from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
+from folkmoot.transports.events.follower import MOST_WAITING as MOST_EVENTS_WAITING
+from folkmoot.transports.events.follower import MOST_WAITING_BYTES as MOST_EVENTS_BYTES
 from folkmoot.transports.mcp import session_rows
 from folkmoot.transports.mcp.declared import MOST_BYTES as MOST_DECLARED
 from folkmoot.transports.mcp.sessions import SESSION_BYTES
@@ -144,6 +146,19 @@ def bounds() -> str:
                 "events kept of one stream",
                 f"{MOST_EVENTS}, and {MOST_EVENT_BYTES >> 20} MiB",
                 "progress is dropped first, then log messages",
+            ],
+            [
+                "streams of events, at `/v1/events`",
+                (
+                    "`events.max_streams`, `events.max_streams_per_account`; `events.max_bytes`, "
+                    f"1/{SESSION_SHARE} an account; `events.resume_seconds`"
+                ),
+                "the oldest that nobody reads are dropped; then answered 503; 429",
+            ],
+            [
+                "events that wait for one client to read them",
+                f"{MOST_EVENTS_WAITING}, and {MOST_EVENTS_BYTES // 1024} KiB",
+                "all are dropped and replaced by `reload`",
             ],
             [
                 "what a client declares of itself",

@@ -14,6 +14,7 @@ from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
     backend_families,
     bus_families,
+    event_families,
     mcp_families,
     quota_families,
     room_families,
@@ -40,6 +41,7 @@ def families() -> list[Metric]:
     metrics.watch(lambda: backend_families((), ()))
     metrics.watch(lambda: mcp_families({"stateless": 0}, 0))
     metrics.watch(lambda: tool_families({("msg/send", "ok"): 0}))
+    metrics.watch(lambda: event_families(0, 0, 0, {"mail.received": 0}))
     metrics.watch(lambda: room_families(0, 0, 0))
     metrics.watch(lambda: websocket_families(0, 0, {1000: 0}))
     return [family for family in metrics.registry.collect() if family.name.startswith(OURS)]
