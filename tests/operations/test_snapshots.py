@@ -19,6 +19,7 @@ import pytest
 from folkmoot.accounts.cache import KnownIdentities
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.gateway.listing import Listings
 from folkmoot.gateway.rights import HubRights
 from folkmoot.mcp.server.heads import read_head
 from folkmoot.mcp.wire import TOOLS_LIST
@@ -27,7 +28,7 @@ from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.arguments import decode
 from folkmoot.operations.openapi import document
 from folkmoot.transports.mcp.exchange import Exchange
-from folkmoot.transports.mcp.lists import Lists
+from folkmoot.transports.mcp.lists import Lists, own_lists
 from tests.operations.corpus import cases, written
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -47,7 +48,9 @@ def listing(style: NameStyle, era: str, mode: str) -> bytes:
     """The bytes of a listing."""
     unused: Any = None
     accounts: Any = SimpleNamespace(authentication=SimpleNamespace(known=KnownIdentities()))
-    lists = Lists(CATALOGUE, HubRights(unused, SystemClock(), accounts), None, INFO)
+    listings = Listings(own_lists(CATALOGUE), server_info=INFO)
+    gateway: Any = SimpleNamespace(listings=listings, search=unused)
+    lists = Lists(CATALOGUE, HubRights(unused, SystemClock(), accounts), gateway, INFO)
     settings = {"apps": False, **MODES[mode]}
     apps = settings.pop("apps")
     session: Any = None if era == "stateless" else object()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from folkmoot.core.errors import MethodNotAllowed
 from folkmoot.core.message import encode_message
@@ -113,42 +114,23 @@ async def write_events(
 _encode = msgspec.json.Encoder().encode
 
 
-class Reply:
+class Reply(Struct, eq=False):
     """One response. `tasks` owns whoever writes it as a stream; `headers` are added to its head.
 
     `new_stream` makes the stream, if it is one that its client can come back to.
     """
 
-    __slots__ = (
-        "_done",
-        "_headers",
-        "_new_stream",
-        "_reader",
-        "_send",
-        "_writer",
-        "lost",
-        "stream",
-        "tasks",
-    )
-
-    def __init__(
-        self,
-        send: Send,
-        tasks: asyncio.TaskGroup,
-        headers: list[tuple[bytes, bytes]] | None = None,
-        new_stream: Callable[[], Stream] | None = None,
-    ) -> None:
-        self._send = send
-        self.tasks = tasks
-        self._headers = headers
-        self._new_stream = new_stream
-        self._reader: Reader | None = None
-        self._writer: asyncio.Task[None] | None = None
-        self._done = False
-        self.stream: Stream | None = None
-        """What the response says, if it has begun as a stream."""
-        self.lost = False
-        """Whether the client is known to have left."""
+    _send: Send
+    tasks: asyncio.TaskGroup
+    _headers: list[tuple[bytes, bytes]] | None = None
+    _new_stream: Callable[[], Stream] | None = None
+    _reader: Reader | None = None
+    _writer: asyncio.Task[None] | None = None
+    _done: bool = False
+    stream: Stream | None = None
+    """What the response says, if it has begun as a stream."""
+    lost: bool = False
+    """Whether the client is known to have left."""
 
     def open(self) -> Stream | None:
         """The stream that the response is; it begins if it has not. None if nobody hears it."""

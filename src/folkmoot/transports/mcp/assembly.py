@@ -53,8 +53,8 @@ class Parts:
         mail: Mail,
         bus: Bus,
         clock: Clock,
-        gateway: Gateway | None,
-        task_calls: TaskCalls | None = None,
+        gateway: Gateway,
+        task_calls: TaskCalls,
         rights: HubRights,
         session_changed: Callable[[Session], Awaitable[None]],
         sign_in: SignIn,
@@ -70,17 +70,11 @@ class Parts:
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
-        self.hearers = Hearers(accounts, rights, self._may_hear)
-        backends = None
-        self._watches: Watches | None = None
-        self._tasks: TaskRequests | None = None
-        if gateway is not None and task_calls is not None:
-            self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls)
-            self.hearers.task_notice = self._tasks.notice
-            bus.listen(TASKS, self._task_changed)
-        if gateway is not None:
-            backends = Backends(gateway, rights, calls)
-            self._watches = Watches(gateway, self.hearers)
+        self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls)
+        bus.listen(TASKS, self._task_changed)
+        self.hearers = Hearers(accounts, rights, self._may_hear, self._tasks.notice)
+        backends = Backends(gateway, rights, calls)
+        self._watches = Watches(gateway, self.hearers)
         self._resources = resources = Resources(
             policy=policy,
             mail=mail,
@@ -118,8 +112,7 @@ class Parts:
                 self._resources.resubscriptions,
                 self._changes,
             ):
-                if part is not None:
-                    await stack.enter_async_context(part.running())
+                await stack.enter_async_context(part.running())
             yield
 
     def session_bound(self, session: Session) -> None:
@@ -157,7 +150,7 @@ class Parts:
     def note_stopped(self, principal: Principal, request: Request, outcome: str) -> None:
         """Have a call that a rule stopped in the audit log, under its canonical name."""
         params = request.params
-        if self._gateway is None or not isinstance(params, dict):
+        if not isinstance(params, dict):
             return
         if request.method in TASK_METHODS:
             self._gateway.audit.stopped(principal, request, outcome)
@@ -177,8 +170,7 @@ class Parts:
         self._gateway.audit.stopped(principal, called, outcome, own=own is not None)
 
     def _renew(self) -> None:
-        if self._watches is not None:
-            self._watches.renew()
+        self._watches.renew()
         self._resources.resubscriptions.renew()
 
     def _task_changed(self, event: Event) -> None:
@@ -191,15 +183,14 @@ class Parts:
     def _may_hear(self, principal: Principal, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
         if what.startswith(TASK):
-            tasks = self._tasks
-            return tasks is not None and tasks.may_hear(principal, what.removeprefix(TASK))
+            return self._tasks.may_hear(principal, what.removeprefix(TASK))
         if what == INBOX:
             try:
                 self._policy.check_request(principal, SUBSCRIBE, {"uri": what})
             except CapabilityDenied:
                 return False
             return True
-        uri = None if self._gateway is None else self._gateway.catalogue.canonical_uri(what)
+        uri = self._gateway.catalogue.canonical_uri(what)
         if uri is None:
             return False
         request = Request(id=0, method=SUBSCRIBE, params={"uri": uri})

@@ -160,14 +160,14 @@ class Hearers:
         self,
         accounts: Accounts,
         rights: HubRights,
-        permitted: Callable[[Principal, str], bool] = lambda _principal, _uri: True,
+        permitted: Callable[[Principal, str], bool],
+        task_notice: TaskNotice,
     ) -> None:
         self._accounts = accounts
         self._rights = rights
         self._permitted = permitted
         """Whether someone may still hear of a resource, or of a task."""
-        self.task_notice: TaskNotice | None = None
-        """What is said of a task now; set where there are tasks."""
+        self._task_notice = task_notice
         self._sessions: dict[str, SessionHearer] = {}
         self._streams: set[StreamHearer] = set()
         self._tasks: Aside | None = None
@@ -240,10 +240,8 @@ class Hearers:
         """A change as it is written; None where there is nothing to say of it any more."""
         if not what.startswith(TASK):
             return notice_of(what, meta)
-        if self.task_notice is None:
-            return None
         stateless = isinstance(hearer, StreamHearer)
-        params = await self.task_notice(hearer.account_id, what.removeprefix(TASK))
+        params = await self._task_notice(hearer.account_id, what.removeprefix(TASK))
         if params is None:
             return None
         if meta:

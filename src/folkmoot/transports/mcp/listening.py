@@ -36,7 +36,7 @@ class Listener:
         hearers: Hearers,
         notices: Notices,
         resources: Resources,
-        tasks: TaskRequests | None,
+        tasks: TaskRequests,
     ) -> None:
         self._policy = policy
         self._hearers = hearers
@@ -48,7 +48,7 @@ class Listener:
         """One stream."""
         exchange: Exchange = asked.caller
         lists, uris = read_filter(asked.params.get("notifications"))
-        task_ids = [] if self._tasks is None else read_task_ids(asked)
+        task_ids = read_task_ids(asked)
         leaving = exchange.leaving
         meta: dict[str, Any] = {wire.SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
@@ -61,7 +61,9 @@ class Listener:
         try:
             async with (
                 self._inbox(exchange, hearer, uris),
-                self._watched_tasks(exchange, hearer, task_ids) as told_of,
+                self._tasks.watching(
+                    exchange.caller.principal, task_ids, lambda each: hearer.mark(TASK + each)
+                ) as told_of,
             ):
                 refused = await self._watch_all(exchange, hearer, uris)
                 honoured = [uri for uri in uris if uri not in refused]
@@ -111,20 +113,6 @@ class Listener:
             async with aside() as beside:
                 beside.run(follow())
                 yield
-
-    @asynccontextmanager
-    async def _watched_tasks(
-        self, exchange: Exchange, hearer: StreamHearer, task_ids: list[str]
-    ) -> AsyncIterator[list[str]]:
-        """Tell the stream of tasks while entered; those that it is told of."""
-        if self._tasks is None or not task_ids:
-            yield []
-            return
-        principal = exchange.caller.principal
-        async with self._tasks.watching(
-            principal, task_ids, lambda task_id: hearer.mark(TASK + task_id)
-        ) as told_of:
-            yield told_of
 
     async def _watch_all(
         self, exchange: Exchange, hearer: StreamHearer, uris: list[str]

@@ -9,11 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from folkmoot.core.errors import KindError
-from folkmoot.gateway.listing import Listings, tool_shown
+from folkmoot.gateway.listing import tool_shown
 from folkmoot.gateway.model import Definition, ToolEntry, What
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.part import kind_of
-from folkmoot.gateway.search import Search
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import STYLES
@@ -80,21 +79,6 @@ def own_lists(catalogue: Catalogue) -> Mapping[What, Own]:
     }
 
 
-def own_entries(catalogue: Catalogue) -> list[ToolEntry]:
-    """The hub's own tools as they are searched; those that search are not found."""
-    return [
-        ToolEntry(
-            canonical=tool.name,
-            namespace="",
-            own=tool.name,
-            definition=catalogue.listed(tool, "canonical"),
-            schema=tool.schema,
-        )
-        for tool in catalogue.tools
-        if not tool.finder
-    ]
-
-
 WHAT: Final[dict[str, What]] = {
     wire.TOOLS_LIST: "tools",
     wire.RESOURCES_LIST: "resources",
@@ -117,19 +101,15 @@ class Lists:
         self,
         catalogue: Catalogue,
         rights: HubRights,
-        gateway: Gateway | None,
+        gateway: Gateway,
         server_info: dict[str, Any],
     ) -> None:
         self._own = catalogue
         self._rights = rights
         self._policy = HubPolicy(rights)
         self._gateway = gateway
-        self._listings = (
-            gateway.listings
-            if gateway is not None
-            else Listings(own_lists(catalogue), server_info=server_info)
-        )
-        self._search = gateway.search if gateway is not None else Search(own_entries(catalogue))
+        self._listings = gateway.listings
+        self._search = gateway.search
         meta = {wire.SERVER_KEY: server_info}
         stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta}
         self._finders = {
@@ -182,8 +162,7 @@ class Lists:
         if tool is not None:
             shown = self._own.listed(tool, exchange.names)
         else:
-            names = self._own.names if self._gateway is None else self._gateway.catalogue.names
-            name = names.spell(entry.canonical, exchange.names)
+            name = self._gateway.catalogue.names.spell(entry.canonical, exchange.names)
             shown = tool_shown(entry, name, exchange.names, stateless=exchange.session is None)
         return {member: shown[member] for member in TOLD if member in shown}
 

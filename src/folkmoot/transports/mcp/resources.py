@@ -46,8 +46,8 @@ class Resources:
         deliveries: Deliveries,
         notices: Notices,
         hearers: Hearers,
-        backends: Backends | None,
-        watches: Watches | None,
+        backends: Backends,
+        watches: Watches,
         session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
         self._policy = policy
@@ -133,7 +133,7 @@ class Resources:
         """The URIs that a session has subscribed to, or will be again."""
         uris = [INBOX] if self._notices.follows(session) else []
         hearer = self._hearers.of(session)
-        if hearer is not None and self._watches is not None:
+        if hearer is not None:
             uris += self._watches.shown(hearer)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
@@ -145,7 +145,7 @@ class Resources:
         if canonical is None:
             return self.unknown(uri)
         hearer = self._hearers.of(session)
-        if hearer is not None and self._watches is not None:
+        if hearer is not None:
             self._watches.remove(hearer, canonical)
         return Answer({})
 
@@ -156,7 +156,7 @@ class Resources:
     async def watch(self, exchange: Exchange, hearer: Hearer, uri: str) -> bool:
         """Tell someone of a backend's resource from now on; False if there can be none such."""
         canonical = self._canonical(uri)
-        if canonical is None or self._backends is None or self._watches is None:
+        if canonical is None:
             return False
         self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
         await self._watches.add(hearer, canonical, uri)
@@ -164,12 +164,10 @@ class Resources:
 
     def unwatch(self, hearer: Hearer) -> None:
         """Tell someone of no backend's resource any more."""
-        if self._watches is not None:
-            self._watches.remove_all(hearer)
+        self._watches.remove_all(hearer)
 
     def _canonical(self, uri: str) -> str | None:
-        catalogue = None if self._backends is None else self._backends.gateway.catalogue
-        return None if catalogue is None else catalogue.canonical_uri(uri)
+        return self._backends.gateway.catalogue.canonical_uri(uri)
 
 
 def account_of(exchange: Exchange) -> Account:

@@ -95,8 +95,8 @@ class HubService:
         lists: Lists,
         resources: Resources,
         listener: Listener,
-        backends: Backends | None,
-        tasks: TaskRequests | None,
+        backends: Backends,
+        tasks: TaskRequests,
         sign_in: SignIn,
     ) -> None:
         self.server_info = server_info
@@ -118,7 +118,7 @@ class HubService:
             wire.UNSUBSCRIBE: resources.unsubscribe,
             wire.DISCOVER: self._discover,
             wire.LISTEN: listener.listen,
-            **({} if tasks is None else dict.fromkeys(TASK_METHODS, tasks.perform)),
+            **dict.fromkeys(TASK_METHODS, tasks.perform),
         }
 
     async def perform(self, asked: Asked) -> Answer:
@@ -177,8 +177,6 @@ class HubService:
             object_in(params, "inputResponses")
         if arguments is None:
             params.pop("arguments", None)
-        if self._backends is None:
-            raise UnknownTool(f"Unknown tool: {shown(name)}.")
         return self._backends.call(asked, params)
 
     async def _call_own(self, asked: Asked, tool: Operation, arguments: Any) -> Answer:
@@ -207,26 +205,23 @@ class HubService:
         name = text_in(asked.params, "name")
         texts_in(asked.params, "arguments")
         self._check(asked)
-        if self._backends is not None:
-            answer = await self._backends.carry(asked, asked.params)
-            if answer is not None:
-                return answer
+        answer = await self._backends.carry(asked, asked.params)
+        if answer is not None:
+            return answer
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     async def _complete(self, asked: Asked) -> Answer:
         """What an argument could be, as far as a backend knows."""
         check_completion(asked.params)
         self._check(asked)
-        answer = None
-        if self._backends is not None:
-            answer = await self._backends.carry(asked, asked.params)
+        answer = await self._backends.carry(asked, asked.params)
         return answer or Answer({"completion": {"values": []}})
 
     async def _read(self, asked: Asked) -> Answer:
         """A resource of the hub's own, or of a backend's."""
         uri = text_in(asked.params, "uri")
         answer = await self._resources.read(asked, uri)
-        if answer is None and self._backends is not None:
+        if answer is None:
             answer = await self._backends.carry(asked, asked.params)
         return answer or self._resources.unknown(uri)
 
@@ -234,13 +229,12 @@ class HubService:
         """What the hub is and has, and how it is used."""
         exchange: Exchange = asked.caller
         said, capabilities = INSTRUCTIONS, CAPABILITIES
-        if self._backends is not None:
-            capabilities = offered(capabilities, asked.version)
-            gateway = self._backends.gateway
-            rights = self._backends.rights_of(exchange)
-            of_others = joined(gateway.catalogue, rights)
-            said += OF_BACKENDS if gateway.backends else ""
-            said += f"\n\n{of_others}" if of_others else ""
+        capabilities = offered(capabilities, asked.version)
+        gateway = self._backends.gateway
+        rights = self._backends.rights_of(exchange)
+        of_others = joined(gateway.catalogue, rights)
+        said += OF_BACKENDS if gateway.backends else ""
+        said += f"\n\n{of_others}" if of_others else ""
         if exchange.token_invalid:
             said = f"{TokenInvalid.sentence} {said}"
         return Answer(
